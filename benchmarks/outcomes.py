@@ -11,8 +11,9 @@ import yaml
 
 from rlsize.errors import InputError
 from rlsize.estimates.memory_phases import PHASES
-from rlsize.loop.phases import Phases, phases_of
+from rlsize.loop.phases import Phases
 from rlsize.loop.resolve import resolve
+from rlsize.loop.unsaid import doubted
 from rlsize.shell.inputs import Inputs
 
 FILE = Path(__file__).parent / "published" / "outcomes" / "memory.yaml"
@@ -82,8 +83,9 @@ def judged(row: dict[str, Any]) -> Judged:
     Args:
         row: The outcome.
     """
+    said = asked(row["scenario"])
     try:
-        found = phases_of(resolve(asked(row["scenario"])))
+        found = doubted(said, resolve(said), row.get("unsaid", {}))
     except InputError as error:
         return Judged(row, None, "; ".join(fault.what for fault in error.faults))
     about = row.get("about", PHASES)  # a source that tells of one side says nothing of the other

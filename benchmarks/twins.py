@@ -15,12 +15,14 @@ import sys
 import tempfile
 from dataclasses import dataclass
 from itertools import permutations
+from math import comb
 from pathlib import Path
-from statistics import median
+from statistics import mean, median
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import yaml
+from benchmarks.normal import HALF_NORMAL
 
 from rlsize.commands.calibrate.answer import calibration_of
 from rlsize.commands.calibrate.points import Gathered
@@ -44,13 +46,14 @@ from rlsize.shell.inputs import Inputs
 from rlsize.writers.yaml_file import plain, yaml_text
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from rlsize.equations._ops import Real
     from rlsize.estimates.step_prediction import StepQuestion
 
 PUBLISHED = Path(__file__).parent / "published"
 _KEYS = {phase: f"{phase}_seconds" for phase in ("step", "generation", "logprob", "update")}
+_TAIL = 0.025
 _STAGES = (untuned(rl_step.STAGES[0]), *rl_step.STAGES[1:])
 
 
@@ -114,13 +117,15 @@ def log_of(row: Mapping[str, Any]) -> RunSummary:
     return RunSummary(source=row["id"], steps=(1,), figures=figures)
 
 
-def twin(row: Mapping[str, Any], setups: Mapping[str, Any], folder: Path) -> Path:
-    """The calibration file of a run."""
+def twin(row: Mapping[str, Any], setups: Mapping[str, Any], folder: Path) -> tuple[Path, float]:
+    """The calibration file of a run, and its tokens of a step."""
     run, found = Run(Inputs(changes=scenario(row, setups)), log_of(row)), Gathered()
-    run.gather(found)
     path = folder / f"{row['id']}.yaml"
-    path.write_text(yaml_text("calibration", plain(run.kept(calibration_of(found, [row["id"]])[0]))), encoding="utf-8")
-    return path
+    if not path.exists():
+        run.gather(found)
+        kept = run.kept(calibration_of(found, [row["id"]])[0])
+        path.write_text(yaml_text("calibration", plain(kept)), encoding="utf-8")
+    return path, run.loop.terms.problem.step_tokens
 
 
 def predicted(row: Mapping[str, Any], setups: Mapping[str, Any], path: Path) -> tuple[Mapping[str, Figure], float]:
@@ -137,8 +142,8 @@ def of_logs(data: Mapping[str, Any]) -> Iterator[Told]:
         for pair in data["pairs"]:
             for one, other in permutations(pair["runs"]):
                 seen, wanted = runs[one], runs[other]
-                path = twin(seen, setups, Path(folder))
-                tokens, (found, then) = predicted(seen, setups, path)[1], predicted(wanted, setups, path)
+                path, tokens = twin(seen, setups, Path(folder))
+                found, then = predicted(wanted, setups, path)
                 filtered = seen.get("trained_fewer", False) or wanted.get("trained_fewer", False)
                 for phase, before in seen["seconds"].items():
                     if phase in wanted["seconds"] and not (filtered and phase == "update"):
@@ -224,10 +229,34 @@ def _knob(one: StepRecord, other: StepRecord) -> str:
     return "layout and lengths" if one.samples == other.samples else "samples"
 
 
+def by_source(told: Sequence[Told], share: Callable[[Sequence[Told]], float]) -> list[float]:
+    """A share of each publication: predictions of one err together, so that sources are what counts."""
+    names = dict.fromkeys(one.source for one in told)
+    return [share([one for one in told if one.source == name]) for name in names]
+
+
+def coverage(told: Sequence[Told]) -> float:
+    """Share of measurements in their bands, each source counted once."""
+    return mean(by_source(told, lambda ones: mean(one.inside for one in ones)))
+
+
+def expected_coverage(sources: int, share: float = 0.8) -> tuple[float, float]:
+    """Shares of so many sources that bands of 80 % hold in 95 of 100 cases (binomial, both tails alike)."""
+    chances = [comb(sources, k) * share**k * (1 - share) ** (sources - k) for k in range(sources + 1)]
+    likely = [k for k in range(sources + 1) if min(sum(chances[: k + 1]), sum(chances[k:])) > _TAIL]
+    return likely[0] / sources, likely[-1] / sources
+
+
+def untested_spread(told: Sequence[Told]) -> float:
+    """Spread of a step after a change, as the sources have it in the median: for changes that none of them tells of."""
+    steps = [one for one in told if one.phase == "step" and one.knob not in {"lengths", "nothing"}]
+    return median(by_source(steps, lambda ones: median(one.error(one.predicted) for one in ones))) / HALF_NORMAL
+
+
 def lines(told: Sequence[Told]) -> list[str]:
     """The table: each phase, and of the step each knob, beside what needs no model."""
-    head = ("Phase", "Knob", "Pairs", "Sources", "Median", "p90", "In 80 % band", "As tokens", "Unchanged")
-    found = [f"| {' | '.join(head)} |", "| --- | --- |" + " ---: |" * 7]
+    head = ("Phase", "Knob", "Pairs", "Sources", "Median", "p90", "In 80 % band", "Right at", "Width")
+    found = [f"| {' | '.join((*head, 'As tokens', 'Unchanged'))} |", "| --- | --- |" + " ---: |" * (len(head))]
     for phase in _KEYS:
         whole = [one for one in told if one.phase == phase]
         knobs = dict.fromkeys(one.knob for one in whole) if phase == "step" else {}
@@ -238,10 +267,13 @@ def lines(told: Sequence[Told]) -> list[str]:
 
 def _line(phase: str, knob: str, ones: Sequence[Told]) -> str:
     errors = [one.error(one.predicted) for one in ones]
-    inside = sum(one.inside for one in ones) / len(ones)
+    sources = len({one.source for one in ones})
+    low, high = expected_coverage(sources)
     others = (median(one.error(getattr(one, name)) for one in ones) for name in ("as_tokens", "unchanged"))
-    shares = (median(errors), float(np.quantile(errors, 0.9)), inside, *others)
-    cells = (phase, knob, str(len(ones)), str(len({one.source for one in ones})), *(f"{100 * x:.1f} %" for x in shares))
+    shares = [f"{100 * x:.1f} %" for x in (median(errors), float(np.quantile(errors, 0.9)), coverage(ones), *others)]
+    width = median(one.band[1] / one.band[0] for one in ones)
+    counts = (phase, knob, str(len(ones)), str(sources))
+    cells = (*counts, *shares[:3], f"{100 * low:.0f} to {100 * high:.0f} %", f"x {width:.2f}", *shares[3:])
     return f"| {' | '.join(cells)} |"
 
 
@@ -250,6 +282,7 @@ def main() -> None:
     data = read_pairs()
     told = [*of_logs(data), *of_tables()]
     sys.stdout.write("\n".join(lines(told)) + "\n")
+    sys.stdout.write(f"spread of a step after a change that nobody has tested: {untested_spread(told):.2f}\n")
     for row in data["unsaid"]:
         sys.stdout.write(f"not said: {row['id']}: {row['why']}\n")
     if "--rows" in sys.argv:

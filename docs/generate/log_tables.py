@@ -74,4 +74,4 @@ def _said(figure: Figure) -> str:
     if figure.says:
         return figure.says.format(*terms)
     text = " + ".join(terms)
-    return text if figure.scale == 1.0 else f"{text} x {figure.scale:g}"
+    return text if figure.scale == 1.0 else f"{text} x {figure.scale:.10g}"

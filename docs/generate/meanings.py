@@ -236,6 +236,7 @@ COLUMNS: dict[str, str] = {
     "activations_bytes": "Of it, activations.",
     "logits_bytes": "Of it, logits and what the loss keeps beside them.",
     "gathered_bytes": "Of it, weights that are gathered whole, and in an optimizer's step its copies.",
+    "own_bytes": "Of it, what the run's own peak has beside the model; below 0 where it took less.",
     "reserved_bytes": "Of it, what the trainer's allocator reserves beyond what tensors take.",
     "contexts_bytes": "Of it, CUDA contexts and communicators.",
     "high": "High end of the 80 % band of what is predicted.",

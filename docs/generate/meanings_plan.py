@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 PLANNED: dict[str, str] = {
-    "bottleneck": "The side that takes longer for a step.",
+    "bottleneck": "The side that takes longer for a step, or late samples, where the cap on staleness makes both wait.",
     "page": "File that the page was written to.",
     "plan_exists": "Whether any plan keeps all limits.",
     "rollout_layout": "How an instance is built: its GPU and degrees of parallelism.",

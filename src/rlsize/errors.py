@@ -66,6 +66,18 @@ def noting(faults: list[Fault]) -> Iterator[None]:
         faults += error.faults
 
 
+def refuse(faults: Iterable[Fault]) -> None:
+    """
+    Go on where nothing is wrong.
+
+    Raises:
+        InputError: All that is.
+    """
+    found = tuple(faults)
+    if found:
+        raise InputError(*found)
+
+
 class DoesNotFitError(RlsizeError):
     """The question was understood, and the answer is no (exit code 1)."""
 

@@ -40,9 +40,9 @@ def driver(origin: str, more: str = "") -> str:
     return "".join(lines) + "".join(STEP.format(n=n) for n in range(1, 4))
 
 
-def ask(*arguments: str) -> tuple[int, dict[str, Any], str]:
-    """Exit code, answer and talk of a command."""
-    found = CliRunner().invoke(app, [*arguments, "--json"])
+def ask(*arguments: str, piped: str | None = None) -> tuple[int, dict[str, Any], str]:
+    """Exit code, answer and talk of a command, which may read what is piped into it."""
+    found = CliRunner().invoke(app, [*arguments, "--json"], input=piped)
     return found.exit_code, json.loads(found.stdout) if found.stdout else {}, found.stderr
 
 
@@ -56,6 +56,20 @@ def test_both_pools_are_read_of_one_log(tmp_path: Path, origin: str) -> None:
     assert [row["tokens_per_second"] for row in answer["rows"]["instances"]] == pytest.approx(RATES, rel=1e-3)
     assert answer["results"]["step_seconds"] == 100.0
     assert ask("diagnose", str(file))[1]["results"]["train_seconds"] == 36.0
+
+
+def test_a_pipe_tells_what_a_file_does(tmp_path: Path) -> None:
+    """Both pools of a driver's log, engines alone, and a fault for what is neither."""
+    file = tmp_path / "driver.log"
+    file.write_text(driver("Ray"), encoding="utf-8")
+    for command in ("observe", "diagnose"):
+        answer, piped = (ask(command, name, piped=driver("Ray"))[1] for name in (str(file), "-"))
+        assert (piped["results"], piped["rows"].keys()) == (answer["results"], answer["rows"].keys())
+        assert len(piped["rows"]["instances"]) == len(RATES)
+    alone = ask("observe", "-", piped="".join(engine("Ray", 1, second) for second in range(0, 300, 10)))[1]
+    assert alone["results"]["instance_tokens_per_second"] == pytest.approx(RATES[1])
+    code, _, said = ask("observe", "-", piped="hello\n")
+    assert (code, "stdin: has not one whole record" in said) == (2, True)
 
 
 def test_a_trainer_behind_much_of_its_engines_is_found(tmp_path: Path) -> None:

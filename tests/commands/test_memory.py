@@ -466,7 +466,7 @@ workload:
   response_tokens: {mean: 220, max: 1024}
 placement: {mode: colocated}
 rollout: {engine: vllm, tensor_parallel: 2, memory_fraction: 0.6}
-trainer: {backend: fsdp, micro_batch_samples: 16, fused_loss: true, reference_offload: true, parallelism: {fsdp: 2}}
+trainer: {backend: fsdp, micro_batch_samples: 24, fused_loss: true, reference_offload: true, parallelism: {fsdp: 2}}
 """
 
 

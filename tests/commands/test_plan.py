@@ -12,7 +12,10 @@ from typing import Any
 import pytest
 from tests.effort import tries
 
+from rlsize.loop.search import searched
 from rlsize.readers.saved_files import read_plan
+from rlsize.reports.plan import plan_report
+from rlsize.shell.inputs import Inputs
 
 FLAGS = ("plan", "--gpus", "64", "--rollout-tps", "2000", "--trainer-tps", "6000", "--batch-tokens", "786432")
 MODEL = ("plan", "--model", "qwen3-8b", "--gpu", "h100-sxm", "--prompts", "64", "--group", "16",
@@ -471,3 +474,31 @@ def test_spoilt_flags_are_answered_or_refused(
         checked(ran, "plan", "--json")
 
     run()
+
+
+def test_no_plan_that_can_be_launched_is_told_with_the_true_reason() -> None:
+    """Not with a margin that is in nobody's way: what the framework says against the plans that were found."""
+    flags = {"model": "qwen3-8b", "gpu": "h100-sxm", "gpus": "8", "prompts_per_step": "64", "group_size": "8"}
+    inputs = Inputs(None, texts={**flags, "prompt_tokens": "300", "response_tokens": "500"})
+    found = searched(inputs, (None, ""), takes=lambda _, place: f"{place.loop} is not for it").planned
+    report = plan_report(found, inputs.told())
+    assert found.changes == ()
+    assert report.headline.startswith("No plan can be launched: ")
+    assert report.headline.endswith(" is not for it.")
+    assert any("refused otherwise" in note for note in report.notes)
+
+
+def test_experts_of_a_searched_instance_lie_over_all_of_its_ranks(rlsize: Any, folder: Path) -> None:
+    """Whatever degree the launch has; its plan is one that can be said."""
+    run = folder / "train.sh"
+    run.write_text(
+        "python3 train.py --hf-checkpoint Qwen/Qwen3-30B-A3B --actor-num-nodes 2 --actor-num-gpus-per-node 8 "
+        "--colocate --rollout-batch-size 64 --n-samples-per-prompt 8 --rollout-max-response-len 8192 "
+        "--global-batch-size 512 "
+        "--rollout-num-gpus-per-engine 8 --sglang-mem-fraction-static 0.6 --sglang-expert-parallel-size 8 "
+        "--tensor-model-parallel-size 4 --expert-model-parallel-size 8 --use-dynamic-batch-size "
+        "--max-tokens-per-gpu 20480 --recompute-granularity full\n"
+    )
+    ran = rlsize("plan", "train.sh", "--gpu", "h100-sxm", "--response-tokens", "1000", "--write", "new.sh")
+    assert ran.code == 0, ran.stderr
+    assert "share experts" not in ran.stderr

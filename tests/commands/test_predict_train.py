@@ -118,6 +118,24 @@ def test_a_scenario_is_read(predicted: Run, tmp_path: Path) -> None:
     assert faster["results"]["train_seconds"] < found["results"]["train_seconds"]
 
 
+def test_a_teacher_of_another_size_takes_its_own_time(predicted: Run, tmp_path: Path) -> None:
+    """Naming it says that it is kept; its pass grows with its parameters, and the update stays as it was."""
+    path = tmp_path / "scenario.yaml"
+
+    def found(more: str) -> dict[str, Any]:
+        text = f"rlsize: {{kind: scenario, version: 1}}\nalgorithm: {{name: grpo, {more}}}\n"
+        path.write_text(text, encoding="utf-8")
+        results: dict[str, Any] = document(predicted(str(path), *ASK, "--json"))["results"]
+        return results
+
+    alike, teacher = found("reference: true"), found("reference_model: qwen3-32b")
+    assert teacher["update_seconds"] == alike["update_seconds"]
+    assert teacher["reference_seconds"] > 3 * alike["reference_seconds"]
+    assert "reference_seconds" not in found("reference: false, reference_model: qwen3-32b")
+    path.write_text("rlsize: {kind: scenario, version: 1}\nalgorithm: {reference_model: qwen9}\n", encoding="utf-8")
+    assert "there is no model profile 'qwen9'" in predicted(str(path), *ASK).stderr
+
+
 def test_the_picture_shows_where_time_goes(predicted: Run) -> None:
     """Bars of the parts."""
     ran = predicted(*ASK, "--plot")

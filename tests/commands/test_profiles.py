@@ -92,7 +92,7 @@ class TestList:
         rows = answer("list", "gpu")["rows"]["gpu"]
         tpu = next(row for row in rows if row["name"] == "tpu-v7")
         assert "specification.memory_bandwidth" in tpu["unverified"]
-        assert "(unverified)" in run("list", "gpu").stdout
+        assert "* unverified: " in run("list", "gpu").stdout
 
     @pytest.mark.parametrize("kind", FOLDERS)
     def test_tables_fit_eighty_columns(self, kind: str) -> None:

@@ -28,9 +28,9 @@ def runs(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     made: list[int] = []
     whole = simulations.run_job
 
-    def counted(job: simulations.Job) -> simulations.Done:
+    def counted(job: simulations.Job, *, compiled: bool) -> simulations.Done:
         made.append(job.seed)
-        return whole(job)
+        return whole(job, compiled=compiled)
 
     monkeypatch.setattr(simulations, "run_job", counted)
     return made
@@ -143,11 +143,11 @@ def interrupted(monkeypatch: pytest.MonkeyPatch) -> Callable[[int], None]:
     def at(number: int) -> None:
         left = [number]
 
-        def stopped(job: simulations.Job) -> simulations.Done:
+        def stopped(job: simulations.Job, *, compiled: bool) -> simulations.Done:
             left[0] -= 1
             if not left[0]:
                 raise KeyboardInterrupt
-            return whole(job)
+            return whole(job, compiled=compiled)
 
         monkeypatch.setattr(simulations, "run_job", stopped)
 

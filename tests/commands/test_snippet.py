@@ -131,7 +131,7 @@ def test_what_cannot_be_expressed_is_answered_with_no(
 @pytest.mark.parametrize(
     ("line", "says"),
     [
-        ((), ("--framework", "areal, nemo-rl")),
+        ((), ("--framework", "areal, ms-swift, nemo-rl")),
         (("-f", "velr"), ("'velr'", "did you mean verl?")),
         (("-f", "verl", "--variant", "seperate-async"), ("did you mean separate-async?",)),
         (("-f", "verl", "--mode", "colocated"), ("loop that is async", "--rollout-gpus and --trainer-gpus")),
@@ -228,6 +228,10 @@ def test_no_server_is_started_where_none_is_asked_for(rlsize: Run, scenario: str
         ("verl", "continue", "async_training.partial_rollout=true"),
         ("verl", "drop", "trainer.v1.sampler.max_off_policy_strategy=drop"),
         ("verl", "wait", "async_training.partial_rollout=false"),
+        ("nemo-rl", "continue", "in_flight_weight_updates: true"),
+        ("nemo-rl", "wait", "async_grpo:"),
+        ("openrlhf", "continue", "--train.partial_rollout_enable"),
+        ("openrlhf", "wait", "--train.async_enable"),
     ],
 )
 def test_late_samples_are_treated_as_they_were_priced(
@@ -241,11 +245,11 @@ def test_late_samples_are_treated_as_they_were_priced(
 
 
 def test_a_framework_that_treats_late_samples_otherwise_says_so(rlsize: Run, scenario: str) -> None:
-    """NeMo-RL waits for what the step was planned to go on with; a plan for NeMo-RL has its rule."""
-    said = rlsize("snippet", scenario, "-f", "nemo-rl").stdout.replace("\n#   ", " ").replace("\n# ", " ")
-    assert "NeMo-RL waits for late samples; the step was planned as if it lets late samples go on." in said
-    assert "--set framework=nemo-rl" in said
-    priced = rlsize("snippet", scenario, "-f", "nemo-rl", "--set", "framework=nemo-rl").stdout
+    """ROLL drops what the step was planned to go on with; a plan for ROLL has its rule."""
+    said = rlsize("snippet", scenario, "-f", "roll").stdout.replace("\n#   ", " ").replace("\n# ", " ")
+    assert "ROLL drops late samples; the step was planned as if it lets late samples go on." in said
+    assert "--set framework=roll" in said
+    priced = rlsize("snippet", scenario, "-f", "roll", "--set", "framework=roll").stdout
     assert "was planned as if" not in priced
     forced = rlsize("snippet", scenario, "-f", "verl", "--variant", "separate-async").stdout
     assert "verl drops late samples" in forced

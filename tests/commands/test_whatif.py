@@ -4,19 +4,35 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator
+from dataclasses import replace
+from itertools import permutations
 from pathlib import Path
 from pprint import pformat
 from statistics import median
 from typing import Any
 
 import pytest
-from benchmarks.twins import of_logs, read_pairs
-from tests.effort import tries
+from benchmarks.twins import (
+    Told,
+    coverage,
+    expected_coverage,
+    of_logs,
+    of_tables,
+    read_pairs,
+    scenario,
+    untested_spread,
+)
+from tests.effort import THOROUGH, tries
 
+from rlsize.estimates.run_memory import PEAKING, own_memory
+from rlsize.estimates.run_twin import UNTESTED as UNTESTED_SPREAD
+from rlsize.facts.calibration import OwnMemory
 from rlsize.facts.figure import Figure
 from rlsize.facts.run_summary import RunSummary
-from rlsize.loop.knobs import KINDS, Change, kind_of, single_steps
-from rlsize.loop.resolve import resolve
+from rlsize.loop.knobs import KINDS, UNTESTED, Change, kind_of, single_steps
+from rlsize.loop.phases import phases_of
+from rlsize.loop.resolve import Loop, resolve
+from rlsize.quantities.table import QUANTITIES
 from rlsize.shell.inputs import Inputs
 from rlsize.shell.observation import shown_by
 from rlsize.verdicts.whatif import Outcome, outcome_in, outcome_of, outcomes, pairs
@@ -222,7 +238,7 @@ def test_bands_of_changes_share_their_draws(said: Inputs, base: Outcome) -> None
     assert nothing.gain is not None
     assert nothing.gain.number == pytest.approx(1.0)
     assert nothing.gain.band is None or nothing.gain.band == pytest.approx((1.0, 1.0))
-    larger = change(said, base, micro_batch_tokens=20288.0)
+    larger = change(said, base, micro_batch_tokens=81152.0)
     assert larger.gain is not None
     assert larger.gain.band is not None
     low, high = base.found.results["step_seconds"].band or (0.0, 0.0)
@@ -260,9 +276,34 @@ def test_a_run_that_was_measured_fits_and_what_needs_more_is_judged(said: Inputs
     assert change(said, base, max_num_seqs=128.0).verdict == "fits"
 
 
+def test_memory_is_told_from_the_peak_of_the_run(said: Inputs, base: Outcome) -> None:
+    """The log has 46.25 GiB of tensors at most; that is in the twin, and in what a change of micro-batches holds."""
+    assert base.loop is not None
+    assert base.loop.problem.run is not None
+    memory = base.loop.problem.run.memory
+    assert memory is not None
+    assert memory.phase == "update"
+    assert memory.measured / 2**30 == pytest.approx(46.2525, abs=1e-3)
+    held = {}
+    for tokens in (10144.0, 20288.0):
+        phases = change(said, base, micro_batch_tokens=tokens).phases
+        assert phases is not None
+        update = next(one for one in phases.phases if one.name == "update")
+        held[tokens] = update.held.number
+        if tokens == 10144.0:
+            engine = ("engine_runtime", "contexts", "reserved")
+            assert sum(part for name, part in update.parts.items() if name not in engine) == pytest.approx(
+                memory.measured
+            )
+    assert held[10144.0] < 0.9 * held[20288.0]
+    alone = phases_of(resolve(said.changed({"algorithm.reference": False})), own=replace(memory, phase="reference"))
+    assert alone is not None  # the pass in which the peak stood is gone, and what nobody knows of it is not
+    assert next(one for one in alone.phases if one.name == "update").parts["own"] > 0
+
+
 def test_two_changes_come_from_the_best_of_their_class(said: Inputs, base: Outcome) -> None:
     """Pairs change different things."""
-    values = ({"rollout_tensor_parallel": 2.0}, {"micro_batch_tokens": 20288.0}, {"group_size": 32.0})
+    values = ({"rollout_tensor_parallel": 2.0}, {"micro_batch_tokens": 81152.0}, {"group_size": 32.0})
     single = [Change(one) for one in values]
     both = list(pairs(outcomes(said, base, single)))
     assert [sorted(one.values) for one in both] == [["micro_batch_tokens", "rollout_tensor_parallel"]]
@@ -308,15 +349,93 @@ def test_numbers_are_turned_both_ways_and_stay_whole() -> None:
     assert len(steps) == len({str(values) for values in steps})
 
 
-def test_published_runs_that_differ_by_a_knob_are_told_by_twins_of_each_other() -> None:
-    """Within what the page about errors says, and better than time that stays."""
+@pytest.fixture(scope="module")
+def told() -> list[Told]:
+    """Published runs told by twins of each other: all pairs in CI, else some."""
     data = read_pairs()
-    told = list(of_logs(data | {"pairs": data["pairs"][: tries(len(data["pairs"]))]}))
+    return list(of_logs(data | {"pairs": data["pairs"][: tries(len(data["pairs"]))]}))
+
+
+def test_published_runs_that_differ_by_a_knob_are_told_by_twins_of_each_other(told: list[Told]) -> None:
+    """Within what was aimed at, and better than time that stays and, where lengths change, than time as tokens."""
     steps = [one for one in told if one.phase == "step"]
-    assert median(one.error(one.predicted) for one in steps) < 0.08
+    errors = sorted(one.error(one.predicted) for one in steps)
+    assert median(errors) < 0.08
+    assert errors[9 * len(errors) // 10] < 0.25
     assert median(one.error(one.predicted) for one in told) < 0.15
-    assert median(one.error(one.unchanged) for one in steps) > median(one.error(one.predicted) for one in steps)
-    assert sum(one.inside for one in steps) > len(steps) / 2
+    assert median(one.error(one.unchanged) for one in steps) > median(errors)
+    longer = [one for one in steps if one.knob == "lengths"]
+    assert median(one.error(one.as_tokens) for one in longer) > median(one.error(one.predicted) for one in longer)
+
+
+def test_bands_of_twins_hold_what_bands_of_80_percent_hold_of_so_many_sources(told: list[Told]) -> None:
+    """Phase by phase, each publication counted once."""
+    for phase in dict.fromkeys(one.phase for one in told):
+        ones = [one for one in told if one.phase == phase]
+        low, high = expected_coverage(len({one.source for one in ones}))
+        assert low <= coverage(ones) <= high
+        assert sum(one.inside for one in ones) > len(ones) / 2
+
+
+@pytest.mark.skipif(not THOROUGH, reason="needs all pairs")
+def test_changes_that_nobody_has_tested_are_as_wide_as_those_that_were_are_off(told: list[Told]) -> None:
+    """To a third."""
+    assert pytest.approx(untested_spread([*told, *of_tables()]), rel=1 / 3) == UNTESTED_SPREAD
+
+
+def test_what_no_published_runs_differ_by_is_said_and_has_a_wider_band(said: Inputs, base: Outcome) -> None:
+    """Which changes these are is read off the pairs themselves."""
+    data = read_pairs()
+    runs = {row["id"]: data["setups"][row["setup"]] | row["scenario"] for row in data["runs"]}
+    for pair in data["pairs"]:
+        one, other = (runs[name] for name in pair["runs"])
+        changed = {key for key in one.keys() | other.keys() if one.get(key) != other.get(key)}
+        assert not changed & {QUANTITIES[key].scenario for key in UNTESTED}
+    tested, untested = (outcome_of(said, Change(values), base) for values in ({"group_size": 8.0}, {"kv_dtype": "fp8"}))
+    assert any("no published runs differ by kv_dtype" in doubt for doubt in untested.doubts)
+    assert not any("no published runs" in doubt for doubt in tested.doubts)
+    wide, narrow = (one.found.results["step_seconds"].band or (1, 1) for one in (untested, base) if one.found)
+    assert wide[1] / wide[0] > 1.1 * narrow[1] / narrow[0]
+
+
+def test_published_peaks_are_told_by_twins_of_each_other() -> None:
+    """Of runs that differ by a knob, far closer than what is predicted without a twin."""
+    data = read_pairs()
+    runs = {row["id"]: row for row in data["runs"] if "peak_allocated_gib" in row}
+    pairs_with = [pair["runs"] for pair in data["pairs"] if runs.keys() >= set(pair["runs"])]
+    errors: dict[str, list[float]] = {"twin": [], "alone": [], "unchanged": []}
+    for one, other in (order for both in pairs_with for order in permutations(both)):
+        peaks = [runs[name]["peak_allocated_gib"] * 2.0**30 for name in (one, other)]
+        loops = [resolve(Inputs(changes=scenario(runs[name], data["setups"]))) for name in (one, other)]
+        log = RunSummary(figures={"peak_allocated_bytes": Figure(key="peak_allocated_bytes", value=peaks[0])})
+        memory = own_memory(held_by(loops[0], None), log)
+        told = {
+            "alone": fullest(held_by(loops[1], None)),
+            "twin": fullest(held_by(loops[1], memory)),
+            "unchanged": peaks[0],
+        }
+        for name, value in told.items():
+            errors[name].append(abs(value / peaks[1] - 1.0))
+    assert len(errors["twin"]) > 20
+    assert median(errors["twin"]) < 0.01
+    assert median(errors["twin"]) < 0.5 * median(errors["alone"])
+
+
+def held_by(loop: Loop, memory: OwnMemory | None) -> dict[str, dict[str, float]]:
+    """What a trainer's tensors hold in each phase of a step."""
+    phases = phases_of(loop, own=memory)
+    assert phases is not None
+    beside = {"engine_runtime", "engine_weights", "kv_cache", "contexts", "reserved"}
+    return {
+        phase.name: {name: part for name, part in phase.parts.items() if name not in beside}
+        for phase in phases.phases
+        if phase.name in PEAKING
+    }
+
+
+def fullest(held: dict[str, dict[str, float]]) -> float:
+    """The most of all phases."""
+    return max(sum(parts.values()) for parts in held.values())
 
 
 @pytest.mark.parametrize(

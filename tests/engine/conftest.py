@@ -34,6 +34,7 @@ ENVIRONMENT = {
     "VLLM_CPU_OMP_THREADS_BIND": "0",  # one core for the engine, the rest for whoever measures it
     "OMP_NUM_THREADS": "1",
 }
+DTYPE = "float16"  # bfloat16 takes AMX, whose decode some virtual machines that list it cannot run
 QWEN3 = {
     "architectures": ["Qwen3ForCausalLM"],
     "model_type": "qwen3",
@@ -49,7 +50,7 @@ QWEN3 = {
     "rope_theta": 10000.0,
     "tie_word_embeddings": False,
     "hidden_act": "silu",
-    "torch_dtype": "bfloat16",
+    "torch_dtype": DTYPE,
     "attention_bias": False,
     "bos_token_id": 1,
     "eos_token_id": 2,
@@ -148,7 +149,7 @@ def serve(engine_python: str, tiny_models: dict[str, Path], tmp_path_factory: py
         program = str(Path(engine_python).parent / "vllm")
         argv = [
             program, "serve", str(tiny_models["qwen3"]), "--served-model-name", "tiny", "--load-format", "dummy",
-            "--dtype", "bfloat16", "--max-model-len", "1024", "--max-num-seqs", str(MAX_NUM_SEQS), "--enforce-eager",
+            "--dtype", DTYPE, "--max-model-len", "1024", "--max-num-seqs", str(MAX_NUM_SEQS), "--enforce-eager",
             "--block-size", str(BLOCK), "--host", "127.0.0.1", "--port", str(port),
         ]  # fmt: skip
         with log.open("wb") as out:

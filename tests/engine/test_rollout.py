@@ -30,7 +30,9 @@ BLOCK = 32
 PROMPT = 128  # four blocks; the last token of a prompt is always computed, so three of them can be found again
 GROUP = 4
 SHORT = ("--group", "4", "--prompts", "8", "--prompt-tokens", "128", "--response-tokens", "60")
-TINY = ("--max-num-seqs", "32", "--engine-arg", "enforce_eager=true", "--engine-arg", "block_size=32")
+TINY = (
+    "--dtype", "fp16", "--max-num-seqs", "32", "--engine-arg", "enforce_eager=true", "--engine-arg", "block_size=32",
+)  # fmt: skip
 
 
 @pytest.fixture(scope="module")
@@ -38,7 +40,7 @@ def engine(engine_python: str, tiny_models: dict[str, Path], tmp_path_factory: p
     """A real engine, offline."""
     job = {
         "engine": {
-            "model": str(tiny_models["qwen3"]), "load_format": "dummy", "dtype": "bfloat16", "max_model_len": 1024,
+            "model": str(tiny_models["qwen3"]), "load_format": "dummy", "max_model_len": 1024,
             "max_num_seqs": 32, "enforce_eager": True, "block_size": BLOCK,
         },
         "temperature": 1.0,

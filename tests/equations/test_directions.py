@@ -69,6 +69,9 @@ DIRECTIONS = {
     "memory.unsharded_layer_bytes": "layer_params+ bytes_per_param+ bytes_per_gradient+ prefetched_layers+",
     "memory.lora_trainer_bytes": "params+ bytes_per_param+ lora_params+ training_bytes_per_param+",
     "memory.optimizer_offload_time": "offloaded_bytes+ bandwidth-",
+    "memory.weight_offload_time": "params+ bytes_per_param+ bytes_per_gradient+ micro_batches+ bandwidth-",
+    "memory.activation_offload_time":
+        "tokens+ layers+ hidden_size+ bytes_per_activation+ hidden_copies+ bandwidth-",
     "memory.gpus_needed": "sharded_bytes+ bytes_on_every_gpu+ gpu_memory- usable_fraction-",
     "activations.gated_mlp_hidden_copies": "attention_copies+ intermediate_size+ hidden_size-",
     "activations.mean_mlp_width":

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -68,6 +69,20 @@ def test_a_calibrated_prediction_lies_between_prior_and_measurement(factor: floa
     predicted = product(after.central())[0]
     assert min(1.0, factor) * 30 * (1 - 1e-6) <= predicted <= max(1.0, factor) * 30 * (1 + 1e-6)
     assert all(after.spread(name) <= before.spread(name) + 1e-9 for name in before.names)
+
+
+def test_draws_after_a_measurement_lie_where_it_lies() -> None:
+    """Of what bends: the median of what draws predict is what the mean predicts, to 0.5 %; else it is 2 % off."""
+
+    def bent(values: Mapping[str, Any]) -> list[Any]:
+        return [values["a"] ** 3 + 100.0 * values["b"] ** -4]
+
+    after = conditioned(prior(STAGE), bent, [10.0], [0.02])
+    central = bent(after.central())[0]
+    assert np.median(bent(after.drawn(0))[0]) == pytest.approx(central, rel=0.005)
+    assert np.median(bent(replace(after, lean=0.0).drawn(0))[0]) > 1.02 * central
+    straight = conditioned(prior(STAGE), product, [60.0], [0.02])
+    assert np.allclose(straight.lean, 0.0, atol=0.02)
 
 
 def test_two_measurements_at_once_equal_one_after_the_other() -> None:

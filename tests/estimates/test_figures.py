@@ -9,7 +9,7 @@ from random import Random
 import pytest
 
 from rlsize.equations.matching import consumption, required_supply
-from rlsize.estimates.figures import Draw, apply, rounded, total, with_bands
+from rlsize.estimates.figures import Draw, alike, apply, figures_in, rounded, total, with_bands
 from rlsize.facts.figure import Figure, absent
 
 
@@ -133,3 +133,22 @@ def test_a_rounded_figure_keeps_the_exact_one_in_sight() -> None:
     whole = rounded(exact, "instances", 13)
     assert (whole.value, whole.source) == (13, "12.288, in whole numbers")
     assert rounded(absent("x", "--x"), "instances", 13).value is None
+
+
+def test_what_two_kinds_carry_alike_is_handed_on_by_name() -> None:
+    """Names that another kind has too, of a dataclass or of a mapping, and nothing else."""
+    size = Figure(key="batch", value=8.0)
+
+    @dataclass(frozen=True)
+    class Other:
+        batch: Figure
+        steps: int
+
+    assert alike(Other(batch=size, steps=3), Question) == {"batch": size}
+    assert alike({"seconds": size, "steps": 3}, Question) == {"seconds": size}
+
+
+def test_the_figures_of_a_question_leave_plain_values_out() -> None:
+    """Only figures are told, whether they are known or not."""
+    known, lacking = Figure(key="a", value=1.0), Figure(key="b", value=None, missing="--b")
+    assert figures_in({"a": known, "b": lacking, "c": 2.0}) == {"a": known, "b": lacking}

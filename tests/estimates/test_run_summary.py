@@ -99,6 +99,13 @@ def test_what_is_counted_up_begins_with_the_second_row() -> None:
     assert found.set_apart[0].steps == (1,)
 
 
+def test_what_must_fit_is_the_most_of_all_steps() -> None:
+    """Peaks of memory have no mean; how they vary is told."""
+    rows = [StepRecord(step=step, step_seconds=9.0, peak_allocated_bytes=held) for step, held in enumerate((4e9, 6e9))]
+    found = run_summary(replace(log([9.0, 9.0]), steps=tuple(rows)), 0).figure("peak_allocated_bytes")
+    assert (found.number, found.deviation) == (6e9, 1e9)
+
+
 def test_few_steps_are_doubted() -> None:
     """Three are an anecdote."""
     assert "only 3 settled steps" in run_summary(log([20.0] * 3)).warnings[0]

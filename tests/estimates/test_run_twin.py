@@ -8,7 +8,7 @@ import pytest
 
 from rlsize.estimates.calibrating import EDGE, Measurable, Point, calibrated
 from rlsize.estimates.constants import Constant, Stage
-from rlsize.estimates.run_twin import left_of_step, measured_phases, own_phases, twin_points
+from rlsize.estimates.run_twin import left_of_step, measured_phases, own_phases, twin_points, without_tools
 from rlsize.facts.calibration import CalibrationSetting
 from rlsize.facts.figure import Figure
 from rlsize.facts.run_summary import RunSummary
@@ -73,6 +73,15 @@ def test_what_is_beyond_stays_a_time_of_its_own() -> None:
     assert (own["update"].seconds, own["update"].grows) == (10.0, True)
     assert own["logprob"].factor == 0.5
     assert own["overhead"].factor == own["sync"].factor == 0.25  # the log has both in one
+
+
+@pytest.mark.parametrize(("tools", "engines", "scatter"), [(30.0, 60.0, 0.03), (95.0, 0.0, 0.0)])
+def test_tools_are_no_work_of_engines(tools: float, engines: float, scatter: float) -> None:
+    """What constants learn from is the generation less its tools; those stay a time of the run's own."""
+    measured = {"generation": (90.0, 0.02)}
+    found = without_tools(measured, run(generation=90.0, generation_tools=tools))
+    assert found["generation"] == pytest.approx((engines, scatter))
+    assert without_tools(measured, run(generation=90.0)) == measured
 
 
 def test_the_rest_of_a_step_is_taken_off_its_overhead_before_it_is_missing() -> None:

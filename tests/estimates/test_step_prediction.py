@@ -82,11 +82,16 @@ def test_phases_that_take_turns_add_up(model: str, loop: str, response: float) -
 
 @given(models, st.sampled_from(sorted(OVERLAPPING)), responses)
 def test_phases_that_overlap_take_less_than_their_sum(model: str, loop: str, response: float) -> None:
-    """The longer phase counts, and a little more where both are alike."""
+    """
+    The longer phase counts, and a little more where both are alike.
+
+    Where a cap on staleness holds a loop back, it may take longer than one after the other: few samples at once.
+    """
     step = predicted_step(question(model, loop=loop, response_tokens=response), VALUES)
     beside = step.sync_exposed_seconds + step.overhead_seconds
     phases = step.generation_seconds, step.train_seconds
-    assert max(phases) * (1 - TINY) <= step.seconds - beside < sum(phases)
+    assert max(phases) * (1 - TINY) <= step.seconds - beside
+    assert loop == "async" or step.seconds - beside < sum(phases)
     assert step.sync_exposed_seconds < step.sync_seconds
 
 

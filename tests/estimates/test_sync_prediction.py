@@ -33,7 +33,7 @@ def seconds(question: SyncTimeQuestion) -> float:
 def test_more_bytes_never_take_less(name: str, params: float, factor: float) -> None:
     """Monotone in the size, and never less than the fixed time."""
     small, large = (seconds(replace(QUESTION, transport=name, params=size)) for size in (params, params * factor))
-    assert large >= small >= VALUES[TRANSPORTS[name].fixed]
+    assert large >= small >= VALUES[f"sync_fixed_{TRANSPORTS[name].fixed}"]
 
 
 @pytest.mark.parametrize("name", [name for name in NAMES if TRANSPORTS[name].pieces != "buckets"])

@@ -22,6 +22,7 @@ from rlsize.estimates.train_prediction import (
     objections,
     train_step,
 )
+from rlsize.estimates.trainer_keeping import Keeping
 from rlsize.estimates.trainer_layout import SHARDINGS
 from rlsize.facts.figure import Figure
 from rlsize.facts.records.record import Refused
@@ -196,8 +197,25 @@ def test_rl_is_slower_than_pretraining_by_its_own_constants() -> None:
     rl, plain = seconds(question()), seconds(question(workload="pretraining"))
     assert rl.update_seconds > plain.update_seconds
     assert "loss" not in plain.parts
-    even = {**VALUES, "rl_train_slowdown": 1.0}
+    even = {**VALUES, "rl_train_slowdown": 1.0, "rl_attention": 1.0}
     assert seconds(question(), even).update_seconds == pytest.approx(plain.update_seconds)
+
+
+def test_states_on_the_host_come_and_go_at_the_rate_of_copies() -> None:
+    """By hand: 12 bytes of each of 7.505 billion parameters (8.03 less a table) over 32 GPUs, both ways."""
+    here, host = seconds(question()), seconds(question(offload=True))
+    longer = host.update_seconds - here.update_seconds
+    assert longer == pytest.approx(2 * 12 * 7.505e9 / 32 / VALUES["train_host_copy"], rel=1e-3)
+    assert host.parts["offload"] == pytest.approx(longer)
+    assert seconds(question(returning=True)).update_seconds == host.update_seconds
+
+
+def test_passes_of_another_model_have_a_constant_of_their_own() -> None:
+    """So that a measured sum does not tell what of it is the policy's."""
+    larger = question(passes=("old_logprob", "reward"), pass_models={"reward": CATALOGUE.get("model", "qwen3-32b")})
+    before, after = (seconds(larger, VALUES | {"rl_other_model": times}).forward_seconds for times in (1.0, 2.0))
+    assert after["reward"] == pytest.approx(2 * before["reward"])
+    assert after["old_logprob"] == before["old_logprob"]
 
 
 @pytest.mark.parametrize(
@@ -248,3 +266,28 @@ def test_bands_enclose_and_widen() -> None:
     assert wide[1] / wide[0] > high / low
     assert sum(part.share.number for part in answer.parts) == pytest.approx(1.0)
     assert answer.doubts
+
+
+@pytest.mark.parametrize("recompute", ["none", "full"])
+def test_what_lives_on_the_host_takes_the_time_that_its_bytes_take(recompute: str) -> None:
+    """States for each optimizer step and weights for each micro-batch add up; a quicker link halves both."""
+    apart = {
+        "offload": question(recompute=recompute, offload=True, optimizer_steps=4.0),
+        "param_offload": question(recompute=recompute, optimizer_steps=4.0, keeps=Keeping(param_offload=True)),
+    }
+    moved = {name: seconds(asked).parts["offload"] for name, asked in apart.items()}
+    shard, link = 7.505e9 / 32, 64e9  # without the embedding, whose update is counted nowhere
+    assert moved["offload"] == pytest.approx(4 * 2 * 12 * shard / link, rel=0.01)
+    micro_batches = 512 * 2048 / 32 / 16384
+    assert moved["param_offload"] == pytest.approx(micro_batches * (2 * 2 + 4) * shard / link, rel=0.01)
+    both = replace(apart["param_offload"], offload=True)
+    assert seconds(both).parts["offload"] == pytest.approx(sum(moved.values()))
+    assert seconds(with_gpu(both, pcie=2 * link)).parts["offload"] == pytest.approx(sum(moved.values()) / 2)
+
+
+def test_activations_on_the_host_take_less_where_only_inputs_are_kept() -> None:
+    """And nothing where none go there."""
+    keeps = Keeping(activation_offload=True)
+    inputs, all_of_them = (seconds(question(recompute=word, keeps=keeps)).parts["offload"] for word in ("full", "none"))
+    assert 0 < inputs < all_of_them / 10
+    assert "offload" not in seconds(question()).parts

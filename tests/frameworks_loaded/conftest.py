@@ -12,7 +12,13 @@ from typing import Any
 import pytest
 
 PROGRAMS = ("python", "python3", "accelerate", "torchrun", "trl", "vllm", "swift", "megatron", "ray")
-RECORD = '#!/bin/sh\nprintf "%s\\0" "${0##*/}" "$@" >> "$LAUNCHED"\nprintf "\\001" >> "$LAUNCHED"\n'
+RECORD = """\
+#!/bin/sh
+own="$LAUNCHED.$$"
+printf "%s\\0" "${0##*/}" "$@" > "$own"
+printf "\\001" >> "$own"
+cat "$own" >> "$LAUNCHED"  # at once, as a server writes at the same time
+"""
 
 
 @pytest.fixture

@@ -31,7 +31,7 @@ from pathlib import Path
 from typing import Any
 
 FOLDER = Path(sys.argv[1])
-ABSENT = {"colorlog", "loguru", "numba", "ray", "skyrl_gym", "torch", "uvloop"}
+ABSENT = {"cloudpathlib", "colorlog", "loguru", "numba", "ray", "skyrl_gym", "torch", "uvloop"}
 """What has stand-ins: nothing of it reads configurations."""
 
 
@@ -166,8 +166,8 @@ def openrlhf(program: str, words: list[str], _: str) -> Any:
     return names["args"]
 
 
-def trl(_: str, words: list[str], text: str) -> Any:
-    """The parser and the checks of GRPOConfig; TrainingArguments' own need a device, and are left out."""
+def trl(program: str, words: list[str], text: str) -> Any:
+    """The parser and the checks of each program's classes; TrainingArguments' own need a device, and are left out."""
     import transformers
     from transformers import HfArgumentParser
     from transformers.training_args import TrainingArguments
@@ -177,15 +177,22 @@ def trl(_: str, words: list[str], text: str) -> Any:
     TrainingArguments.__post_init__ = lambda _: None
     TrainingArguments.device = types.SimpleNamespace(type="cuda")
     TrainingArguments.world_size = property(lambda _: world)
-    kinds = [
-        importlib.import_module("trl.scripts.grpo").GRPOScriptArguments,
-        importlib.import_module("trl.trainer.grpo_config").GRPOConfig,
-        importlib.import_module("trl.trainer.model_config").ModelConfig,
-    ]
-    parser = HfArgumentParser(kinds)
+    if program == "vllm-serve":
+        places = ["trl.scripts.vllm_serve.ScriptArguments"]
+    else:
+        importlib.import_module("trl")
+        for one in ("trl.experimental", "trl.experimental.async_grpo"):  # whose trainer asks for torch
+            package(one)
+        own = "experimental.async_grpo.async_grpo_config.AsyncGRPOConfig" if "async" in program else ""
+        places = ["trl.scripts.grpo.GRPOScriptArguments", f"trl.{own or 'trainer.grpo_config.GRPOConfig'}"]
+        places.append("trl.trainer.model_config.ModelConfig")
+    kinds = [getattr(importlib.import_module(place.rpartition(".")[0]), place.rpartition(".")[2]) for place in places]
     found: dict[str, Any] = {}
-    for one in parser.parse_args_into_dataclasses(words):
-        found |= flat(one)
+    for some in (kinds[:2], kinds[2:]):  # the classes of a newer release have a key in common
+        *made, words = HfArgumentParser(some).parse_args_into_dataclasses(words, return_remaining_strings=True)
+        for one in made:
+            found |= flat(one)
+    assert not words, f"nobody takes {words}"
     return found
 
 
@@ -203,16 +210,35 @@ def areal(_: str, words: list[str], text: str) -> Any:
         path = Path(folder) / "config.yaml"
         path.write_text(text, encoding="utf-8")
         read, _file = arguments.parse_cli_args(["--config", str(path), *words])
-    return OmegaConf.to_container(arguments.to_structured_cfg(read, config_cls=arguments.GRPOConfig))
+    merged = arguments.to_structured_cfg(read, config_cls=arguments.GRPOConfig)
+    parts = ("actor", "rollout", "gconfig", "sglang", "vllm")
+    whole = merged.copy()
+    for key in OmegaConf.missing_keys(whole):
+        if key.startswith(parts):  # names and paths, which no plan knows
+            OmegaConf.update(whole, key, "x")
+    for part in parts:  # the classes themselves check what they are given
+        OmegaConf.to_object(whole[part])
+    return OmegaConf.to_container(merged)
 
 
 def skyrl(_: str, words: list[str], __: str) -> Any:
-    """SkyRL's own classes."""
+    """SkyRL's own classes, and its checks of what they hold."""
     engines = types.ModuleType("skyrl.backends.skyrl_train.inference_servers.utils")
     vars(engines)["_uses_lora_weight_sync"] = lambda _: False  # of engines, which are not there
     sys.modules[engines.__name__] = engines
     arguments = importlib.import_module("skyrl.train.config.config")
-    return arguments.SkyRLTrainConfig.from_cli_overrides(words)
+    made = arguments.SkyRLTrainConfig.from_cli_overrides(words)
+    import typing
+
+    import typing_extensions
+
+    vars(typing)["TypedDict"] = typing_extensions.TypedDict  # which pydantic asks for under this Python
+    checks = importlib.import_module("skyrl.train.utils.utils")
+    checks.validate_batch_sizes(made)
+    checks.validate_generator_cfg(made)
+    if made.trainer.strategy == "megatron":
+        checks.validate_megatron_cfg(made)
+    return made
 
 
 LOADERS = {"verl": verl, "openrlhf": openrlhf, "trl": trl, "areal": areal, "skyrl": skyrl}

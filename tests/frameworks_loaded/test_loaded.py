@@ -36,6 +36,12 @@ SCENARIO: dict[str, Any] = {
 PLANS: dict[str, dict[str, Any]] = {
     "plain": {},
     "one node": {"cluster.gpus": 8, "placement.rollout_gpus": 4, "placement.trainer_gpus": 4},
+    "one engine": {
+        "cluster.gpus": 8,
+        "placement.rollout_gpus": 4,
+        "placement.trainer_gpus": 4,
+        "rollout.tensor_parallel": 4,
+    },
     "tensor": {"rollout.tensor_parallel": 2, "trainer.parallelism": {"tensor": 2}},
     "layout": {"trainer.parallelism": {"tensor": 2, "pipeline": 2, "context": 2}},
     "context": {"trainer.parallelism": {"context": 2}},
@@ -51,7 +57,7 @@ REQUIRED: dict[str, tuple[str, ...]] = {
     "openrlhf": ("--reward.remote_url", "rewards.py"),
     "trl": ("--dataset_name", "data", "--output_dir", "out"),
     "areal": ("+experiment_name=e", "+trial_name=t", "+train_dataset.path=data", "+train_dataset.type=rl"),
-    "skyrl": (),
+    "skyrl": ("trainer.logger=console",),
 }
 """What each asks for that no plan knows."""
 UNKNOWN: dict[str, str] = {
@@ -62,8 +68,8 @@ UNKNOWN: dict[str, str] = {
     "skyrl": "trainer.no_such_key=1",
 }
 """A key that none has."""
-PROVED: dict[str, set[str]] = {"trl": {"colocate"}}
-"""Trainers whose configuration can be loaded without engines, where that is not all of them."""
+SERVER = "vllm-serve"
+"""A program of TRL that has classes of its own; vLLM's server has none that load without an engine."""
 WRITTEN: dict[str, dict[str, str]] = {}
 """Snippets, by framework: two releases are given the same."""
 CASES = [(name, release) for name in REQUIRED for release in (RELEASES[name], NEWEST)]
@@ -92,7 +98,7 @@ def snippets(rlsize: Run, folder: Any, framework: Framework) -> dict[str, str]:
     for plan, changes in PLANS.items():
         for mode, named in MODES.items():
             path.write_text(scenario(mode, changes), encoding="utf-8")
-            for way in sorted(PROVED.get(framework.name, framework.variants)):
+            for way in sorted(framework.variants):
                 variant = framework.variants[way]
                 if named in variant.modes:
                     ran = rlsize("snippet", str(path), "-f", framework.name, "--variant", way)
@@ -108,15 +114,20 @@ def cases_of(name: str, text: str, form: str, launched: Launched) -> list[dict[s
         return [{"name": name, "text": text, "words": list(REQUIRED[name])}]
     found = []
     for words in launched(text):
+        if words[0] == "vllm":
+            continue
         program, given = _program(words)
+        required = () if program == SERVER else REQUIRED[name]
         processes = re.search(r"--num_processes (\d+)", " ".join(words))
         world = processes[1] if processes else "1"
-        found.append({"name": name, "program": program, "words": [*given, *REQUIRED[name]], "text": world})
+        found.append({"name": name, "program": program, "words": [*given, *required], "text": world})
     return found
 
 
 def _program(words: list[str]) -> tuple[str, list[str]]:
     """The program that a launcher runs, and the words that are its own."""
+    if words[1] == SERVER:
+        return words[1], words[2:]
     if words[0].startswith("python") and words[1] == "-m":
         return words[2], words[3:]
     script = next(place for place, word in enumerate(words) if word.endswith(".py"))
@@ -167,7 +178,7 @@ def test_snippets_load(name: str, release: str, rlsize: Run, tmp_path: Any, laun
     framework = known()[name]
     texts = WRITTEN.setdefault(name, {}) or snippets(rlsize, tmp_path, framework)
     WRITTEN[name] = texts
-    assert {text.partition(",")[0] for text in texts} == set(PROVED.get(name, framework.variants))
+    assert {text.partition(",")[0] for text in texts} == set(framework.variants)
     cases = {
         what: cases_of(name, text, framework.variants[what.partition(",")[0]].form, launched)
         for what, text in texts.items()

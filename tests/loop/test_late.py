@@ -78,16 +78,16 @@ def test_waiting_counts_as_far_as_staleness_does_not_hide_the_longest() -> None:
     waiting = [step(mode="async", max_staleness=str(cap), late_samples="wait") for cap in (1, 2, 16)]
     assert all(one >= other for one, other in zip(waiting, going, strict=True))
     assert waiting == sorted(waiting, reverse=True)
-    assert waiting[0] > 1.5 * going[0]
+    assert waiting[0] > 1.2 * going[0]
     assert waiting[-1] == pytest.approx(going[-1])
 
 
 def test_what_is_dropped_is_generated_again() -> None:
-    """The shares of dropped tokens fall with staleness, and generation is longer by what they say."""
+    """With staleness enough nothing is dropped, and generation is longer by what is."""
     dropped = [
         result("late_dropped_fraction", mode="async", late_samples="drop", max_staleness=str(cap)) for cap in (1, 2, 16)
     ]
-    assert [one.number for one in dropped] == sorted((one.number for one in dropped), reverse=True)
+    assert min(dropped[0].number, dropped[1].number) > 0.05
     assert dropped[-1].number == pytest.approx(0.0, abs=0.01)
     made, alone = (
         result("generation_seconds", mode="async", max_staleness="2", late_samples=late).number
@@ -111,6 +111,8 @@ def test_known_rates_leave_out_what_they_cannot_tell() -> None:
     [
         {"mode": "async", "max_staleness": "1", "late_samples": "wait"},
         {"mode": "async", "max_staleness": "2", "late_samples": "wait"},
+        {"mode": "async", "max_staleness": "1"},
+        {"mode": "async", "max_staleness": "4"},
         {"mode": "sync", "oversampling": "1.25"},
         {"mode": "sync", "oversampling": "2"},
         {"mode": "colocated", "oversampling": "1.5"},
@@ -130,12 +132,11 @@ def test_the_closed_form_is_that_of_the_simulator(said: dict[str, str], cv: str)
 
 
 @pytest.mark.parametrize("cv", SPREADS)
-def test_dropping_costs_what_it_costs_in_the_simulator(cv: str) -> None:
-    """Times the step of samples that go on, within 15 %; the simulator's own is longer by the latency of groups."""
-    ways = [{"mode": "async", "max_staleness": "2", "late_samples": late} for late in ("drop", "continue")]
-    closed = [step(**said, response_cv=cv) for said in ways]
-    simulated = [played(loop(**said, response_cv=cv))[0] for said in ways]
-    assert closed[0] / closed[1] == pytest.approx(simulated[0] / simulated[1], rel=0.15)
+@pytest.mark.parametrize("cap", ["1", "2"])
+def test_dropping_is_near_the_simulator(cap: str, cv: str) -> None:
+    """Within 15 %: of samples that are late only some of a group are, which the closed form takes as independent."""
+    found = loop(mode="async", max_staleness=cap, late_samples="drop", response_cv=cv)
+    assert answer_of(found).results["step_seconds"].number == pytest.approx(played(found)[0], rel=0.15)
 
 
 def played(found: Loop) -> tuple[float, float]:

@@ -6,8 +6,10 @@ from typing import Any
 
 import pytest
 
+from rlsize.loop.moves import moved_seconds
 from rlsize.loop.phases import Phases, phases_of
 from rlsize.loop.resolve import Loop, resolve
+from rlsize.loop.unsaid import phases_as_said
 from rlsize.shell.inputs import Inputs
 
 SMALLEST = {
@@ -42,12 +44,12 @@ def phases(said: dict[str, str], **changed: str) -> Phases:
     return found
 
 
-@pytest.mark.parametrize("said", [SMALLEST, LARGEST], ids=["7B", "72B"])
-def test_published_minima_fit(said: dict[str, str]) -> None:
+@pytest.mark.parametrize(("said", "fullest"), [(SMALLEST, "optimizer"), (LARGEST, "update")], ids=["7B", "72B"])
+def test_published_minima_fit(said: dict[str, str], fullest: str) -> None:
     """On the GPUs that verl names, nearly full."""
     found = phases(said)
     assert found.dying is None
-    assert found.worst.name == "update"
+    assert found.worst.name == fullest
     assert found.worst.held.number > 0.85 * found.worst.memory
     assert loop(said).refused == ""
 
@@ -66,10 +68,10 @@ def test_half_of_a_published_minimum_dies_in_training(said: dict[str, str], chan
 
 
 def test_an_engine_that_never_sleeps_takes_its_share_from_the_trainer() -> None:
-    """47 GiB of vLLM beside the weights of policy and reference, 4 and 2 bytes a parameter over two GPUs."""
+    """47 GiB of vLLM beside the policy and the copy that a sync makes of it, 4 bytes a parameter over two GPUs each."""
     found = phases(SMALLEST, rollout__sleep="none", trainer__offloaded_between="[]")
     assert found.dying is not None
-    assert found.dying.name == "reference"
+    assert found.dying.name == "weight_sync"
 
 
 @pytest.mark.parametrize(("staged", "survives"), [("true", True), ("false", False)])
@@ -159,3 +161,44 @@ def test_an_engine_whose_share_has_no_room_dies_at_its_start_and_says_of_what() 
     assert found is not None
     assert (found.name, found.starved) == ("engine_start", True)
     assert found.held.number > found.memory == pytest.approx(0.1 * phases(SMALLEST).worst.memory)
+
+
+def test_a_weight_sync_of_fsdp_copies_the_shard_of_weights_that_stay() -> None:
+    """Its sharded state_dict cuts parameters anew; fully_shard's parameters are cut as they are kept."""
+    old = {name: phases(SMALLEST, trainer__offloaded_between="[]", trainer__backend=name) for name in ("fsdp", "fsdp2")}
+    held = {name: next(one for one in found.phases if one.name == "wake_up") for name, found in old.items()}
+    assert held["fsdp"].parts["gathered"] == held["fsdp"].parts["trainer_weights"]
+    assert "gathered" not in held["fsdp2"].parts
+    moved = next(one for one in phases(SMALLEST).phases if one.name == "wake_up")
+    assert "gathered" not in moved.parts
+
+
+@pytest.mark.parametrize(
+    ("said", "key"),
+    [
+        ({"rollout.memory_fraction": "0.5", "trainer.recompute": "full"}, None),
+        ({"rollout.memory_fraction": "0.5"}, "trainer.recompute"),
+        ({"trainer.recompute": "full"}, "rollout.memory_fraction"),
+    ],
+)
+def test_what_nobody_says_of_a_described_run_widens_its_memory(said: dict[str, str], key: str | None) -> None:
+    """A share that may be vLLM's own, or a trainer that may keep all activations: it fits, but nobody can be sure."""
+    unsaid = {"rollout.memory_fraction", "trainer.recompute"}
+    told = {name: value for name, value in SMALLEST.items() if name not in unsaid} | {
+        "cluster.gpus": "8", "trainer.offloaded_between": "[]",
+    }  # fmt: skip
+    inputs = Inputs(changes=[f"{name}={value}" for name, value in (told | said).items()])
+    found = phases_as_said(inputs, resolve(inputs))
+    assert found is not None
+    assert found.verdict == ("not sure" if key else "fits")
+    assert found.unsaid == ((key,) if key else ())
+
+
+def test_what_moves_to_the_host_takes_time_by_its_bytes() -> None:
+    """Weights and states of the policy over two GPUs, the reference and the engine, there and back over PCIe 5."""
+    asked = loop(SMALLEST)
+    params = 7.615e9
+    moved = params * (4 + 8 + 2) / 2 + params * 2 / 2
+    assert moved_seconds(asked, phases_of(asked)) == pytest.approx(2 * moved / 64e9, rel=0.03)
+    stays = loop(SMALLEST, trainer__offloaded_between="[]")
+    assert moved_seconds(stays, phases_of(stays)) < moved_seconds(asked, phases_of(asked))

@@ -30,7 +30,7 @@ def test_instances_are_counted_by_the_engine_that_runs(mode: str) -> None:
     assert place is not None
     engine = place.fleet.ready(shared=place.shared)
     assert engine is not None
-    assert place.fleet.gpus == engine.numbers.gpus
+    assert place.fleet.gpus == engine.gpus
     assert place.rollout_gpus <= 32
 
 

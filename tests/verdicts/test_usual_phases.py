@@ -54,6 +54,25 @@ def test_an_update_that_takes_nine_tenths_of_a_step_is_said_first() -> None:
     assert headline(found).startswith("The update takes 90 s, 90.0 % of the step.")
 
 
+def test_log_probs_longer_than_the_update_are_another_models() -> None:
+    """Two passes forward take two thirds of an update, whatever the model and the GPU are."""
+    answer = told(Evidence(run=run(step=206.0, generation=82.0, logprob=89.0, update=35.0)))
+    assert answer.verdict == "slow phase"
+    assert (answer.phases[0].phase, answer.phases[0].normal) == ("logprob", False)
+    assert answer.phases[0].usual.number == pytest.approx(2 / 3 * 35.0)
+    assert answer.causes[0].kind == "reference"
+
+
+def test_log_probs_shorter_than_the_update_are_not_called_usual() -> None:
+    """The update may be slow too: only a launch tells."""
+    answer = told(Evidence(run=run(step=100.0, generation=60.0, logprob=10.0, update=29.0)))
+    assert [one.normal for one in answer.phases] == [None] * 4
+    assert answer.verdict == "in turn"
+    assert headline(Evidence(run=run(step=100.0, generation=60.0, logprob=10.0, update=29.0))).startswith(
+        "Both sides work in turn, as this mode has it: 60.0 % of the step goes into generation."
+    )
+
+
 def test_an_update_that_takes_most_of_a_step_is_noted() -> None:
     """Six tenths are no fault by themselves."""
     answer = told(Evidence(run=run(step=100.0, update=60.0, generation=39.0)))
@@ -135,6 +154,15 @@ def test_a_cold_prefix_cache_is_a_cause_of_slow_generation() -> None:
     hits = figures({"prefix_cache_hit_fraction": 0.01})
     found = Evidence(run=replace(summary, figures={**summary.figures, **hits}), said=figures({"group_size": 8.0}))
     assert kinds(found)[0] == "cold"
+
+
+@pytest.mark.parametrize(("seconds", "seen"), [(40.0, True), (5.0, False)])
+def test_tools_that_hold_a_generation_up_are_seen_where_they_are_timed(seconds: float, seen: bool) -> None:
+    """A log that times them rules them out too, whatever settings say."""
+    summary = run(step=100.0, generation=90.0, generation_tools=seconds)
+    causes = told(Evidence(run=summary, said=figures({"turns": 4.0}))).causes
+    assert any((one.kind, one.sign) == ("tools", "seen") for one in causes) is seen
+    assert any(one.kind == "tools" for one in causes) is seen
 
 
 def test_a_timer_that_covers_the_step_is_not_believed() -> None:

@@ -211,7 +211,7 @@ def test_an_equation_that_is_not_translated_stops_the_page() -> None:
     """Nothing is guessed: the error names equation, line and construct."""
     widget = example_widget()
     formula = Formula(key="x", equation=normal_share, inputs={"deviate": "gpus"})
-    page = replace(example_page(), widget=replace(widget, formulas=(*widget.formulas, formula)))
+    page = replace(example_page(), widget=widget._replace(formulas=(*widget.formulas, formula)))
     with pytest.raises(UntranslatableError, match=r"lengths\.normal_share, line \d+: a call of what is no equation"):
         html_text(page)
 
@@ -234,7 +234,7 @@ def test_hostile_words_cannot_end_the_script() -> None:
     """A unit or a key that holds a tag stays inside the script's text."""
     widget = example_widget()
     slider = replace(widget.sliders[0], unit=HOSTILE[0])
-    page = replace(example_page(), widget=replace(widget, sliders=(slider, *widget.sliders[1:])))
+    page = replace(example_page(), widget=widget._replace(sliders=(slider, *widget.sliders[1:])))
     script = html_text(page).partition("<script>")[2].partition("</script>")[0]
     described = json.loads(script.partition("const WIDGET = ")[2].partition(";\n")[0])
     assert described["sliders"][0]["unit"] == HOSTILE[0]

@@ -73,7 +73,6 @@ def _report(inputs: Inputs, answer: BacklogAnswer) -> Report:
     found = {figure.key: figure for figure in answer.results}
     given = {figure.key: figure for figure in inputs.shown()}
     return Report(
-        command="backlog",
         headline=_headline(found, given),
         results=answer.results,
         chart=_chart(answer, found, given),

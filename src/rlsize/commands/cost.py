@@ -185,7 +185,6 @@ def _report(inputs: Inputs, flow: Flow, results: Sequence[Figure]) -> Report:
     found = {figure.key: figure for figure in results}
     preempted = bool(flow["preemptible_fraction"].value)
     return Report(
-        command="cost",
         headline=_headline(flow, found),
         results=tuple(results),
         tables={"pools": _pools_table(flow)},

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Annotated
-
 from rlsize.facts.figure import Figure
 from rlsize.reports.report import Column, Report, Table
 from rlsize.shell.command import argument
 
 
 def explain(
-    name: Annotated[
-        str | None, argument("EQUATION", "An equation, such as weight_sync_time; all of them when left out.")
-    ] = None,
+    name: str | None = argument("EQUATION", "An equation, such as weight_sync_time; all of them when left out."),
 ) -> Report:
     """
     Print the page of an equation.
@@ -29,7 +25,6 @@ def _every_equation() -> Report:
     names = equation_names()
     says = Column("says", "what it says", "left", wide=True, of=lambda name: page(name).summary)
     return Report(
-        command="explain",
         headline=f"{len(names)} equations; `rlsize explain NAME` prints one.",
         tables={"equations": Table.of("", names, (Column("equation", "equation", "left", of=str), says))},
     )
@@ -55,7 +50,6 @@ def _equation(name: str) -> Report:
         Column("says", "what it is", "left", wide=True),
     )
     return Report(
-        command="explain",
         headline=f"{entry.name}: {entry.summary}",
         results=(
             Figure(key="formula", value=entry.formula, source=entry.source),

@@ -96,7 +96,6 @@ def _savings(inputs: Inputs, known: Mapping[str, Figure], routing: str, answer: 
 def _report(inputs: Inputs, answer: FleetAnswer, savings: Sequence[Figure]) -> Report:
     figures, given = ({figure.key: figure for figure in told} for told in (answer.results, inputs.shown()))
     return Report(
-        command="fleet",
         headline=_headline(answer, figures, given),
         results=(*answer.results, *savings),
         tables={"neighbours": _neighbours(answer)},

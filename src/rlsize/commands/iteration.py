@@ -278,7 +278,6 @@ def _report(inputs: Inputs, question: IterationQuestion, results: Sequence[Figur
     found, modes = {figure.key: figure for figure in results}, mode_rows(question)
     unknown = {key for key, figure in found.items() if not figure.known and "iteration" not in key}
     return Report(
-        command="iteration",
         headline=_headline(question, found),
         results=tuple(results),
         tables={"modes": _modes_table(question, modes)},

@@ -3,38 +3,31 @@
 from __future__ import annotations
 
 import sys
-from functools import partial
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING
 
-from rlsize.errors import DoesNotFitError, Fault
 from rlsize.reports.report import Report
 from rlsize.shell.command import Force, option
 from rlsize.shell.inputs import Inputs
 from rlsize.shell.quantity_flags import PLANNED, asks
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator
 
     from rlsize.planner.options import Placement
 
-Save = Annotated[
-    str | None,
-    option("--save", "Write the plan to a file, for check --baseline, diff and every command.", "Output", "FILE"),
-]
-Apply = Annotated[
-    str | None,
-    option("--apply", "Write a scenario with the plan in it, which every command takes.", "Output", "FILE"),
-]
-
-
-Write = Annotated[
-    str | None,
-    option("--write", "Write the launch that was given with the plan in it.", "Output", "FILE"),
-]
-
 
 @asks(**PLANNED)
-def plan(inputs: Inputs, save: Save = None, apply: Apply = None, write: Write = None, force: Force = False) -> Report:
+def plan(
+    inputs: Inputs,
+    save: str | None = option(
+        "--save", "Write the plan to a file, for check --baseline, diff and every command.", "Output", "FILE"
+    ),
+    apply: str | None = option(
+        "--apply", "Write a scenario with the plan in it, which every command takes.", "Output", "FILE"
+    ),
+    write: str | None = option("--write", "Write the launch that was given with the plan in it.", "Output", "FILE"),
+    force: Force = False,
+) -> Report:
     """
     Which mode, split and layouts are best, at what cost, and what if.
 
@@ -42,8 +35,8 @@ def plan(inputs: Inputs, save: Save = None, apply: Apply = None, write: Write = 
     """
     from rlsize.loop.applied import applied, nested
     from rlsize.reports.plan import plan_report
-    from rlsize.shell.launches import keep_mode, wanted_of, write_back
-    from rlsize.shell.planning import save_plan, search
+    from rlsize.shell.launches import in_own_keys, keep_mode, wanted_of, write_back
+    from rlsize.shell.planning import kept_within, save_plan, search
     from rlsize.writers.files import check_target, write_whole
     from rlsize.writers.yaml_file import applied_text
 
@@ -60,7 +53,11 @@ def plan(inputs: Inputs, save: Save = None, apply: Apply = None, write: Write = 
     if chosen is not None and write is not None:
         values = applied(inputs.said_values(write), loop, chosen.best.place)
         wanted = wanted_of(inputs, values)
-        inputs.notes += write_back(inputs, {**wanted, **_kept_within(inputs, values, wanted)}, write, force=force)
+        besides = kept_within(inputs, values, wanted)
+        if besides:
+            keys = in_own_keys(inputs, besides)
+            inputs.notes.append(f"Set besides, as the launch keeps its memory: {keys}. The step above is without it.")
+        inputs.notes += write_back(inputs, {**wanted, **besides}, write, force=force)
     if chosen is not None and save is not None:
         lacking = save_plan(save, inputs, "plan", loop, chosen.best.place, chosen.evaluation, force=force)
         sys.stderr.write(f"wrote {save}\n")
@@ -69,40 +66,6 @@ def plan(inputs: Inputs, save: Save = None, apply: Apply = None, write: Write = 
     if chosen is not None and not inputs.gives("framework"):
         inputs.notes += _runners(inputs, chosen.best.place)
     return plan_report(found.planned, inputs.told(), ranked)
-
-
-def _kept_within(inputs: Inputs, values: Mapping[str, Any], wanted: Mapping[str, Any]) -> dict[str, Any]:
-    """
-    What must change besides so that a plan fits with what the launch says of its memory, such as what it moves out.
-
-    Args:
-        inputs: What was said; by a launch.
-        values: All values of the scenario with the plan in it, by dotted place.
-        wanted: What differs, by quantity, as the launch can say it.
-
-    Raises:
-        DoesNotFitError: No single change that leaves the training as it is makes it fit.
-    """
-    from rlsize.loop.knobs import KINDS
-    from rlsize.loop.resolve import resolve
-    from rlsize.loop.savers import savers
-    from rlsize.quantities.table import QUANTITIES
-    from rlsize.shell.launches import can_change
-
-    before = inputs.file.leaves() if inputs.file is not None else {}
-    said = {QUANTITIES[key].scenario: value for key, value in wanted.items() if QUANTITIES[key].scenario}
-    if wanted.get("micro_batch_samples") is not None:
-        said[QUANTITIES["micro_batch_tokens"].scenario] = None
-    planned = inputs.changed({**dict.fromkeys(before), **values, **said})
-    loop = resolve(planned)
-    if not loop.refused:
-        return {}
-    found = savers(planned, loop, partial(can_change, inputs), lambda _share: None)
-    best = next((one for one in found if one.kind == KINDS[0]), None)
-    if best is None:
-        todo = "see `rlsize memory` for what each phase holds, or leave --write out"
-        raise DoesNotFitError(Fault(f"with what the launch says of its memory, {loop.refused}", "--write", todo))
-    return best.values
 
 
 def _runners(inputs: Inputs, place: Placement) -> Iterator[str]:

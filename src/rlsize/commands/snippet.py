@@ -6,9 +6,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from rlsize.facts.figure import Figure
-from rlsize.reports.report import Column, Report, Table
-from rlsize.reports.wording import numbered
+from rlsize.reports.report import Column, Report, Table, Unseen
+from rlsize.reports.wording import counted, numbered
 from rlsize.shell.allocation import ALLOCATION, Source, read_pools
 from rlsize.shell.answer import check_files, delivered
 from rlsize.shell.command import Force, option
@@ -32,17 +31,6 @@ _LATE = {
     "wait": "waits for late samples",
     "drop": "drops late samples",
 }
-Name = Annotated[
-    str | None,
-    option(
-        "--framework|-f",
-        "verl, nemo-rl, openrlhf, trl, slime, prime-rl, areal, skyrl, roll, pipeline-rl or rlinf.",
-        metavar="NAME[@VERSION]",
-    ),
-]
-Variant = Annotated[
-    str | None, option("--variant", "Which of its trainers; goes by the mode when not given.", metavar="NAME")
-]
 Output = Annotated[str | None, option("--output|-o", "Write it there, and say what it is.", "Output", "FILE")]
 
 
@@ -51,8 +39,14 @@ def snippet(
     inputs: Inputs,
     context: typer.Context,
     source: Source = None,
-    framework: Name = None,
-    variant: Variant = None,
+    framework: str | None = option(
+        "--framework|-f",
+        "verl, nemo-rl, openrlhf, trl, slime, prime-rl, areal, skyrl, roll, pipeline-rl or rlinf.",
+        metavar="NAME[@VERSION]",
+    ),
+    variant: str | None = option(
+        "--variant", "Which of its trainers; goes by the mode when not given.", metavar="NAME"
+    ),
     output: Output = None,
     changes: Changes = None,
     force: Force = False,
@@ -80,26 +74,19 @@ def snippet(
         "trainer_gpus": numbers["trainer_gpus"],
         "staleness_steps": numbers["max_staleness"],
     }
-    rows = tuple(
-        {"key": key, "value": value, "read": key not in chosen.unread}
-        for key, value in one.made.keys.items()
-        if value is not None and not key.endswith(".program")
+    keys = [key for key, value in one.made.keys.items() if value is not None and not key.endswith(".program")]
+    cells = (
+        Column("key", "key", "left", wide=True, of=str),
+        Column("value", "value", wide=True, of=one.made.keys.__getitem__),
+        Unseen("read", lambda key: key not in chosen.unread),
     )
-    columns = (Column("key", "key", side="left", wide=True), Column("value", "value", wide=True))
     gpus = f"{numbers['rollout_gpus']} rollout and {numbers['trainer_gpus']} trainer GPUs"
     report = Report(
-        command="snippet",
         headline=f"{f'Wrote {output}. ' if output else ''}{chosen.title}, {way}: {gpus}.",
-        results=tuple(
-            Figure(key=key, value=value, provenance="predicted", source="the split")
-            for key, value in figures.items()
-            if value is not None
-        ),
-        inputs=inputs.shown(),
-        tables={"settings": Table(title=f"Keys of {chosen.source}", columns=columns, rows=rows)},
-        warnings=tuple(inputs.warnings),
-        notes=(*inputs.notes, *notes),
+        results=counted(figures, "the split"),
+        tables={"settings": Table.of(f"Keys of {chosen.source}", keys, cells)},
         quiet=frozenset({"snippet", "file", "framework", "variant", "framework_version"}),
+        **inputs.told(notes=notes),
     )
     return delivered(report, text, context.obj or {}, output, force=force)
 

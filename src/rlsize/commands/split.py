@@ -152,7 +152,6 @@ def _share_report(inputs: Inputs, share: Figure) -> Report:
     """The answer where nobody says how many GPUs there are."""
     part = show(share.value, share.key)
     return Report(
-        command="split",
         headline=f"Give {part} of the GPUs to rollout, and the rest to the trainer; --gpus makes it whole GPUs.",
         results=(share,),
         **inputs.told(),
@@ -163,7 +162,6 @@ def _report(inputs: Inputs, answer: SplitAnswer) -> Report:
     found = {figure.key: figure for figure in answer.results}
     best = found | {key.removeprefix("best_split_"): one for key, one in found.items() if key.startswith("best_split_")}
     return Report(
-        command="split",
         headline=_headline(best, inputs.shown()) + _compared(answer, found),
         results=answer.results,
         tables={"neighbours": _neighbours(answer)},

@@ -261,6 +261,61 @@ def optimizer_offload_time(offloaded_bytes: Real, bandwidth: Real) -> Real:
     return 2.0 * offloaded_bytes / bandwidth
 
 
+def weight_offload_time(
+    params: Real, bytes_per_param: Real, bytes_per_gradient: Real, micro_batches: Real, bandwidth: Real
+) -> Real:
+    """
+    Time of a step in which weights that live on the host come to the GPU, and their gradients go back.
+
+    t = m N (2 b + g) / B
+
+    Args:
+        params: Parameters that a GPU has the shard of, N. [param/gpu]
+        bytes_per_param: Width of a weight on its way, b. [B/param]
+        bytes_per_gradient: Width of a gradient on its way, g. [B/param]
+        micro_batches: Micro-batches of the step, m. [1]
+        bandwidth: Link between host and GPU, one direction, B. [B/s/gpu]
+
+    Returns:
+        t. [s]
+
+    Assumes that weights come once for forward and once for backward of each micro-batch, and nothing hides that.
+    Source: ZeRO-Infinity (arXiv:2104.07857), section 4, whose reads of parameters and writes of gradients it counts.
+
+    >>> weight_offload_time(params=1e9, bytes_per_param=2, bytes_per_gradient=2, micro_batches=4, bandwidth=48e9)
+    0.5
+    """
+    return micro_batches * params * (2.0 * bytes_per_param + bytes_per_gradient) / bandwidth
+
+
+def activation_offload_time(
+    tokens: Real, layers: Real, hidden_size: Real, bytes_per_activation: Real, hidden_copies: Real, bandwidth: Real
+) -> Real:
+    """
+    Time in which what layers keep goes to the host in forward and comes back in backward.
+
+    t = 2 T L h c b / B
+
+    Args:
+        tokens: Tokens of a step on each GPU, T. [token/gpu]
+        layers: Layers, L. [1]
+        hidden_size: Width of the residual stream, h. [1]
+        bytes_per_activation: Width of an activation, b. [B/token]
+        hidden_copies: Hidden-sized tensors that a layer keeps of a token, c: 1 under full recomputation. [1]
+        bandwidth: Link between host and GPU, one direction, B. [B/s/gpu]
+
+    Returns:
+        t. [s]
+
+    Assumes that tensor parallelism shares out what is kept, so that a GPU moves its share of all tokens.
+    Source: own derivation; ZeRO-Infinity (arXiv:2104.07857), section 4.2, for the bytes of activation checkpoints.
+
+    >>> activation_offload_time(1e6, 8, hidden_size=4000, bytes_per_activation=2, hidden_copies=1, bandwidth=64e9)
+    2.0
+    """
+    return 2.0 * tokens * layers * hidden_size * hidden_copies * bytes_per_activation / bandwidth
+
+
 def gpus_needed(sharded_bytes: Real, bytes_on_every_gpu: Real, gpu_memory: Real, usable_fraction: Real) -> Real:
     """
     GPUs at which the bill first fits, before rounding to whole GPUs, nodes or parallel degrees.

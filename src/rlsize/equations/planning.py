@@ -160,6 +160,29 @@ def relative_yield(tokens: Real, cost: Real, usual_tokens: Real, usual_cost: Rea
     return tokens / cost / (usual_tokens / usual_cost)
 
 
+def lengthened_cost(cost: Real, step_seconds: Real, added_seconds: Real) -> Real:
+    """
+    Cost of a step that takes longer than what was costed.
+
+    c' = c (1 + a / t)
+
+    Args:
+        cost: What it costs as it is, in dollars or in GPU-hours, c. [usd]
+        step_seconds: Its time, t. [s]
+        added_seconds: What comes to that; below 0 for what goes, a. [s]
+
+    Returns:
+        c'. [usd]
+
+    Assumes all that is paid for is paid by time.
+    Source: definition.
+
+    >>> lengthened_cost(cost=4.0, step_seconds=80.0, added_seconds=20.0)
+    5.0
+    """
+    return cost * (1.0 + added_seconds / step_seconds)
+
+
 def overshoot(value: Real, limit: Real) -> Real:
     """
     How far a value lies beyond a limit.

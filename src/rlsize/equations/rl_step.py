@@ -60,12 +60,18 @@ def shared_out_sync(seconds: Real, gpus: Real, usual_gpus: Real, exponent: Real)
 
 
 def own_phase(
-    model_seconds: Real, factor: Real, drift: Real, tokens: Real, measured_tokens: Real, own_seconds: Real
+    model_seconds: Real,
+    factor: Real,
+    drift: Real,
+    tokens: Real,
+    measured_tokens: Real,
+    own_seconds: Real,
+    again: Real,
 ) -> Real:
     """
     Time of a phase of a run that was measured, part of which the model does not know.
 
-    t = f m (T / T_0)^(d - 1) + w
+    t = r (f m (T / T_0)^(d - 1) + w)
 
     Args:
         model_seconds: As it is predicted, m. [s]
@@ -74,6 +80,7 @@ def own_phase(
         tokens: Tokens of a step, T. [token]
         measured_tokens: Tokens of a step of the run, T_0. [token]
         own_seconds: What the run has on top of it, w. [s]
+        again: The same phase in another run alike over what it took in this one, r. [1]
 
     Returns:
         t. [s]
@@ -81,10 +88,10 @@ def own_phase(
     Assumes that how a run grows otherwise than predicted is a power of its tokens.
     Source: what is left of measured phases beside their prediction.
 
-    >>> own_phase(model_seconds=20.0, factor=1.0, drift=1.0, tokens=4e6, measured_tokens=1e6, own_seconds=10.0)
+    >>> own_phase(20.0, factor=1.0, drift=1.0, tokens=4e6, measured_tokens=1e6, own_seconds=10.0, again=1.0)
     30.0
     """
-    return factor * model_seconds * (tokens / measured_tokens) ** (drift - 1) + own_seconds
+    return again * (factor * model_seconds * (tokens / measured_tokens) ** (drift - 1) + own_seconds)
 
 
 def own_time(
@@ -298,62 +305,26 @@ def times_longer(step_seconds: Real, least_seconds: Real) -> Real:
     return step_seconds / least_seconds
 
 
-def step_waiting_for_longest(longest_seconds: Real, max_staleness: Real) -> Real:
+def phases_within_cycle(phases_seconds: Real, cycle_seconds: Real) -> Real:
     """
-    Shortest step of an asynchronous loop that waits for the longest response before it gets too stale.
+    Time of the phases of an asynchronous step whose batch also hangs on how long single samples take.
 
-    T = t / (k + 1)
+    t = max(t_p, t_c)
 
     Args:
-        longest_seconds: Time to generate the longest response, and to train on it where that counts, t. [s]
-        max_staleness: Staleness cap, k. [1]
-
-    Returns:
-        T. [s]
-
-    Assumes the sample starts right after a sync and keeps the version that produced its first token.
-    Source: definition of staleness, counted from the first token.
-
-    >>> step_waiting_for_longest(longest_seconds=60.0, max_staleness=1)
-    30.0
-    """
-    return longest_seconds / (max_staleness + 1)
-
-
-def phases_waiting_for_longest(
-    phases_seconds: Real,
-    longest_seconds: Real,
-    train_seconds: Real,
-    sync_seconds: Real,
-    overhead_seconds: Real,
-    max_staleness: Real,
-) -> Real:
-    """
-    Time of the phases of an asynchronous step whose trainer waits for the longest response before it gets too stale.
-
-    t = max(t_p, (t_l + t_t + t_s + t_o) / (k + 1) - t_s - t_o)
-
-    Args:
-        phases_seconds: Without that, t_p. [s]
-        longest_seconds: Time of the longest response, t_l. [s]
-        train_seconds: Busy trainer seconds, t_t. [s]
-        sync_seconds: Weight sync that nothing hides, t_s. [s]
-        overhead_seconds: What belongs to no phase, t_o. [s]
-        max_staleness: Staleness cap, k. [1]
+        phases_seconds: Of fleet and trainer as wholes, t_p. [s]
+        cycle_seconds: Between two syncs, by the samples that the cap on staleness lets be under way, t_c. [s]
 
     Returns:
         t. [s]
 
-    Assumes the response starts right after a sync; the weights that it is trained into come k + 1 steps later.
-    Source: definition of staleness, counted from the first token; with k = 0 it is a synchronous step.
+    Assumes that the longer one counts.
+    Source: definition.
 
-    >>> phases_waiting_for_longest(phases_seconds=30.0, longest_seconds=80.0, train_seconds=20.0, sync_seconds=5.0,
-    ...                            overhead_seconds=5.0, max_staleness=1)
+    >>> phases_within_cycle(phases_seconds=30.0, cycle_seconds=45.0)
     45.0
     """
-    other = sync_seconds + overhead_seconds
-    least = step_waiting_for_longest(longest_seconds + train_seconds + other, max_staleness)
-    return maximum(phases_seconds, least - other)
+    return maximum(phases_seconds, cycle_seconds)
 
 
 def time_until_due(

@@ -338,6 +338,29 @@ def trained_sequence_cv(response_cv: Real, prompt_tokens: Real, response_tokens:
     return response_cv * response_tokens / (prompt_tokens + response_tokens)
 
 
+def forward_share_time(update: Real, passes: Real) -> Real:
+    """
+    Time of passes that only read the weights, by what an update of the same tokens takes.
+
+    T = F u / 3
+
+    Args:
+        update: Time of the update, u. [s]
+        passes: Passes that only read the weights, F. [1]
+
+    Returns:
+        T. [s]
+
+    Assumes that nothing is recomputed, so that an update is a forward pass and a backward one of twice its work, and
+    that both keep the GPUs as busy. Recomputing makes the share smaller.
+    Source: 2 N operations a token forward, 4 N backward (Kaplan et al., arXiv:2001.08361, section 2.1).
+
+    >>> forward_share_time(update=30.0, passes=2.0)
+    20.0
+    """
+    return passes * update / 3.0
+
+
 def time_share(part: Real, whole: Real) -> Real:
     """
     Share of a time that one of its parts takes.

@@ -327,6 +327,34 @@ def packed_tokens(samples: Real, mean_tokens: Real, tokens_cv: Real, longest_tok
     return minimum(samples * longest_tokens, maximum(samples * mean_tokens + spread, longest_tokens))
 
 
+def own_bytes(
+    measured_bytes: Real, explained_bytes: Real, working_bytes: Real, measured_working_bytes: Real, exponent: Real
+) -> Real:
+    """
+    What a run's peak has beside what the model knows of it, once the loop is changed.
+
+    X = (M - P) (W / W_0)^g
+
+    Args:
+        measured_bytes: The peak as it was measured, M. [B]
+        explained_bytes: The same as it is predicted, P. [B]
+        working_bytes: Activations, logits and gathered layers at the peak of the loop as it is changed, W. [B]
+        measured_working_bytes: The same of the loop that was measured, W_0. [B]
+        exponent: How much of it goes with those, g: 0 nothing, 1 all. [1]
+
+    Returns:
+        X. [B]
+
+    Assumes that states are known, and what is not known is some of it work on tokens. It is below zero where the run
+    took less than is predicted.
+    Source: what is left of measured peaks beside their prediction.
+
+    >>> own_bytes(46e9, explained_bytes=38e9, working_bytes=5e9, measured_working_bytes=20e9, exponent=0.5)
+    4000000000.0
+    """
+    return (measured_bytes - explained_bytes) * (working_bytes / measured_working_bytes) ** exponent
+
+
 def allocator_bytes(peak_bytes: Real, overhead: Real) -> Real:
     """
     What the allocator reserves at the peak beyond what tensors take.

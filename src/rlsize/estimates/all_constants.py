@@ -9,12 +9,14 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 import rlsize.estimates as package
+from rlsize.estimates.belief import BandSource, variance_shares
 from rlsize.estimates.constants import Constant, Stage
 from rlsize.facts.figure import Figure
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
+    from rlsize.equations._ops import Real
     from rlsize.estimates.belief import Belief
 
 _PREFIX = "constants_"
@@ -33,6 +35,18 @@ def all_stages() -> Mapping[str, Stage]:
 def all_constants() -> Mapping[str, Constant]:
     """Every constant by name."""
     return MappingProxyType({one.name: one for stage in all_stages().values() for one in stage.constants})
+
+
+def band_sources(
+    belief: Belief, predict: Callable[[Mapping[str, Real]], Real], noise: float = 0.0, least: float = 0.0
+) -> tuple[BandSource, ...]:
+    """The constants that make the band of a prediction wide, from a share of the variance on, the largest first."""
+    shares = variance_shares(belief, predict, noise)
+    return tuple(
+        BandSource(name=name, meaning=all_constants()[name].meaning, share=share)
+        for name, share in shares.items()
+        if share > 0 and share >= least
+    )
 
 
 def constants_of(belief: Belief) -> dict[str, Figure]:

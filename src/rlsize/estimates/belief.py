@@ -11,11 +11,13 @@ from __future__ import annotations
 import zlib
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from random import Random
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from rlsize.estimates.figures import DRAWS, HIGH, LOW
+from rlsize.estimates.figures import DRAWS, HIGH, LOW, Draw, uncertain
+from rlsize.facts.records.record import Refused
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -24,10 +26,12 @@ if TYPE_CHECKING:
 
     from rlsize.equations._ops import Real
     from rlsize.estimates.constants import Stage
+    from rlsize.facts.figure import Figure
 
-_STEP = 1e-3  # of a logarithm, for derivatives
+STEP = 1e-3  # of a logarithm, for derivatives
 _ROUNDS = 16  # of the update at most; a step's phases bend where one of them takes over
 _SETTLED = 1e-4  # change of a logarithm that ends the rounds
+_LEANING = 2  # rounds in which draws are moved to what was measured
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -39,11 +43,13 @@ class Belief:
         names: The constants.
         mean: Mean of their logarithms, in the order of the names.
         covariance: Covariance of their logarithms.
+        lean: How far draws lie beside the mean: predictions bend, and their median should explain what was measured.
     """
 
     names: tuple[str, ...]
     mean: NDArray[np.float64]
     covariance: NDArray[np.float64]
+    lean: NDArray[np.float64] | float = 0.0
 
     def central(self) -> dict[str, float]:
         """The central value of each constant."""
@@ -63,7 +69,7 @@ class Belief:
         """
         normal = _normals(seed, self.names, draws)
         root = _root(np.ascontiguousarray(self.covariance, dtype=np.float64).tobytes(), len(self.names))
-        values = np.exp(self.mean[:, None] + root @ normal)
+        values = np.exp((self.mean + self.lean)[:, None] + root @ normal)
         return dict(zip(self.names, values, strict=True))
 
 
@@ -109,7 +115,8 @@ def conditioned(
         noise: Standard deviation of the logarithm of each measurement.
 
     Returns:
-        The Gaussian with the mean at the most likely constants and the covariance of the linearised predictions there.
+        The Gaussian with the mean at the most likely constants and the covariance of the linearised predictions there;
+        the median of its draws predicts what the mean does.
     """
     seen = np.log(np.asarray(measured, dtype=float))
     scatter = np.diag(np.asarray(noise, dtype=float) ** 2)
@@ -121,7 +128,34 @@ def conditioned(
         if np.abs(mean - before).max(initial=0.0) < _SETTLED:
             break
     covariance = belief.covariance - gain @ slope @ belief.covariance
-    return replace(belief, mean=mean, covariance=(covariance + covariance.T) / 2)
+    after = replace(belief, mean=mean, covariance=(covariance + covariance.T) / 2, lean=np.zeros(len(mean)))
+    for _ in range(_LEANING):
+        middle = np.log([np.median(value) for value in predict(after.drawn(0))])
+        after = replace(after, lean=after.lean + gain @ (expected - middle))
+    return after
+
+
+def settled(
+    belief: Belief,
+    predict: Callable[[Mapping[str, Real]], Sequence[Real]],
+    measured: Sequence[float],
+    noise: Sequence[float],
+    why: str,
+) -> Belief:
+    """
+    What is believed after measurements, as `conditioned`.
+
+    Raises:
+        Refused: For that reason: the measurements leave no belief that is finite.
+    """
+    try:
+        with np.errstate(all="ignore"):  # what does not settle is refused below
+            after = conditioned(belief, predict, measured, noise)
+    except np.linalg.LinAlgError as error:
+        raise Refused(f"{why}: {error}") from None
+    if not (np.isfinite(after.mean).all() and np.isfinite(after.covariance).all()):
+        raise Refused(f"{why}: the constants run away")
+    return after
 
 
 def sensitivity(belief: Belief, predict: Callable[[Mapping[str, Real]], Sequence[Real]]) -> NDArray[np.float64]:
@@ -151,13 +185,31 @@ def _linearised(
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Logarithms of the predictions at a point, and their derivatives, from one call on an array of moved points."""
     free = np.flatnonzero(np.diag(belief.covariance) > 0)
-    points = np.repeat(mean[:, None], len(free) + 1, axis=1)
-    points[free, np.arange(len(free))] += _STEP
-    predicted = predict(dict(zip(belief.names, np.exp(points), strict=True)))
-    logs = np.log(np.array([np.broadcast_to(value, points.shape[1:]) for value in predicted], dtype=np.float64))
+    logs = np.log(at_moved(belief, mean, free, predict))
     slope = np.zeros((len(logs), len(mean)))
-    slope[:, free] = (logs[:, :-1] - logs[:, -1:]) / _STEP
+    slope[:, free] = (logs[:, :-1] - logs[:, -1:]) / STEP
     return logs[:, -1], slope
+
+
+def at_moved(
+    belief: Belief,
+    point: NDArray[np.float64],
+    free: NDArray[np.int_],
+    predict: Callable[[Mapping[str, Real]], Sequence[Real]],
+) -> NDArray[np.float64]:
+    """What is predicted with the logarithm of each free constant moved by `STEP` from a point, and at it, last."""
+    points = np.repeat(point[:, None], len(free) + 1, axis=1)
+    points[free, np.arange(len(free))] += STEP
+    predicted = predict(dict(zip(belief.names, np.exp(points), strict=True)))
+    return np.array([np.broadcast_to(value, points.shape[1:]) for value in predicted], dtype=np.float64)
+
+
+def drawn_inputs(figures: Mapping[str, Figure], seed: int) -> dict[str, NDArray[np.float64]]:
+    """Joint draws of the figures that are uncertain."""
+    random = Random(seed)  # noqa: S311 (draws for a band, not for a secret)
+    moving = {name: figure for name, figure in figures.items() if uncertain(figure)}
+    joint = [Draw(random) for _ in range(DRAWS if moving else 0)]
+    return {name: np.array([draw.of(figure).number for draw in joint]) for name, figure in moving.items()}
 
 
 def scattered(value: Real, noise: float, seed: int, name: str, draws: int = DRAWS) -> Real:

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     Array = NDArray[np.float64]
 
 DRAWS = 2000
+_AT_ONCE = 2**20
 CONFIDENCE = 0.95  # a rollback is decided on it, so one false alarm in twenty is enough
 DEVIATE = 1.96  # of its ends
 FEWEST_STEPS = 12
@@ -70,11 +71,14 @@ def resampled_means(series: Sequence[float], random: np.random.Generator, draws:
     length, _ = blocks_of(series)
     sums = np.cumsum(np.concatenate(([0.0], values, values[: length - 1]))) if length > 1 else None
     whole, rest = divmod(len(values), length)
-    starts = random.integers(0, len(values), size=(draws, whole))
-    if sums is None:
-        return np.asarray(values[starts].mean(axis=1))
-    total = (sums[starts + length] - sums[starts]).sum(axis=1)
-    if rest:
+    portion = max(1, _AT_ONCE // whole)  # draws of long series one portion after the other, as they fill the memory
+    sizes = [min(portion, draws - done) for done in range(0, draws, portion)]
+    parts = []
+    for size in sizes:
+        starts = random.integers(0, len(values), size=(size, whole))
+        parts.append((values[starts] if sums is None else sums[starts + length] - sums[starts]).sum(axis=1))
+    total = np.concatenate(parts)
+    if rest and sums is not None:
         last = random.integers(0, len(values), size=draws)
         total = total + sums[last + rest] - sums[last]
     return np.asarray(total / len(values))

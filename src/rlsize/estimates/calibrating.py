@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from rlsize.estimates.belief import conditioned, prior, sensitivity
+from rlsize.estimates.belief import prior, sensitivity, settled
 from rlsize.facts.calibration import CalibrationSetting
 from rlsize.facts.records.record import Refused
 
@@ -158,13 +158,8 @@ def calibrated(points: Sequence[Point], *stages: Stage) -> Calibrated:
     slope, scatter = sensitivity(before, predict), np.array([point.spread for point in points])
     deviations = np.sqrt(np.diag(slope @ before.covariance @ slope.T) + scatter**2).tolist()
     taken = [_within(point, earlier, width) for point, earlier, width in zip(points, first, deviations, strict=True)]
-    try:
-        with np.errstate(all="ignore"):  # what does not settle is refused below
-            after = conditioned(before, predict, taken, scatter.tolist())
-    except np.linalg.LinAlgError as error:
-        raise Refused(f"the measurements contradict each other beyond what constants can explain: {error}") from None
-    if not (np.isfinite(after.mean).all() and np.isfinite(after.covariance).all()):
-        raise Refused("the measurements contradict each other beyond what constants can explain")
+    why = "the measurements contradict each other beyond what constants can explain"
+    after = settled(before, predict, taken, scatter.tolist(), why)
     last = _checked(points, predict(after.central()))
     return Calibrated(
         before=before,

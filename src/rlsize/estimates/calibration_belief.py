@@ -70,6 +70,7 @@ def _fixed(vector: NDArray[np.float64], free: NDArray[np.bool_]) -> bool:
 
 def _moved(before: Belief, after: Belief, narrowed: set[str]) -> list[CalibratedConstant]:
     shift = after.mean - before.mean
+    lean = np.exp(np.zeros(len(shift)) + after.lean)
     central = before.central()
     return [
         CalibratedConstant(
@@ -78,6 +79,7 @@ def _moved(before: Belief, after: Belief, narrowed: set[str]) -> list[Calibrated
             factor=float(np.exp(shift[place])),
             spread_before=before.spread(name),
             spread=after.spread(name),
+            lean=float(lean[place]),
         )
         for place, name in enumerate(after.names)
         if name in narrowed or abs(shift[place]) > _NOTHING
@@ -123,11 +125,14 @@ def believed(calibration: Calibration, *stages: Stage) -> Belief:
     before = prior(*stages)
     factors = {entry.name: entry.factor for entry in calibration.constants}
     shift = np.log([factors.get(name, 1.0) for name in before.names])
+    leans = {entry.name: entry.lean for entry in calibration.constants}
+    lean = np.log([leans.get(name, 1.0) for name in before.names])
     vectors = _vectors(calibration, before.names)
     narrowing = np.array([1.0 - entry.left for entry in calibration.directions])
     shares = np.eye(len(before.names)) - (vectors.T * narrowing) @ vectors
     spreads = np.sqrt(np.diag(before.covariance))
-    return replace(before, mean=before.mean + shift, covariance=np.outer(spreads, spreads) * shares)
+    covariance = np.outer(spreads, spreads) * shares
+    return replace(before, mean=before.mean + shift, covariance=covariance, lean=lean)
 
 
 def differences(calibration: Calibration, planned: CalibrationSetting) -> dict[str, tuple[str, str]]:

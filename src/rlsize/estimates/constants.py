@@ -13,7 +13,7 @@ from typing import Literal
 Basis = Literal["specified", "kernels", "published", "fitted", "assumed"]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Constant:
     """
     One constant of a prediction.
@@ -23,9 +23,9 @@ class Constant:
         value: Central value, in base units.
         spread: Standard deviation of its natural logarithm; 0 where it is taken as known.
         unit: Base unit, as in docstrings of equations.
-        meaning: What it is, in a line.
         basis: kernels (measured kernels), published (somebody's figure), fitted (to tuning records), specified
             (follows from a definition) or assumed.
+        meaning: What it is, in a line.
         source: Where it comes from; for a fitted one, which records.
         untuned: Value and spread before it was fitted; None where it never was.
     """
@@ -34,8 +34,8 @@ class Constant:
     value: float
     spread: float
     unit: str
-    meaning: str
     basis: Basis
+    meaning: str
     source: str
     untuned: tuple[float, float] | None = None
 

@@ -7,7 +7,7 @@ updates of 8 sources, in the classes that more than one source reports).
 
 from __future__ import annotations
 
-from rlsize.estimates.constants import Constant, Stage
+from rlsize.estimates.constants import Basis, Constant, Stage
 
 _ENGINE = "MoonshotAI/checkpoint-engine@59a3c4ffa2e1:README.md, benchmark, 6 rows each"
 _REFIT = (
@@ -18,68 +18,33 @@ _RESHARD = "NVIDIA-NeMo/RL pull request 2971, 6 rows in bf16"
 
 
 def _fixed(name: str, value: float, spread: float, source: str) -> Constant:
-    return Constant(
-        name=f"sync_fixed_{name}",
-        value=value,
-        spread=spread,
-        unit="s",
-        meaning=f"time of an update by {name.replace('_', ' ')} whatever its size",
-        basis="assumed" if source.startswith("assumed") else "fitted",
-        source=source,
-    )
+    meaning = f"time of an update by {name.replace('_', ' ')} whatever its size"
+    basis: Basis = "assumed" if source.startswith("assumed") else "fitted"
+    return Constant(f"sync_fixed_{name}", value, spread, "s", basis, meaning, source)
 
 
 def _rate(name: str, value: float, spread: float, source: str) -> Constant:
-    return Constant(
-        name=f"sync_rate_{name}",
-        value=value,
-        spread=spread,
-        unit="B/s",
-        meaning=f"bytes of an update by {name.replace('_', ' ')} that trainer and engine get through, links aside",
-        basis="assumed" if source.startswith("assumed") else "fitted",
-        source=source,
-    )
+    meaning = f"bytes of an update by {name.replace('_', ' ')} that trainer and engine get through, links aside"
+    basis: Basis = "assumed" if source.startswith("assumed") else "fitted"
+    return Constant(f"sync_rate_{name}", value, spread, "B/s", basis, meaning, source)
 
 
 STAGE = Stage(
     name="sync",
+    noise=0.2,
     constants=(
-        Constant(
-            name="sync_link_share",
-            value=0.75,
-            spread=0.2,
-            unit="1",
-            meaning="share of a link's bandwidth that large transfers reach",
-            basis="kernels",
-            source="NCCL collectives of 512 MiB on Hopper: 0.74 of the link (ai-dynamo/aiconfigurator@095f58a5)",
-        ),
-        Constant(
-            name="sync_seconds_per_tensor",
-            value=4e-3,
-            spread=1.1,
-            unit="s",
-            meaning="time that each tensor costs when tensors are sent one by one",
-            basis="fitted",
-            source="18867 tensors of a 30B mixture of experts in 50 to 430 s (NeMo-RL pull request 449, slime blog)",
-        ),
-        Constant(
-            name="sync_seconds_per_bucket",
-            value=0.06,
-            spread=1.2,
-            unit="s",
-            meaning="time that each bucket costs when buckets are gathered and sent one by one",
-            basis="fitted",
-            source="buckets of 0.5B to 6B parameters of Kimi-K2 (THUDM/slime pull request 689)",
-        ),
-        Constant(
-            name="sync_quantising_rate",
-            value=20e9,
-            spread=0.8,
-            unit="B/s",
-            meaning="bytes of 16-bit weights that a conversion to fp8 on the way gets through",
-            basis="fitted",
-            source="with and without it: NeMo-RL pull requests 2971 and 3294, slime v0.1 release notes",
-        ),
+        Constant("sync_link_share", 0.75, 0.2, "1", "kernels",
+                 "share of a link's bandwidth that large transfers reach",
+                 "NCCL collectives of 512 MiB on Hopper: 0.74 of the link (ai-dynamo/aiconfigurator@095f58a5)"),
+        Constant("sync_seconds_per_tensor", 4e-3, 1.1, "s", "fitted",
+                 "time that each tensor costs when tensors are sent one by one",
+                 "18867 tensors of a 30B mixture of experts in 50 to 430 s (NeMo-RL pull request 449, slime blog)"),
+        Constant("sync_seconds_per_bucket", 0.06, 1.2, "s", "fitted",
+                 "time that each bucket costs when buckets are gathered and sent one by one",
+                 "buckets of 0.5B to 6B parameters of Kimi-K2 (THUDM/slime pull request 689)"),
+        Constant("sync_quantising_rate", 20e9, 0.8, "B/s", "fitted",
+                 "bytes of 16-bit weights that a conversion to fp8 on the way gets through",
+                 "with and without it: NeMo-RL pull requests 2971 and 3294, slime v0.1 release notes"),
         _fixed("checkpoint_engine", 0.4, 0.5, _ENGINE),
         _rate("checkpoint_engine", 85e9, 0.35, _ENGINE),
         _rate("checkpoint_engine_p2p", 70e9, 0.35, _ENGINE),
@@ -92,5 +57,4 @@ STAGE = Stage(
         _fixed("store", 10.0, 0.8, "assumed: engine reload, metadata, barriers"),
         _rate("store", 2e9, 1.0, "assumed: a shared file system written once and read by all"),
     ),
-    noise=0.2,
-)
+)  # fmt: skip

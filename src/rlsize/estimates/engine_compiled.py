@@ -14,7 +14,6 @@ from rlsize.estimates.belief import prior
 from rlsize.estimates.constants_memory import STAGE as MEMORY
 from rlsize.estimates.engine_memory import kv_capacity
 from rlsize.estimates.engine_shape import engine_shape
-from rlsize.estimates.engine_work import EngineWork
 from rlsize.estimates.figures import numbers
 from rlsize.facts.inference_engines import inference_engine
 from rlsize.facts.kernels import Transfer, engine_all_reduce, pick
@@ -28,6 +27,8 @@ if TYPE_CHECKING:
     from rlsize.facts.inference_engines import InferenceEngine
     from rlsize.facts.kernels import Kernels
     from rlsize.facts.model import Architecture
+
+    Numbers = dict[str, float]
 
 _WIDE = 2.0  # bytes of an activation, and of weights that nothing quantises
 _FLOPS = 2.0  # of a weight and a token: one multiplication, one addition
@@ -73,9 +74,70 @@ def peak(gpu: Gpu, dtype: str) -> _Peak:
     return _Peak(said.bf16_dense.value, "int4" if dtype in {"int4", "nf4"} else "mxfp4" if dtype == "mxfp4" else "bf16")
 
 
-def compiled(question: EngineQuestion) -> EngineWork:
+def compiled(question: EngineQuestion) -> Numbers:
     """
-    The numbers of one replica.
+    The numbers of one replica, per GPU where a GPU has a share; kernels' shares and fixed times are as measured alone.
+
+    Returns:
+        layers: Layers. [1]
+        attention_layers: Layers that attend. [1]
+        moe_layers: Layers with routed experts. [1]
+        recurrent_layers: Layers with a recurrent state. [1]
+        tensor: Tensor-parallel ranks. [1]
+        data: Data-parallel ranks of attention. [1]
+        gpus: GPUs of the replica. [1]
+        hidden_size: Width of the residual stream. [1]
+        vocab_size: Entries of the vocabulary. [1]
+        gemms: Matrix products of a step, output head and routed experts apart. [1]
+        gemm_seconds: Time of one without work. [s]
+        dense_bytes: Weights that every token uses, output head apart. [B]
+        dense_flops: Work of a token with them. [FLOP/token]
+        dense_inner: Activations that are quantised for them, for one token. [B/token]
+        quantise_passes: Passes to quantise activations. [1]
+        gemm_memory: Bandwidth of matrix products. [B/s]
+        gemm_compute: FLOP/s of matrix products. [FLOP/s]
+        gemm_sharpness: How sharply memory time passes into compute time. [1]
+        head_seconds: Time of the output head's product without work. [s]
+        head_bytes: Weights of the output head. [B]
+        head_flops: Work of a token with it. [FLOP/token]
+        head_memory: Bandwidth of its product. [B/s]
+        head_compute: FLOP/s of its product. [FLOP/s]
+        head_sharpness: As `gemm_sharpness`. [1]
+        experts: Routed experts of a layer. [1]
+        experts_per_token: Of these, those that work on a token. [1]
+        expert_bytes: One routed expert of each layer. [B]
+        expert_flops: Work of a token in routed experts, all layers. [FLOP/token]
+        moe_seconds: Time of one layer's experts without work. [s]
+        moe_memory: Bandwidth of experts. [B/s]
+        moe_compute: FLOP/s of experts. [FLOP/s]
+        kv_bytes_per_token: Cache that a step reads for each token of context. [B/token]
+        index_topk: Tokens that sparse attention reads at most; 0 where it reads all. [token]
+        index_bytes_per_token: Of the cache, indexer keys, which are always read. [B/token]
+        window_bytes_per_token: Cache in sliding layers. [B/token]
+        window_tokens: The window. [token]
+        state_bytes: Recurrent states of a sequence, read and written. [B]
+        latent_flops: Work of latent attention for a sequence and a token of context. [FLOP/token]
+        attention_seconds: Time of one layer's attention without a cache. [s]
+        attention_memory: Bandwidth of attention. [B/s]
+        attention_compute: FLOP/s of latent attention. [FLOP/s]
+        sequence_seconds: Time of each sequence in attention, all layers. [s]
+        recurrent_seconds: Time of one recurrent layer without sequences. [s]
+        recurrent_memory: Bandwidth of recurrent layers. [B/s]
+        all_reduces: All-reduces of a step. [1]
+        all_reduce_seconds: Time of a small one. [s]
+        all_reduce_rate: What large ones reach of the link. [B/s]
+        exchange_layers: Layers that exchange tokens among experts. [1]
+        exchange_seconds: Time of an exchange without load, there and back. [s]
+        exchange_rate: What large ones reach of the link. [B/s]
+        exchange_bytes: What a token sends in one layer, there and back. [B/token]
+        bandwidth: Peak memory bandwidth. [B/s]
+        operation_seconds: Time of a small kernel. [s]
+        host_slowdown: How much slower the host launches than an x86 host of the Hopper generation. [1]
+        attention_flops: Work of full attention for a token and a key of its prompt, in prefill. [FLOP/token^2]
+        sliding_flops: The same in sliding layers. [FLOP/token^2]
+        prefill_attention_rate: FLOP/s of long prompts' attention. [FLOP/s]
+        prefill_half_length: Prompt length that reaches half of it. [token]
+        chunk_tokens: Tokens that one step prefills at most. [token]
 
     Raises:
         Refused: A number type that the GPU lacks, or a layout that does not divide the model.
@@ -85,25 +147,24 @@ def compiled(question: EngineQuestion) -> EngineWork:
     kernels = question.gpu.kernels
     if kernels is None:
         raise Refused(f"{question.gpu.title} has no kernel times: add `kernels` or `kernels_like` to its profile")
-    return EngineWork(
-        tensor=float(layout.tensor),
-        data=float(layout.data),
-        gpus=float(layout.tensor * layout.data * layout.pipeline),
-        bandwidth=question.gpu.specification.memory_bandwidth.value,
-        operation_seconds=kernels.small_operation or _OPERATION,
-        host_slowdown=(kernels.host_launch or _X86_LAUNCH) / _X86_LAUNCH,
-        chunk_tokens=question.chunk_tokens,
-        source=f"{model.name} on {question.gpu.name}",
+    return {
+        "tensor": float(layout.tensor),
+        "data": float(layout.data),
+        "gpus": float(layout.tensor * layout.data * layout.pipeline),
+        "bandwidth": question.gpu.specification.memory_bandwidth.value,
+        "operation_seconds": kernels.small_operation or _OPERATION,
+        "host_slowdown": (kernels.host_launch or _X86_LAUNCH) / _X86_LAUNCH,
+        "chunk_tokens": question.chunk_tokens,
         **_counts(model.architecture),
         **_dense(question, shape, kernels, engine),
         **_experts(question, shape, kernels, engine),
         **_attention(question, shape, kernels, engine),
         **_links(question, kernels, engine),
         **_prompts(question, kernels),
-    )
+    }
 
 
-def _counts(shape: Architecture) -> dict[str, float]:
+def _counts(shape: Architecture) -> Numbers:
     attending = sum(block.layers for block in (shape.attention, shape.sliding, shape.latent_attention) if block)
     recurrent = sum(block.layers for block in (shape.linear_attention, shape.mamba) if block)
     moe, shared = (shape.moe.layers, bool(shape.moe.shared_experts)) if shape.moe else (0, False)
@@ -126,7 +187,7 @@ def _counts(shape: Architecture) -> dict[str, float]:
     }
 
 
-def _dense(question: EngineQuestion, shape: EngineShape, kernels: Kernels, engine: InferenceEngine) -> dict[str, float]:
+def _dense(question: EngineQuestion, shape: EngineShape, kernels: Kernels, engine: InferenceEngine) -> Numbers:
     types, layout = question.weights or native(question.model.name), question.layout
     mixers, dense, routers = shape.mixers.number, shape.dense.number, shape.routers.number
     each = layout.tensor * layout.pipeline
@@ -139,11 +200,7 @@ def _dense(question: EngineQuestion, shape: EngineShape, kernels: Kernels, engin
     head = architecture.vocab_size * architecture.hidden_size
     bandwidth, bf16 = question.gpu.specification.memory_bandwidth.value, question.gpu.specification.bf16_dense.value
     return {
-        "gemm_seconds": gemm_launch_seconds(
-            fixed_seconds=gemm.fixed,
-            seconds_per_thousand=gemm.seconds_per_thousand_k,
-            inner_width=architecture.hidden_size,
-        ),
+        "gemm_seconds": gemm_launch_seconds(gemm.fixed, gemm.seconds_per_thousand_k, architecture.hidden_size),
         "dense_bytes": weighed / each,
         "dense_flops": _FLOPS * (mixers + dense + routers) / each,
         "dense_inner": 3.0 * 4 * architecture.layers * architecture.hidden_size / each,
@@ -160,9 +217,7 @@ def _dense(question: EngineQuestion, shape: EngineShape, kernels: Kernels, engin
     }
 
 
-def _experts(
-    question: EngineQuestion, shape: EngineShape, kernels: Kernels, engine: InferenceEngine
-) -> dict[str, float]:
+def _experts(question: EngineQuestion, shape: EngineShape, kernels: Kernels, engine: InferenceEngine) -> Numbers:
     moe, layout = question.model.architecture.moe, question.layout
     types = question.weights or native(question.model.name)
     said = question.gpu.specification
@@ -190,9 +245,7 @@ def _experts(
     }
 
 
-def _attention(
-    question: EngineQuestion, shape: EngineShape, kernels: Kernels, engine: InferenceEngine
-) -> dict[str, float]:
+def _attention(question: EngineQuestion, shape: EngineShape, kernels: Kernels, engine: InferenceEngine) -> Numbers:
     architecture, layout = question.model.architecture, question.layout
     held = kv_capacity(numbers, question, prior(MEMORY).central(), 1.0)  # the constants do not bear on bytes per token
     latent, attention = architecture.latent_attention, architecture.attention
@@ -229,7 +282,7 @@ def _attention(
     }
 
 
-def _prompts(question: EngineQuestion, kernels: Kernels) -> dict[str, float]:
+def _prompts(question: EngineQuestion, kernels: Kernels) -> Numbers:
     shape, layout = question.model.architecture, question.layout
     _, prefill = pick(kernels.prefill_attention, "bf16")
     ranks = layout.tensor * layout.data * layout.pipeline
@@ -249,13 +302,14 @@ def _prompts(question: EngineQuestion, kernels: Kernels) -> dict[str, float]:
     }
 
 
-def _links(question: EngineQuestion, kernels: Kernels, engine: InferenceEngine) -> dict[str, float]:
+def _links(question: EngineQuestion, kernels: Kernels, engine: InferenceEngine) -> Numbers:
     """All-reduces and exchanges of an engine's step: how many, their fixed times, and what large ones reach."""
     shape, layout = question.model.architecture, question.layout
     link = question.gpu.specification.scale_up.bandwidth_one_direction.value
     reduce = engine_all_reduce(kernels, engine.key, layout.tensor)
     large = max(reduce.link_fraction, engine_all_reduce(kernels, "vllm", layout.tensor).link_fraction, _LEAST_LINK)
     across = _across(question.gpu, layout.tensor * layout.data)
+    between = _network(question.gpu, layout.tensor * layout.data, shared=False)
     there = kernels.expert_exchange.get("dispatch", _EXCHANGE)
     back = kernels.expert_exchange.get("combine", _EXCHANGE)
     moe = shape.moe
@@ -267,10 +321,7 @@ def _links(question: EngineQuestion, kernels: Kernels, engine: InferenceEngine) 
         "all_reduce_rate": min(link * large, _network(question.gpu, layout.tensor, shared=True)),
         "exchange_layers": float(moe.layers) if moe and layout.data > 1 else 0.0,
         "exchange_seconds": there.fixed + back.fixed + (_NETWORK_SECONDS if across else 0.0),
-        "exchange_rate": min(
-            link * min(there.link_fraction, back.link_fraction),
-            _network(question.gpu, layout.tensor * layout.data, shared=False),
-        ),
+        "exchange_rate": min(link * min(there.link_fraction, back.link_fraction), between),
         "exchange_bytes": sent * (_DISPATCHED + _WIDE),
     }
 

@@ -85,6 +85,11 @@ def measured(key: str, value: Value, source: str = "", missing: str = "", deviat
     return Figure(key=key, value=value, provenance="measured", source=source, deviation=deviation)
 
 
+def predicted(key: str, value: Worked, source: str) -> Figure:
+    """A figure that no equation of a few inputs gives; the source says what does."""
+    return Figure(key=key, value=float(value), provenance="predicted", source=source)
+
+
 def known(*figures: Figure, **named: Figure) -> dict[str, Figure]:
     """
     The figures that have a value, by key, or by the name that they are given here.
@@ -199,6 +204,17 @@ def entries(question: object) -> Mapping[str, Any]:
     if not is_dataclass(question):
         raise TypeError(f"{type(question).__name__} is neither a mapping nor a dataclass")
     return {entry.name: getattr(question, entry.name) for entry in fields(question)}
+
+
+def figures_in(question: object) -> dict[str, Figure]:
+    """The figures of a question, by name."""
+    return {name: value for name, value in entries(question).items() if isinstance(value, Figure)}
+
+
+def alike(one: object, kind: type) -> dict[str, Any]:
+    """What a mapping or a dataclass holds, by name, of what a dataclass of another kind has too."""
+    names = {entry.name for entry in fields(kind)}
+    return {name: value for name, value in entries(one).items() if name in names}
 
 
 def uncertain(figure: Figure) -> bool:

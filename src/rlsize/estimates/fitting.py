@@ -13,14 +13,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from rlsize.estimates.belief import prior
+from rlsize.estimates.belief import STEP, at_moved, prior
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Mapping, Sequence
 
-    from numpy.typing import NDArray
-
-    from rlsize.estimates.belief import Belief
     from rlsize.estimates.constants import Stage
 
     Residual = Callable[[Mapping[str, Any]], Any]
@@ -31,7 +28,6 @@ NOISE = 0.1
 
 _TURN = 1.5
 _ROUNDS = 6
-_STEP = 1e-3
 
 
 def untuned(stage: Stage) -> Stage:
@@ -61,19 +57,10 @@ def fitted(residuals: Sequence[Residual], tables: Sequence[Hashable], stages: Se
     weights = np.array([min(1.0, MOST_OF_A_TABLE / sizes[table]) for table in tables])
     point = belief.mean.copy()
     for _ in range(_ROUNDS if len(free) and residuals else 0):
-        errors, slope = _linearised(residuals, belief, point, free)
+        logs = at_moved(belief, point, free, lambda values: [residual(values) for residual in residuals])
+        errors, slope = logs[:, -1], (logs[:, :-1] - logs[:, -1:]) / STEP
         scale = NOISE**2 * np.maximum(1.0, np.abs(errors) / (_TURN * NOISE)) / weights
         precision = np.diag(1 / spread[free] ** 2)
         pull = precision @ (point[free] - belief.mean[free]) + (slope.T / scale) @ errors
         point[free] -= np.clip(np.linalg.solve(precision + (slope.T / scale) @ slope, pull), -1.0, 1.0)
     return dict(zip(belief.names, np.exp(point).tolist(), strict=True))
-
-
-def _linearised(
-    residuals: Sequence[Residual], belief: Belief, point: NDArray[np.float64], free: NDArray[np.int_]
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    points = np.repeat(point[:, None], len(free) + 1, axis=1)
-    points[free, np.arange(len(free))] += _STEP
-    values = dict(zip(belief.names, np.exp(points), strict=True))
-    logs = np.array([np.broadcast_to(residual(values), points.shape[1:]) for residual in residuals])
-    return logs[:, -1], (logs[:, :-1] - logs[:, -1:]) / _STEP

@@ -15,7 +15,7 @@ from collections.abc import Mapping
 from types import NoneType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from rlsize.estimates.figures import added, apply, entries, numbers
+from rlsize.estimates.figures import added, apply, figures_in, numbers
 from rlsize.facts.figure import Figure, absent
 
 if TYPE_CHECKING:
@@ -162,5 +162,5 @@ def flow_of(question: object, rules: Iterable[Rule], **fixed: Figure | float) ->
         rules: How quantities follow from each other.
         fixed: Quantities that the caller decides, by key.
     """
-    known = {KEYS.get(name, name): value for name, value in entries(question).items() if isinstance(value, Figure)}
+    known = {KEYS.get(name, name): value for name, value in figures_in(question).items()}
     return Flow(rules, known | fixed)

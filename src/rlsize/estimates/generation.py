@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 
 from rlsize.equations import batch_drain, long_tail, loop_time, prefill, rollout_batch
-from rlsize.estimates.figures import numbers
+from rlsize.estimates.async_cycle import Cycle, rhythms
+from rlsize.estimates.figures import entries, numbers
 from rlsize.estimates.remembered import remembered
 from rlsize.estimates.rollout_prediction import Lengths, at_batch, cache_capacity, engine_limit, steady
 from rlsize.quantities.workload import MOST_MEAN_LENGTHS
@@ -44,6 +45,7 @@ class StepBatch:
         late: What becomes of samples that are not finished when a batch is due.
         oversampling: Samples started for each that a batch with a barrier needs; those dropped are among `samples`. [1]
         group_size: Samples that finish together. [1]
+        max_staleness: Cap on staleness of a loop that refills; None where its trainer is not looked at. [1]
     """
 
     samples: Real
@@ -58,6 +60,7 @@ class StepBatch:
     late: Late = "continue"
     oversampling: Real = 1.0
     group_size: Real = 1.0
+    max_staleness: Real | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,9 +160,9 @@ class Generation:
         live_tokens: Context of the mean sample in flight. [token]
         rate: Response tokens per second of one instance, over the whole time. [token/s]
         prefill_seconds: Engine time of one prompt. [s]
-        sample_seconds: With refill, time of the longest sample where that is waited for, of the mean one where late
-            ones are dropped. [s]
+        sample_seconds: With refill, time of the mean sample. [s]
         dropped_fraction: Share of generated tokens that a barrier drops. [1]
+        cycle: With refill, what the time from one sync to the next is by that of the trainer; None where nobody looks.
     """
 
     seconds: Real
@@ -173,6 +176,7 @@ class Generation:
     prefill_seconds: Real
     sample_seconds: Real = 0.0
     dropped_fraction: Real = 0.0
+    cycle: Cycle | None = None
 
 
 def generation(work: Work, asked: Replica, batch: StepBatch, values: Mapping[str, Real]) -> Generation:
@@ -212,35 +216,31 @@ def _made(
 def _refilled(work: Work, asked: Replica, batch: StepBatch, shape: Shape, values: Mapping[str, Real]) -> Generation:
     offered = np.inf if batch.in_flight is None else _in_flight_of_each(work, batch)
     found = steady(work, asked, offered, shape.lengths, values)
-    seconds = rollout_batch.fleet_time(
-        samples=batch.samples,
-        response_tokens=batch.response_tokens,
-        instances=batch.instances,
-        instance_rate=found.rate,
-    )
-    sample = _sample_seconds(work, asked, batch, shape, found, values)
+    seconds = rollout_batch.fleet_time(batch.samples, batch.response_tokens, batch.instances, found.rate)
+    mean = rollout_batch.cycle_time(batch=found.batch, response_tokens=batch.response_tokens, rate=found.rate)
     flying = Flying(found.batch, found.capacity, found.step_seconds, found.prefill_seconds)
-    return _made(work, batch, shape, seconds, flying, found.rate, sample_seconds=sample)
+    cycle = _cycle(work, asked, batch, shape, found, values)
+    return replace(_made(work, batch, shape, seconds, flying, found.rate, sample_seconds=mean), cycle=cycle)
 
 
-def _sample_seconds(
+def _cycle(
     work: Work, asked: Replica, batch: StepBatch, shape: Shape, found: Steady, values: Mapping[str, Real]
-) -> Worked:
-    """
-    Time of the sample that a rule on late ones looks at: the mean one, or the longest of all in flight.
-
-    Where batches wait for that, the fleet runs as many samples as there are on average while it lasts.
-    """
-    cycle = rollout_batch.cycle_time
-    if batch.late == "continue":
-        return 0.0
-    if batch.late == "drop":
-        return cycle(batch=found.batch, response_tokens=batch.response_tokens, rate=found.rate)
-    many = batch.samples if batch.in_flight is None else batch.in_flight
-    longest = longest_of(work, many, shape.uncapped, batch.response_cv, shape.cap)
-    left = batch_drain.carried_in_flight(found.batch, 0.0, batch.response_tokens, longest)
-    at_load = steady(work, asked, left, shape.lengths, values)
-    return cycle(batch=at_load.batch, response_tokens=longest, rate=at_load.rate)
+) -> Cycle | None:
+    """What the engine makes of the rhythms that the loop may have; None where nobody looks at its trainer."""
+    if batch.max_staleness is None:
+        return None
+    numbers = (shape.uncapped, batch.response_cv, shape.cap, batch.max_staleness, batch.group_size, batch.samples)
+    rhythm = rhythms(batch.late, *numbers)
+    own, most = _last(rollout_batch.per_instance(amount=batch.samples, instances=batch.instances)), _last(found.batch)
+    running = np.concatenate(np.broadcast_arrays(own * rhythm.waiting, own * rhythm.training), axis=-1)
+    spread = {name: _last(value) for name, value in values.items()}
+    lengths = Lengths(**{key: None if one is None else _last(one) for key, one in entries(shape.lengths).items()})
+    _, step, _ = at_batch(work, asked, np.clip(running, 1.0, most), lengths, spread)
+    waiting, training = np.split(np.concatenate([rhythm.tokens] * 2, axis=-1) * step, 2, axis=-1)
+    prompts = own * rhythm.started * _last(found.prefill_seconds)
+    left = (1 - rhythm.due) * (training + prompts)
+    times = left, rhythm.due * (waiting + prompts) + left
+    return Cycle(*(tuple(np.moveaxis(time, -1, 0)) for time in times))
 
 
 def _in_flight_of_each(work: Work, batch: StepBatch) -> Worked:
@@ -290,31 +290,19 @@ def _drained(work: Work, asked: Replica, batch: StepBatch, shape: Shape, values:
 
 def _full_steps(batch: StepBatch, shape: Shape, flying: Flying, samples: Worked) -> Worked:
     """Engine steps with all slots busy."""
-    return batch_drain.full_steps(
-        samples=samples, slots=flying.batch, mean_tokens=batch.response_tokens, mean_remaining=shape.live
-    )
+    return batch_drain.full_steps(samples, flying.batch, batch.response_tokens, shape.live)
 
 
 def _drained_time(batch: StepBatch, shape: Shape, flying: Flying, samples: Worked, draining: Worked) -> Worked:
     """Time of a batch that drains, of which so many samples begin."""
-    return batch_drain.drained_time(
-        full_steps=_full_steps(batch, shape, flying, samples),
-        full_step_seconds=flying.step_seconds,
-        draining_seconds=draining,
-        samples=samples,
-        prefill_seconds=flying.prefill_seconds,
-    )
+    full = _full_steps(batch, shape, flying, samples)
+    return batch_drain.drained_time(full, flying.step_seconds, draining, samples, flying.prefill_seconds)
 
 
 def _packed_time(batch: StepBatch, flying: Flying, samples: Worked) -> Worked:
     """Time of so many samples if all slots were busy to the end."""
-    return rollout_batch.packed_time(
-        samples=samples,
-        response_tokens=batch.response_tokens,
-        batch=flying.batch,
-        step_seconds=flying.step_seconds,
-        prefill_seconds=flying.prefill_seconds,
-    )
+    times = {"step_seconds": flying.step_seconds, "prefill_seconds": flying.prefill_seconds}
+    return rollout_batch.packed_time(samples, batch.response_tokens, flying.batch, **times)
 
 
 class _Drain(NamedTuple):
@@ -353,14 +341,8 @@ def _drain(
     """
     cap, (own, slots) = _last(shape.cap), map(_last, samples)
     tokens = np.maximum(cap * np.linspace(0.0, 1.0, _POINTS) ** 2, 1.0)
-    curve = {
-        "tokens": tokens,
-        "mean_tokens": _last(shape.uncapped),
-        "length_cv": _last(batch.response_cv),
-        "max_tokens": cap,
-    }
-    fresh = batch_drain.finished_share(**curve)
-    aged = batch_drain.finished_share_in_flight(**curve)
+    curve = tokens, _last(shape.uncapped), _last(batch.response_cv), cap
+    fresh, aged = batch_drain.finished_share(*curve), batch_drain.finished_share_in_flight(*curve)
     refilled = own > slots
     done = np.clip(np.where(refilled, aged, fresh), 0.0, 1.0)
     here = batch_drain.chance_of_any(finished_share=done, samples=slots)

@@ -71,15 +71,8 @@ def trainer_load(question: TrainQuestion, longest_tokens: Real) -> TrainerLoad:
         rank = Figure(key="lora_rank", value=question.lora_rank, source="the question")
         adapters = lora_params(question.model.architecture, rank).number
     degrees: dict[str, Any] = {name: float(value) for name, value in question.degrees._asdict().items()}
-    if question.shards is None:
-        shards = memory_fit.data_parallel_ranks(
-            gpus=question.gpus,
-            tensor_parallel=degrees["tensor"],
-            pipeline_parallel=degrees["pipeline"],
-            context_parallel=degrees["context"],
-        )
-    else:
-        shards = question.shards / degrees["context"]  # those of a question are data x context ranks
+    # those of a question are data x context ranks
+    shards = _data_ranks(question) if question.shards is None else question.shards / degrees["context"]
     keeps = question.keeps
     tokens, whole = micro_batch_of(question, longest_tokens, question.micro_batch_tokens, keeps.samples)
     load = TrainerLoad(
@@ -112,22 +105,21 @@ def micro_batch_of(
         samples: Samples of a micro-batch, where these are what is counted. [1]
     """
     packed = pass_tokens(numbers, tokens, longest_tokens if question.capped else 0.0, float(question.context))
-    ranks = memory_fit.data_parallel_ranks(
-        gpus=question.gpus,
-        tensor_parallel=float(question.tensor),
-        pipeline_parallel=float(question.pipeline),
-        context_parallel=float(question.context),
-    )
     step = RankStep(
         mean_tokens=question.tokens,
         tokens_cv=question.tokens_cv,
         longest_tokens=longest_tokens,
         sequences=question.sequences,
-        ranks=ranks,
+        ranks=_data_ranks(question),
         optimizer_steps=question.optimizer_steps,
         context=float(question.context),
     )
     return micro_batch(numbers, question.keeps, step, packed, samples)
+
+
+def _data_ranks(question: TrainQuestion) -> Real:
+    degrees = (float(question.tensor), float(question.pipeline), float(question.context))
+    return memory_fit.data_parallel_ranks(question.gpus, *degrees)
 
 
 def beside(question: TrainQuestion) -> Iterator[ModelBeside]:

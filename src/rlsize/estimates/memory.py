@@ -184,12 +184,8 @@ class MemoryQuestion:
     @property
     def beside(self) -> dict[str, Figure]:
         """Parameters of the models that are kept beside the policy; absent where they are of its size."""
-        kept = {
-            "critic": (self.critic, self.critic_params),
-            "reference": (self.reference, self.reference_params),
-            "reward": (self.reward, self.reward_params),
-        }
-        return {name: params for name, (held, params) in kept.items() if held}
+        held = [name for name in ("critic", "reference", "reward") if getattr(self, name)]
+        return {name: getattr(self, f"{name}_params") for name in held}
 
     @property
     def adapter_params(self) -> Figure:
@@ -199,12 +195,11 @@ class MemoryQuestion:
     @property
     def optimizer_widths(self) -> dict[str, Figure]:
         """Bytes per parameter of the optimizer's own copy of the weights and of its moments."""
-        found = {
-            "bytes_per_master": self.optimizer.bytes_per_master,
-            "bytes_per_optimizer_state": self.optimizer.bytes_per_optimizer_state,
+        kept, source = self.optimizer, f"{self.optimizer.name}: {self.optimizer.source}"
+        return {
+            key: Figure(key=key, value=getattr(kept, key), provenance="default", source=source)
+            for key in ("bytes_per_master", "bytes_per_optimizer_state")
         }
-        source = f"{self.optimizer.name}: {self.optimizer.source}"
-        return {key: Figure(key=key, value=value, provenance="default", source=source) for key, value in found.items()}
 
     @property
     def trained_width(self) -> Figure:
@@ -444,12 +439,8 @@ def _rollout(question: MemoryQuestion) -> list[Tenant]:
         concurrency=question.concurrency,
         instances=question.instances,
     )
-    if not tensor.known:
-        return [Tenant("rollout_weights", weights), Tenant("kv_cache", cache)]
-    return [
-        Tenant("rollout_weights", weights, weights_per_gpu(question, tensor)),
-        Tenant("kv_cache", cache, kv_per_gpu(question, tensor)),
-    ]
+    each = (weights_per_gpu(question, tensor), kv_per_gpu(question, tensor)) if tensor.known else (None, None)
+    return [Tenant("rollout_weights", weights, each[0]), Tenant("kv_cache", cache, each[1])]
 
 
 def instance_of(question: MemoryQuestion, tensor: Figure) -> EngineQuestion | None:

@@ -40,12 +40,14 @@ PASSES = frozenset({"logprob", "reference", "update"})
 PARTS = (
     "engine_weights", "kv_cache", "engine_runtime", "trainer_weights", "gradients", "optimizer", "adapters",
     "reference", "critic", "reward", "activations", "logits", "gathered", "reserved", "contexts",
+    "own",
 )  # fmt: skip
 """What a GPU can hold."""
 
 _NARROW = 2.0  # bytes of a weight on its way to an engine
 _ENGINES = frozenset({"engine_start", "wake_up", "weight_sync", "generation"})  # phases in which an engine has a part
 _BEFORE_STATES = frozenset(PHASES) - {"load", "optimizer", "checkpoint"}  # in the first step
+_SYNCING = frozenset({"wake_up", "weight_sync"})
 _GATHERING = frozenset({"load", "weight_sync", "checkpoint"})
 _FROZEN_OR_CRITIC = frozenset({"critic", "reward"})
 
@@ -87,6 +89,7 @@ class TrainerSide:
         forward: What it holds in a pass without backward.
         gpus: Its GPUs. [1]
         step_width: Bytes for each trained parameter that the optimizer's step holds beside the states. [B/param]
+        sync_copies: Copies of the shard that a weight sync makes; none where weights move to the host. [1]
         states_at_start: Whether optimizer states are there before the first step.
         gradient_buffer: Whether gradients outlive the step.
         logprob: Whether log-probabilities are worked out again before the update.
@@ -96,6 +99,7 @@ class TrainerSide:
     forward: TrainerLoad
     gpus: Real
     step_width: float = 0.0
+    sync_copies: float = 0.0
     states_at_start: bool = False
     gradient_buffer: bool = False
     logprob: bool = True
@@ -203,7 +207,7 @@ def _engine_parts(
     if asked is None or phase == "load":
         return {}
     working = phase in {"engine_start", "generation"} or question.trainer is None or turns.sleep == "none"
-    waking = phase in {"wake_up", "weight_sync"}
+    waking = phase in _SYNCING
     runtime = [found.other_bytes, values["memory_graph_bytes"]]
     parts = {
         "engine_runtime": added(work, "engine_runtime", [*runtime, found.activation_bytes] if working else runtime)
@@ -241,6 +245,9 @@ def _trainer_parts(work: Work, question: PhaseQuestion, phase: str, values: Mapp
         parts["gathered"] = _whole_unit(work, load, phase)
     elif phase == "optimizer":
         parts["gathered"] = step_bytes(work, load, side.step_width)
+    if phase in _SYNCING and side.sync_copies:
+        copied = step_bytes(work, load, side.sync_copies * load.weight_width)
+        parts["gathered"] = added(work, "gathered", [copied, parts.get("gathered", 0.0)])
     if parts:
         parts["reserved"] = _reserve(work, parts, values)
     parts["contexts"] = work(
@@ -274,7 +281,7 @@ def _present(side: TrainerSide, turns: Turns, phase: str) -> frozenset[str]:
     parked |= set() if turns.reference_parked else {"reference"}
     if phase == "engine_start":
         parked -= {"gradients"} if side.states_at_start else {"gradients", "optimizer"}
-    return frozenset(parked | (weights if phase in {"wake_up", "weight_sync"} else set()))
+    return frozenset(parked | (weights if phase in _SYNCING else set()))
 
 
 def _standing(found: TrainerMemory, present: frozenset[str]) -> dict[str, Worked]:

@@ -7,7 +7,7 @@ counted: engines and RL trainers do without them, unless told otherwise.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from inspect import signature
 from typing import TYPE_CHECKING, Any
 
@@ -306,18 +306,11 @@ def model_size(
 def with_computed(model: Model) -> Model:
     """The model with its `computed` block worked out afresh: caches in bf16, recurrent states in fp32."""
     size = model_size(model)
-    computed = Computed(
-        params=round(size.params.number),
-        active_params=round(size.active_params.number),
-        kv_bytes_per_token=round(size.kv_bytes_per_token.number),
-        index_bytes_per_token=round(size.index_bytes_per_token.number),
-        sliding_cap_bytes=round(size.sliding_cap_bytes.number),
-        recurrent_state_bytes=round(size.recurrent_state_bytes.number),
-    )
+    computed = Computed(**{one.name: round(getattr(size, one.name).number) for one in fields(Computed)})
     return replace(model, computed=computed)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class AttendingLayers:
     """
     Layers that attend in one way; numbers, or figures.
@@ -343,26 +336,14 @@ def attending_layers(shape: Architecture) -> Iterator[AttendingLayers]:
     """The ways in which layers attend, in numbers."""
     attention, sliding, latent = shape.attention, shape.sliding, shape.latent_attention
     if attention:
-        full = AttendingLayers(
-            name="full",
-            layers=attention.layers,
-            heads=attention.heads,
-            query_key_dim=attention.head_dim,
-            value_dim=attention.head_dim,
-        )
+        full = AttendingLayers("full", attention.layers, attention.heads, attention.head_dim, attention.head_dim)
         if attention.layers:
             yield full
         if sliding:
             yield replace(full, name="sliding", layers=sliding.layers, window=sliding.window)
     if latent:
-        yield AttendingLayers(
-            name="latent",
-            layers=latent.layers,
-            heads=latent.heads,
-            query_key_dim=latent.qk_nope_head_dim + latent.qk_rope_head_dim,
-            value_dim=latent.v_head_dim,
-            window=latent.index_topk,
-        )
+        keys = latent.qk_nope_head_dim + latent.qk_rope_head_dim
+        yield AttendingLayers("latent", latent.layers, latent.heads, keys, latent.v_head_dim, latent.index_topk)
 
 
 def _width(value: float, usual: float, name: str) -> Figure:

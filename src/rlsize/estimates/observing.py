@@ -17,7 +17,7 @@ from rlsize.estimates.counter_growth import (
     syncs_grown,
     unfinished_tokens,
 )
-from rlsize.estimates.figures import measured
+from rlsize.estimates.figures import alike, measured
 from rlsize.estimates.length_fit import length_doubts, length_fit
 from rlsize.estimates.prefix_cache import expected_hits
 from rlsize.estimates.saturation import ENOUGH, saturation
@@ -288,6 +288,7 @@ def observed_rates(seen: Observation, *, measured_at: str, gpus_per_instance: fl
         measured_at: When, as an ISO 8601 date and time.
         gpus_per_instance: GPUs of one instance, where the caller knows it; else what the pages say. [gpu]
     """
+    told = {key: getattr(seen, key) or None for key in ("model", "mean_response_tokens", "mean_prompt_tokens")}
     return Rates(
         measured_at=measured_at,
         source=RateSource(method="observe", engine=seen.engine or None, keys=dict(seen.keys)),
@@ -303,27 +304,12 @@ def observed_rates(seen: Observation, *, measured_at: str, gpus_per_instance: fl
         gpus_per_instance=gpus_per_instance or seen.gpus_per_instance,
         window_seconds=seen.window_seconds,
         conditions=RateConditions(
-            model=seen.model or None,
-            mean_response_tokens=seen.mean_response_tokens or None,
-            mean_prompt_tokens=seen.mean_prompt_tokens or None,
-            group_size=seen.group_size,
-            prefix_cache_hit_fraction=seen.prefix_cache_hit_fraction,
-            preemptions_per_second=seen.preemptions_per_second,
-            weight_syncs=seen.weight_syncs,
-            weight_sync_seconds=seen.weight_sync_seconds,
-            kv_cache_tokens=seen.kv_cache_tokens,
+            **alike(seen, RateConditions) | told,
             response_cv=seen.lengths.cv if seen.lengths else None,
             max_response_tokens=seen.lengths.cap if seen.lengths else None,
         ),
         instances=[
-            MeasuredInstance(
-                instance=instance.instance,
-                tokens_per_second=instance.tokens_per_second or 0.0,
-                busy_tokens_per_second=instance.busy_tokens_per_second,
-                saturated_fraction=instance.saturated_fraction,
-                lower_bound=instance.lower_bound,
-                straggler=instance.straggler,
-            )
-            for instance in seen.used
+            MeasuredInstance(**alike(one, MeasuredInstance) | {"tokens_per_second": one.tokens_per_second or 0.0})
+            for one in seen.used
         ],
     )

@@ -124,24 +124,22 @@ def sample_cache(shape: MemoryShape, context_tokens: Figure) -> SampleCache:
         lacking = _FLAG if context_tokens.known else f"{_FLAG}, {context_tokens.missing}"
         nothing = absent("sample_kv_cache_bytes", lacking)
         return SampleCache(attention=nothing, index=nothing, state=nothing)
+
+    def cached(key: str, per_token: Figure, sliding: Figure | float = 0, window: Figure | float = 0) -> Figure:
+        return apply(
+            key,
+            kv_cache.sequence_kv_bytes,
+            kv_bytes_per_token=per_token,
+            sliding_bytes_per_token=sliding,
+            window=window,
+            tokens=context_tokens,
+            state_bytes=0,
+        )
+
     return SampleCache(
-        attention=apply(
-            "attention_kv_bytes",
-            kv_cache.sequence_kv_bytes,
-            kv_bytes_per_token=size.kv_bytes_per_token,
-            sliding_bytes_per_token=size.sliding_bytes_per_token,
-            window=size.window_tokens,
-            tokens=context_tokens,
-            state_bytes=0,
+        attention=cached(
+            "attention_kv_bytes", size.kv_bytes_per_token, size.sliding_bytes_per_token, size.window_tokens
         ),
-        index=apply(
-            "index_kv_bytes",
-            kv_cache.sequence_kv_bytes,
-            kv_bytes_per_token=size.index_bytes_per_token,
-            sliding_bytes_per_token=0,
-            window=0,
-            tokens=context_tokens,
-            state_bytes=0,
-        ),
+        index=cached("index_kv_bytes", size.index_bytes_per_token),
         state=total("state_bytes", [size.recurrent_state_bytes, size.convolution_state_bytes]),
     )

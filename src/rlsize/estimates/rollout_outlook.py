@@ -9,10 +9,10 @@ import numpy as np
 
 from rlsize.equations import decode_step, kernel_time, matching, prefill, rollout_batch
 from rlsize.estimates import constants_memory, constants_rollout
-from rlsize.estimates.all_constants import all_constants, constants_of
-from rlsize.estimates.belief import BandSource, interval, scattered, variance_shares
+from rlsize.estimates.all_constants import band_sources, constants_of
+from rlsize.estimates.belief import interval, scattered
 from rlsize.estimates.engine_memory import kv_capacity
-from rlsize.estimates.figures import DRAWS, apply, numbers
+from rlsize.estimates.figures import DRAWS, apply, numbers, predicted
 from rlsize.estimates.generation import generation, lengths_of
 from rlsize.estimates.rollout_prediction import affine, engine_limit, first_and_later, steady
 from rlsize.estimates.rollout_question import bare, drawn, figures, mean_lengths, most, offered, step_batch
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from rlsize.equations._ops import Real
-    from rlsize.estimates.belief import Belief
+    from rlsize.estimates.belief import BandSource, Belief
     from rlsize.estimates.figures import Work, Worked
     from rlsize.estimates.generation import Generation
     from rlsize.estimates.rollout_prediction import Replica, Steady
@@ -164,11 +164,7 @@ def rollout_outlook(question: RolloutQuestion, asked: Replica, belief: Belief, s
         question=question,
         results=(*results, swept.knee, limited),
         sweep=swept,
-        doubts=tuple(
-            BandSource(name=name, meaning=all_constants()[name].meaning, share=share)
-            for name, share in variance_shares(belief, rate, constants_rollout.STAGE.noise).items()
-            if share >= _TOLD
-        ),
+        doubts=band_sources(belief, rate, constants_rollout.STAGE.noise, _TOLD),
     )
 
 
@@ -184,7 +180,7 @@ def _told(work: Work, question: RolloutQuestion, asked: Replica, known: _Known) 
     key, each = "rollout_gpu_tokens_per_second", "instance_tokens_per_second"
     told = {
         each: found.rate,
-        key: work(key, matching.rate_per_gpu, rate=found.rate, gpus=asked.numbers.gpus),
+        key: work(key, matching.rate_per_gpu, rate=found.rate, gpus=asked.gpus),
         "samples_in_flight": found.batch,
         "engine_step_seconds": found.step_seconds,
         "fixed_step_seconds": line.fixed,
@@ -216,12 +212,8 @@ def _generated(question: RolloutQuestion, asked: Replica, known: _Known) -> Gene
 
 def _step_figures(question: RolloutQuestion, found: Generation, rate: Figure) -> dict[str, Figure]:
     """It as figures; the integral over the drain is told as the time that it adds, and refilling has none."""
-    longest = Figure(
-        key="longest_response_tokens",
-        value=float(found.longest_tokens),
-        provenance="predicted",
-        source="mean of the longest of the step's samples",
-    )
+    of_samples = "mean of the longest of the step's samples"
+    longest = predicted("longest_response_tokens", found.longest_tokens, of_samples)
     if question.ending == "refill":
         seconds = apply(
             "generation_seconds",
@@ -232,18 +224,9 @@ def _step_figures(question: RolloutQuestion, found: Generation, rate: Figure) ->
             instance_rate=rate,
         )
         return {"generation_seconds": seconds, "longest_response_tokens": longest}
-    packed = Figure(
-        key="packed_seconds",
-        value=float(found.full_seconds),
-        provenance="predicted",
-        source="all samples at the batch's own rate",
-    )
-    tail = Figure(
-        key="tail_seconds",
-        value=float(found.tail_seconds),
-        provenance="predicted",
-        source="integral of the step over the lengths that are left as the batch drains",
-    )
+    packed = predicted("packed_seconds", found.full_seconds, "all samples at the batch's own rate")
+    drains = "integral of the step over the lengths that are left as the batch drains"
+    tail = predicted("tail_seconds", found.tail_seconds, drains)
     return {
         "generation_seconds": apply("generation_seconds", decode_step.both_times, first=packed, second=tail),
         "tail_seconds": tail,
@@ -298,9 +281,7 @@ def _sweep(question: RolloutQuestion, asked: Replica, known: tuple[_Known, _Know
         Level(
             concurrency=float(concurrency),
             tokens_per_second=_rate("instance_tokens_per_second", found.rate[index], bands[index], 1.0),
-            gpu_tokens_per_second=_rate(
-                "rollout_gpu_tokens_per_second", found.rate[index], bands[index], asked.numbers.gpus
-            ),
+            gpu_tokens_per_second=_rate("rollout_gpu_tokens_per_second", found.rate[index], bands[index], asked.gpus),
             step_seconds=float(found.step_seconds[index]),
             ttft_seconds=float(first[index]),
             tpot_seconds=float(later[index]),
@@ -368,13 +349,9 @@ def _knee(question: RolloutQuestion, asked: Replica, known: tuple[_Known, _Known
     rates = np.asarray(_at(question, asked, grid, known[0]).rate)
     moved = np.asarray(_at(question, asked, grid[:, None], known[1]).rate)
     low, high = interval(np.asarray(_first_near_best(grid, moved), dtype=np.float64))
-    return Figure(
-        key="knee_concurrency",
-        value=float(_first_near_best(grid, rates[:, None])[0]),
-        provenance="predicted",
-        source=f"first of {len(grid)} concurrencies whose rate is within {1 - NEAR_BEST:.0%} of the best",
-        band=(low, high) if high > low else None,
-    )
+    found = f"first of {len(grid)} concurrencies whose rate is within {1 - NEAR_BEST:.0%} of the best"
+    figure = predicted("knee_concurrency", _first_near_best(grid, rates[:, None])[0], found)
+    return replace(figure, band=(low, high) if high > low else None)
 
 
 def _first_near_best(grid: Array, rates: Array) -> Array:

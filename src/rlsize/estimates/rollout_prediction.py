@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING
 from rlsize.equations import affine_step, engine_step, kernel_time, kv_cache, rollout_batch
 from rlsize.estimates.engine_compiled import compiled
 from rlsize.estimates.engine_memory import kv_capacity, step_sequences
-from rlsize.estimates.engine_step import host_of, prompt_seconds, step_parts, step_seconds
+from rlsize.estimates.engine_rules import RULES, STEP
 from rlsize.estimates.figures import apply, numbers
+from rlsize.estimates.flow import Flow, by_result, rule
+from rlsize.facts.figure import Figure
 from rlsize.facts.inference_engines import inference_engine
 from rlsize.facts.records.record import Refused
 
@@ -17,11 +19,35 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from rlsize.equations._ops import Real
-    from rlsize.estimates.engine_work import EngineQuestion, EngineWork, ExplainedWork
+    from rlsize.estimates.engine_work import EngineQuestion
     from rlsize.estimates.figures import Work, Worked
     from rlsize.facts.gpu import Gpu
 
 _MAIN_KERNELS = frozenset({"gemm", "decode_attention"})
+_LATENCIES = by_result((
+    rule("cycle_seconds", rollout_batch.cycle_time, batch="concurrency"),
+    rule("ttft_seconds", rollout_batch.time_to_first_token, arrival_share="rollout_arrival_share"),
+    rule("tpot_seconds", rollout_batch.time_per_output_token),
+))  # fmt: skip
+_LINE = by_result((
+    *(
+        rule(f"{point}/live_kv_tokens", affine_step.kv_tokens_of, batch=f"{point}/batch",
+             live_tokens=f"{point}/live_tokens")
+        for point in ("whole", "less", "short")
+    ),
+    rule("step_seconds_per_kv_token", affine_step.seconds_per_kv_token, seconds_short="short/step_seconds",
+         seconds_long="whole/step_seconds", kv_tokens_short="short/live_kv_tokens",
+         kv_tokens_long="whole/live_kv_tokens"),
+    *(
+        rule(f"{point}/kv_seconds", affine_step.kv_seconds, live_kv_tokens=f"{point}/live_kv_tokens")
+        for point in ("whole", "less")
+    ),
+    rule("step_seconds_per_sample", affine_step.seconds_per_sample, seconds_low="less/step_seconds",
+         seconds_high="whole/step_seconds", kv_seconds_low="less/kv_seconds", kv_seconds_high="whole/kv_seconds",
+         batch_low="less/batch", batch_high="whole/batch"),
+    rule("step_fixed_seconds", affine_step.fixed_seconds, step_seconds="whole/step_seconds",
+         seconds_per_sample="step_seconds_per_sample", batch="whole/batch", live_kv_tokens="whole/live_kv_tokens"),
+))  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,11 +57,16 @@ class Replica:
 
     Args:
         question: What it is.
-        numbers: Its work on each GPU.
+        numbers: Its work on each GPU, by name.
     """
 
     question: EngineQuestion
-    numbers: EngineWork
+    numbers: Mapping[str, float]
+
+    @property
+    def gpus(self) -> float:
+        """GPUs of the replica."""
+        return self.numbers["gpus"]
 
 
 def engine(question: EngineQuestion) -> Replica:
@@ -178,11 +209,8 @@ def at_batch(
     values: Mapping[str, Real],
 ) -> tuple[dict[str, Worked], Worked, Worked]:
     """Parts of a decode step at a batch, the step, and the engine time of one prompt."""
-    engine_work, host = _engine_work(work, asked), host_of(asked.question, values)
-    parts = step_parts(work, engine_work, host, batch, lengths.live, values)
-    computed = lengths.computed if lengths.computed is not None else lengths.prompt
-    prefill = prompt_seconds(work, engine_work, host, (computed, lengths.response), batch, values)
-    step = step_seconds(work, parts)
+    flow = _flow(work, asked, batch, lengths, values)
+    step, prefill = flow["decode_step_seconds"], flow["prefill_seconds"]
     factors = ["rollout_stack_slowdown"]
     factors += ["rollout_moe_stack_slowdown"] if asked.question.model.architecture.moe else []
     factors += ["rollout_rank_imbalance"] if asked.question.layout.data > 1 else []
@@ -190,7 +218,7 @@ def at_batch(
     for name in factors:
         step = work("engine_step_seconds", kernel_time.slowed, seconds=step, slowdown=values[name])
         prefill = work("prefill_seconds", kernel_time.slowed, seconds=prefill, slowdown=values[name])
-    return parts, step, prefill
+    return {name: flow[key] for name, key in STEP.items()}, step, prefill
 
 
 def borrows(gpu: Gpu) -> bool:
@@ -198,16 +226,30 @@ def borrows(gpu: Gpu) -> bool:
     return gpu.kernels is not None and bool(_MAIN_KERNELS.intersection(gpu.kernels.borrowed))
 
 
-def _engine_work(work: Work, asked: Replica) -> EngineWork | ExplainedWork:
-    return asked.numbers.explained() if work is apply else asked.numbers
+def _flow(work: Work, asked: Replica, sequences: Worked, lengths: Lengths, values: Mapping[str, Real]) -> Flow:
+    """What follows from a replica, the sequences in a step and their lengths, the engine's kernels alone."""
+    question, runs = asked.question, inference_engine(asked.question.engine)
+    known: dict[str, Worked] = dict(asked.numbers)
+    if work is apply:
+        source = f"{question.model.name} on {question.gpu.name}"
+        known = {
+            key: Figure(key=key, value=number, source=source, provenance="default") for key, number in known.items()
+        }
+    load = {
+        "sequences": sequences,
+        "context_tokens": lengths.live,
+        "computed_tokens": lengths.prompt if lengths.computed is None else lengths.computed,
+        "response_tokens": lengths.response,
+    }
+    host = {f"host_{part}": values[f"rollout_host_{part}_{runs.key}"] for part in ("step", "sequence", "request")}
+    exposed = values["rollout_host_exposed"] if runs.hides_host(question.version) else 1.0
+    return Flow(RULES, {**known, **values, **load, **host, "host_exposed": exposed}, work)
 
 
 def offline(work: Work, asked: Replica, requests: Worked, lengths: Lengths, values: Mapping[str, Real]) -> Steady:
     """A replica that works off a fixed number of requests, all there at the start."""
     found = steady(work, asked, requests, lengths, values)
-    host = host_of(asked.question, values)
-    parts = step_parts(work, _engine_work(work, asked), host, 1.0, lengths.live, values)
-    single = step_seconds(work, parts)
+    single = _flow(work, asked, 1.0, lengths, values)["decode_step_seconds"]
     share = work("fixed_share", rollout_batch.share_of, part=single, whole=found.step_seconds)
     waves = work("waves", rollout_batch.offline_waves, requests=requests, batch=found.batch, fixed_share=share)
     rate = work(
@@ -230,34 +272,13 @@ def first_and_later(
     values: Mapping[str, Real],
 ) -> tuple[Worked, Worked]:
     """Time to first token and time per output token at fixed concurrency. [s]"""
-    cycle = work(
-        "cycle_seconds",
-        rollout_batch.cycle_time,
-        batch=concurrency,
-        response_tokens=lengths.response,
-        rate=found.rate,
-    )
-    first = work(
-        "ttft_seconds",
-        rollout_batch.time_to_first_token,
-        cycle_seconds=cycle,
-        concurrency=concurrency,
-        batch=found.batch,
-        prefill_seconds=found.prefill_seconds,
-        arrival_share=values["rollout_arrival_share"],
-        step_seconds=found.step_seconds,
-    )
-    later = work(
-        "tpot_seconds",
-        rollout_batch.time_per_output_token,
-        cycle_seconds=cycle,
-        first_token_seconds=first,
-        response_tokens=lengths.response,
-    )
-    return first, later
+    load = {"concurrency": concurrency, "response_tokens": lengths.response}
+    engine = {name: getattr(found, name) for name in ("rate", "batch", "prefill_seconds", "step_seconds")}
+    flow = Flow(_LATENCIES, {**values, **load, **engine, "first_token_seconds": "ttft_seconds"}, work)
+    return flow["ttft_seconds"], flow["tpot_seconds"]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class AffineStep:
     """
     An engine step as a straight line, T = t_0 + t_1 b + t_2 K.
@@ -277,54 +298,11 @@ def affine(work: Work, asked: Replica, batch: Worked, lengths: Lengths, values: 
     """The line through the step at a batch, that at half of it, and that with contexts of half the length."""
     half_batch = work("half_batch", rollout_batch.half, amount=batch)
     half_live = work("half_live_tokens", rollout_batch.half, amount=lengths.live)
-    shorter = replace(lengths, live=half_live)
-    _, whole, _ = at_batch(work, asked, batch, lengths, values)
-    _, less, _ = at_batch(work, asked, half_batch, lengths, values)
-    _, short, _ = at_batch(work, asked, batch, shorter, values)
-    kv = {
-        name: work("live_kv_tokens", affine_step.kv_tokens_of, batch=samples, live_tokens=live)
-        for name, samples, live in (
-            ("whole", batch, lengths.live),
-            ("short", batch, half_live),
-            ("less", half_batch, lengths.live),
-        )
-    }
-    each = work(
-        "step_seconds_per_kv_token",
-        affine_step.seconds_per_kv_token,
-        seconds_short=short,
-        seconds_long=whole,
-        kv_tokens_short=kv["short"],
-        kv_tokens_long=kv["whole"],
-    )
-    sample = _sample(work, (less, whole), (half_batch, batch), each, kv)
-    fixed = work(
-        "step_fixed_seconds",
-        affine_step.fixed_seconds,
-        step_seconds=whole,
-        seconds_per_sample=sample,
-        batch=batch,
-        seconds_per_kv_token=each,
-        live_kv_tokens=kv["whole"],
-    )
-    return AffineStep(fixed=fixed, per_sample=sample, per_kv_token=each)
-
-
-def _sample(
-    work: Work, steps: tuple[Worked, Worked], batches: tuple[Worked, Worked], each: Worked, kv: Mapping[str, Worked]
-) -> Worked:
-    """Time of each sample, from the step at half the batch and at all of it."""
-    read = [
-        work("kv_seconds", affine_step.kv_seconds, seconds_per_kv_token=each, live_kv_tokens=kv[name])
-        for name in ("less", "whole")
-    ]
-    return work(
-        "step_seconds_per_sample",
-        affine_step.seconds_per_sample,
-        seconds_low=steps[0],
-        seconds_high=steps[1],
-        kv_seconds_low=read[0],
-        kv_seconds_high=read[1],
-        batch_low=batches[0],
-        batch_high=batches[1],
-    )
+    points = {"whole": (batch, lengths.live), "less": (half_batch, lengths.live), "short": (batch, half_live)}
+    known: dict[str, Worked] = {"seconds_per_kv_token": "step_seconds_per_kv_token"}
+    for name, (samples, live) in points.items():
+        known |= {f"{name}/batch": samples, f"{name}/live_tokens": live}
+        known[f"{name}/step_seconds"] = at_batch(work, asked, samples, replace(lengths, live=live), values)[1]
+    flow = Flow(_LINE, known, work)
+    keys = ("step_fixed_seconds", "step_seconds_per_sample", "step_seconds_per_kv_token")
+    return AffineStep(*(flow[key] for key in keys))

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields, replace
-from random import Random
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from rlsize.equations import rollout_batch
-from rlsize.estimates.figures import DRAWS, Draw, apply, numbers, uncertain
+from rlsize.estimates.belief import drawn_inputs
+from rlsize.estimates.figures import apply, figures_in, numbers
 from rlsize.estimates.generation import StepBatch, lengths_of
 from rlsize.estimates.rollout_prediction import cache_capacity, check_fits, engine, engine_limit
 from rlsize.facts.figure import Figure
@@ -62,8 +60,7 @@ class RolloutQuestion:
     @property
     def stated(self) -> dict[str, Figure]:
         """Its numbers as figures."""
-        named = {entry.name: getattr(self, entry.name) for entry in fields(self)}
-        return {name: value for name, value in named.items() if isinstance(value, Figure)}
+        return figures_in(self)
 
     @property
     def whole_step(self) -> bool:
@@ -83,12 +80,7 @@ def figures(question: RolloutQuestion) -> dict[str, Figure | None]:
 
 def drawn(question: RolloutQuestion, seed: int) -> dict[str, Any]:
     """The same; those with a standard deviation as arrays of joint draws."""
-    random = Random(seed)  # noqa: S311 (draws for a band, not for a secret)
-    moving = {name: figure for name, figure in question.stated.items() if figure.known and uncertain(figure)}
-    joint = [Draw(random) for _ in range(DRAWS if moving else 0)]
-    return bare(question) | {
-        name: np.array([draw.of(figure).number for draw in joint]) for name, figure in moving.items()
-    }
+    return bare(question) | drawn_inputs(question.stated, seed)
 
 
 def step_batch(question: RolloutQuestion, said: Mapping[str, Any]) -> StepBatch:

@@ -197,9 +197,7 @@ def finite_batch(runs: Sequence[PhaseRun], prompts: int, step_fraction: float) -
         response_tokens=float(sum(tokens for _, _, tokens in ends)),
         longest_response_tokens=max(tokens / count for _, count, tokens in ends),
         seconds=ends[-1][0],
-        seconds_to_50_percent=_time_to(ends, 0.5 * samples),
-        seconds_to_90_percent=_time_to(ends, 0.9 * samples),
-        seconds_to_99_percent=_time_to(ends, 0.99 * samples),
+        **{f"seconds_to_{share}_percent": _time_to(ends, share / 100 * samples) for share in (50, 90, 99)},
         step_fraction=step_fraction,
         instances=len(runs),
     )
@@ -246,10 +244,7 @@ def step_time_fit(intervals: Sequence[Interval]) -> StepTimeFit | None:
     fitted = engine_step_time(*coefficients, *columns[:, 1:].T)
     residual = float(np.sqrt(np.mean((fitted / seconds - 1.0) ** 2)))
     return StepTimeFit(
-        t0_seconds=float(coefficients[0]),
-        t1_seconds=float(coefficients[1]),
-        t2_seconds=float(coefficients[2]),
-        t3_seconds=float(coefficients[3]),
+        **{f"t{place}_seconds": float(value) for place, value in enumerate(coefficients)},
         residual_fraction=residual,
         intervals=len(used),
         smallest_batch=min(entry.batch for entry in used),

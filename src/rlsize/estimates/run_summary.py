@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import fields
-from statistics import fmean, median
+from statistics import fmean, median, pstdev
 from typing import TYPE_CHECKING
 
 from rlsize.equations import loop_time, matching, train_step
@@ -54,7 +54,11 @@ _MEANS = {  # figures that are plain means, with the columns behind them
     "reported_trainer_tokens_per_second": "trainer_tokens_per_second",
     "rollout_gpus": "rollout_gpus",
     "trainer_gpus": "trainer_gpus",
+    "generation_tools_seconds": "generation_tools_seconds",
+    "sample_tools_seconds": "sample_tools_seconds",
+    "turns": "turns",
 }
+_PEAKS = ("peak_allocated_bytes", "peak_reserved_bytes")
 _BUSY = ("logprob_seconds", "update_seconds")
 _RATED = (  # rates go by them: a log in which all of them are 0 has not measured them
     *("step_seconds", "generation_seconds", "update_seconds", "response_tokens"),
@@ -82,6 +86,7 @@ def run_summary(log: RunLog, warm_up: int | None = None) -> RunSummary:
     means = {
         key: _mean(key, columns[name], _source(log, name, columns)) for key, name in _MEANS.items() if name in columns
     }
+    means |= {key: _peak(key, columns[key], log.keys.get(key, key)) for key in _PEAKS if key in columns}
     few: tuple[str, ...] = ()
     if 0 < len(settled) < ENOUGH_FOR_OUTLIERS:
         few = (f"only {len(settled)} settled step{'s' if len(settled) > 1 else ''}: means may move a lot",)
@@ -203,6 +208,12 @@ def _mean(key: str, values: Sequence[float], source: str) -> Figure:
     return Figure(
         key=key, value=fmean(values), provenance="measured", source=name, deviation=standard_error(values), least=0.0
     )
+
+
+def _peak(key: str, values: Sequence[float], source: str) -> Figure:
+    """The most of all steps, as so much must fit, with their standard deviation."""
+    name = f"{source}, most of {len(values)} steps"
+    return Figure(key=key, value=max(values), provenance="measured", source=name, deviation=pstdev(values), least=0.0)
 
 
 def _ratios(log: RunLog, means: Mapping[str, Figure]) -> dict[str, Figure]:

@@ -26,6 +26,7 @@ REST = ("overhead", "sync")
 """What a log leaves of a step that does not time its weight syncs."""
 REPEATED = 0.03  # of the mean of a phase over many steps
 AGAIN = 0.05  # of a step of the same run again: published runs that were repeated differ by 1 to 10 %
+UNTESTED = 0.1  # of a step after a change that no published runs differ by, as `benchmarks/twins.py` has it of others
 _PHASES = {  # columns of a log, by phase
     "generation": "generation_seconds",
     "update": "update_seconds",
@@ -95,6 +96,22 @@ def twin_points(
 
 def _part(parts: Parts, phase: str, values: Mapping[str, Real]) -> Real:
     return parts(values)[phase]
+
+
+def without_tools(measured: Mapping[str, tuple[float, float]], run: RunSummary) -> dict[str, tuple[float, float]]:
+    """
+    Phases whose generation is what engines did in it: tools are a time that no constant explains.
+
+    Args:
+        measured: Seconds and scatter of each phase.
+        run: The log.
+    """
+    tools = run.figure("generation_tools_seconds")
+    if not tools.known or "generation" not in measured:
+        return dict(measured)
+    seconds, scatter = measured["generation"]
+    left = max(0.0, seconds - tools.number)
+    return {**measured, "generation": (left, scatter * seconds / left if left else 0.0)}
 
 
 def own_phases(measured: Mapping[str, tuple[float, float]], after: Mapping[str, float]) -> list[OwnPhase]:

@@ -142,17 +142,13 @@ def _stepping_fraction(first: Snapshot, second: Snapshot) -> float | None:
     A mean batch counts steps only, so it does not see an engine that stood still between two bursts; the time between
     tokens does.
     """
-    before, after, steps = (
-        first.counters.inter_token_seconds,
-        second.counters.inter_token_seconds,
-        _steps(first, second),
-    )
+    before, after = (one.counters.inter_token_seconds for one in (first, second))
+    steps = _steps(first, second)
     if before is None or after is None or steps is None:
         return None
     gaps = after.count - before.count
-    if (
-        gaps < _sample_steps(first, second) / 2.0 or gaps <= 0
-    ):  # an older histogram of this name counts samples, not tokens
+    # an older histogram of this name counts samples, not tokens
+    if gaps < _sample_steps(first, second) / 2.0 or gaps <= 0:
         return None
     return steps * (after.sum - before.sum) / gaps / (second.seconds - first.seconds)
 

@@ -63,7 +63,11 @@ class StepLine:
 
 
 def predicted_line(
-    question: EngineQuestion, batch: StepBatch, values: Mapping[str, float], concurrency: float | None
+    question: EngineQuestion,
+    batch: StepBatch,
+    values: Mapping[str, float],
+    concurrency: float | None,
+    load: float = ALL_THAT_FIT,
 ) -> StepLine:
     """
     An engine within a loop.
@@ -73,6 +77,7 @@ def predicted_line(
         batch: The lengths of its samples, and the share of their prompts in the prefix cache.
         values: Constants of rollout, memory and step by name.
         concurrency: Samples that it is given; as many as fit where None. [1]
+        load: Samples that the loop has for it at most, at which the line is taken. [1]
 
     Raises:
         Refused: It does not fit, or cannot run so.
@@ -80,7 +85,8 @@ def predicted_line(
     asked = engine(question)
     lengths = lengths_of(numbers, replace(batch, hit_ratio=0.0))  # the simulator says which prompts the cache finds
     check_fits(asked, lengths, values)
-    found = steady(numbers, asked, ALL_THAT_FIT if concurrency is None else concurrency, lengths, values)
+    offered = load if concurrency is None else min(load, concurrency)
+    found = steady(numbers, asked, offered, lengths, values)
     line = affine(numbers, asked, found.batch, lengths, values)
     prompt = float(rollout_batch.share_of(part=found.prefill_seconds, whole=batch.prompt_tokens))
     slow = values["step_rollout_slowdown"]

@@ -18,12 +18,14 @@ from rlsize.equations import (
     train_step,
 )
 from rlsize.equations._ops import exp, log, maximum, where
-from rlsize.estimates.figures import added, apply, numbers
+from rlsize.estimates.figures import added, apply, entries, numbers, predicted
+from rlsize.estimates.flow import Flow, by_result, rule
 from rlsize.facts.figure import Figure
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from rlsize.estimates.async_cycle import Cycle
     from rlsize.estimates.figures import Work, Worked
     from rlsize.estimates.generation import Late
     from rlsize.estimates.train_prediction import TrainStep
@@ -41,46 +43,12 @@ _HALVINGS = 5  # and a straight line between the ends that are left, so that was
 ROLLOUT, TRAINER, NOTHING = "rollout GPUs", "trainer GPUs", "nothing"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Step:
-    """
-    What a step takes; numbers, arrays or figures.
-
-    Args:
-        seconds: Wall clock. [s]
-        generation_seconds: Whole generation. [s]
-        generation_exposed_seconds: Of it, what the trainer waits for. [s]
-        tail_seconds: Of all of it, what waiting for the longest response adds. [s]
-        update_seconds: The update. [s]
-        logprob_seconds: Extra forward passes. [s]
-        train_seconds: Both. [s]
-        sync_seconds: Weight sync. [s]
-        sync_exposed_seconds: Of it, what nothing hides. [s]
-        overhead_seconds: What belongs to no phase. [s]
-        dropped_fraction: Share of generated tokens in samples that are dropped as they come too late. [1]
-    """
-
-    seconds: Worked
-    generation_seconds: Worked
-    generation_exposed_seconds: Worked
-    tail_seconds: Worked
-    update_seconds: Worked
-    logprob_seconds: Worked
-    train_seconds: Worked
-    sync_seconds: Worked
-    sync_exposed_seconds: Worked
-    overhead_seconds: Worked
-    dropped_fraction: Worked = 0.0
-
-
 class LateRule(NamedTuple):
     """
-    What a loop that refills does with samples that come too late; numbers, arrays or figures.
+    What tells how many samples a loop that refills drops as they come too late; numbers, arrays or figures.
 
     Args:
-        late: The rule.
-        sample_seconds: Time of the longest sample where it is waited for, of the mean one where late ones are dropped;
-            0 where nobody knows. [s]
+        sample_seconds: Time of the mean one. [s]
         max_staleness: Staleness cap. [1]
         response_tokens: Mean response length. [token]
         uncapped: The same without the cap. [token]
@@ -88,7 +56,6 @@ class LateRule(NamedTuple):
         cap: The cap. [token]
     """
 
-    late: Late
     sample_seconds: Worked
     max_staleness: Worked
     response_tokens: Worked
@@ -115,7 +82,8 @@ class LoopParts:
         lent_ratio: Of a hybrid loop: what the lent GPUs generate over what the fleet does. [1]
         swap_seconds: Of a hybrid loop: time in which lent GPUs change over, both ways. [s]
         dropped_fraction: Share of generated tokens that a barrier drops. [1]
-        rule: What becomes of late samples where the loop refills; None where they go on.
+        rule: What is dropped of late samples where the loop refills; None where nothing is.
+        cycle: What the time between two syncs is by that of the trainer; None where it does not hang on samples.
     """
 
     loop: Loop
@@ -131,6 +99,41 @@ class LoopParts:
     swap_seconds: Worked = 0.0
     dropped_fraction: Worked = 0.0
     rule: LateRule | None = None
+    cycle: Cycle | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Step(LoopParts):
+    """
+    A step: its parts, of which generation is whole and `dropped_fraction` holds for all loops, and what comes of them.
+
+    Args:
+        seconds: Wall clock. [s]
+        generation_exposed_seconds: Of generation, what the trainer waits for. [s]
+        train_seconds: The update and the extra forward passes. [s]
+        sync_exposed_seconds: Of the sync, what nothing hides. [s]
+    """
+
+    seconds: Worked
+    generation_exposed_seconds: Worked
+    train_seconds: Worked
+    sync_exposed_seconds: Worked
+
+
+_AT_ONCE = {"rollout_seconds": "generated_seconds", "train_seconds": "train_seconds"}
+_RULES = by_result((
+    rule("train_seconds", rl_step.trainer_phase, forward_seconds="logprob_seconds"),
+    rule("lent/generation_seconds", planning.generation_with_lent_gpus, generation_seconds="generation_seconds",
+         train_seconds="train_seconds", swap_seconds="swap_seconds", lent_ratio="lent_ratio"),
+    rule("sync_exposed_seconds", rl_step.exposed_part, seconds="sync_seconds", share="exposed_share"),
+    rule("in_turn/phases_seconds", rl_step.trainer_phase, update_seconds="train_seconds",
+         forward_seconds="generated_seconds"),
+    rule("steady/phases_seconds", iteration.overlapped_iteration_time, **_AT_ONCE, exposed_sync_seconds=0.0),
+    rule("uneven/phases_seconds", rl_step.uneven_overlap, **_AT_ONCE, variation="variation"),
+    rule("waiting/phases_seconds", rl_step.phases_within_cycle, phases_seconds="begun/phases_seconds"),
+    rule("step_seconds", rl_step.whole_step, sync_seconds="sync_exposed_seconds"),
+    rule("generation_exposed_seconds", rollout_batch.beyond, whole="phases_seconds", part="train_seconds"),
+))  # fmt: skip
 
 
 def assembled(work: Work, parts: LoopParts) -> Step:
@@ -141,54 +144,30 @@ def assembled(work: Work, parts: LoopParts) -> Step:
         work: `figures.apply` for figures that explain themselves, `numbers` for numbers and arrays.
         parts: The parts.
     """
-    rule = parts.rule
-    if rule is not None and rule.late == "drop":
-        return _dropping(work, parts, rule)
-    busy = work(
-        "train_seconds",
-        rl_step.trainer_phase,
-        update_seconds=parts.update_seconds,
-        forward_seconds=parts.logprob_seconds,
-    )
-    overlapping = parts.loop in OVERLAPPING
-    generated = _generated(work, parts, busy)
-    share = parts.exposed_share if overlapping else 1.0
-    exposed = work("sync_exposed_seconds", rl_step.exposed_part, seconds=parts.sync_seconds, share=share)
-    both = (
-        _at_once(work, generated, busy, parts.variation)
-        if overlapping
-        else work("phases_seconds", rl_step.trainer_phase, update_seconds=busy, forward_seconds=generated)
-    )
-    if rule is not None:
-        both = work(
-            "phases_seconds",
-            rl_step.phases_waiting_for_longest,
-            phases_seconds=both,
-            longest_seconds=rule.sample_seconds,
-            train_seconds=busy,
-            sync_seconds=exposed,
-            overhead_seconds=parts.overhead_seconds,
-            max_staleness=rule.max_staleness,
-        )
-    return Step(
-        seconds=work(
-            "step_seconds",
-            rl_step.whole_step,
-            phases_seconds=both,
-            sync_seconds=exposed,
-            overhead_seconds=parts.overhead_seconds,
-        ),
-        generation_seconds=generated,
-        generation_exposed_seconds=work("generation_exposed_seconds", rollout_batch.beyond, whole=both, part=busy),
-        tail_seconds=parts.tail_seconds,
-        update_seconds=parts.update_seconds,
-        logprob_seconds=parts.logprob_seconds,
-        train_seconds=busy,
-        sync_seconds=parts.sync_seconds,
-        sync_exposed_seconds=exposed,
-        overhead_seconds=parts.overhead_seconds,
-        dropped_fraction=parts.dropped_fraction,
-    )
+    if parts.rule is not None:
+        return _dropping(work, parts, parts.rule)
+    known = {name: value for name, value in entries(parts).items() if name not in {"loop", "rule", "cycle"}}
+    overlaps = "steady" if parts.variation is None or parts.cycle is not None else "uneven"
+    known |= {
+        "generated_seconds": "lent/generation_seconds" if parts.loop == "hybrid" else "generation_seconds",
+        "begun/phases_seconds": f"{overlaps if parts.loop in OVERLAPPING else 'in_turn'}/phases_seconds",
+        "phases_seconds": f"{'begun' if parts.cycle is None else 'waiting'}/phases_seconds",
+    }
+    if parts.loop not in OVERLAPPING:
+        known["exposed_share"] = 1.0
+    if parts.cycle is not None:
+        known["cycle_seconds"] = _cycle_seconds(work, parts, parts.cycle)
+    flow = Flow(_RULES, known, work)
+    made = {key: flow[key] for key in ("generation_exposed_seconds", "train_seconds", "sync_exposed_seconds")}
+    own = {**entries(parts), "generation_seconds": flow["generated_seconds"]}
+    return Step(**own, **made, seconds=flow["step_seconds"])
+
+
+def _cycle_seconds(work: Work, parts: LoopParts, cycle: Cycle) -> Worked:
+    """Time between two syncs that samples of unequal lengths need beside this trainer."""
+    found = cycle.seconds(rl_step.trainer_phase(_bare(parts.update_seconds), _bare(parts.logprob_seconds)))
+    source = "steady rhythm of the samples that the cap on staleness lets be under way, beside this trainer"
+    return predicted("cycle_seconds", found, source) if work is apply else found
 
 
 def _dropping(work: Work, parts: LoopParts, rule: LateRule) -> Step:
@@ -199,8 +178,8 @@ def _dropping(work: Work, parts: LoopParts, rule: LateRule) -> Step:
     dropped = batch_drain.dropped_share(waste)
     if work is apply:
         source = "batch_drain.kept_tokens at the step that comes of it: samples that outlive the staleness cap"
-        dropped = Figure(key="late_dropped_fraction", value=float(dropped), provenance="predicted", source=source)
-        waste = Figure(key="late_waste", value=float(waste), provenance="predicted", source=source)
+        dropped = predicted("late_dropped_fraction", dropped, source)
+        waste = predicted("late_waste", waste, source)
     longer = work("generation_seconds", kernel_time.slowed, seconds=parts.generation_seconds, slowdown=waste)
     return assembled(work, replace(parts, generation_seconds=longer, dropped_fraction=dropped, rule=None))
 
@@ -240,39 +219,6 @@ def _bare(value: Any) -> Any:  # noqa: ANN401 (a figure, or what is none)
     return value.number if isinstance(value, Figure) else value
 
 
-def _generated(work: Work, parts: LoopParts, busy: Worked) -> Worked:
-    """Time of generation; shorter where trainer GPUs help while they wait."""
-    if parts.loop != "hybrid":
-        return parts.generation_seconds
-    return work(
-        "generation_seconds",
-        planning.generation_with_lent_gpus,
-        generation_seconds=parts.generation_seconds,
-        train_seconds=busy,
-        swap_seconds=parts.swap_seconds,
-        lent_ratio=parts.lent_ratio,
-    )
-
-
-def _at_once(work: Work, generated: Worked, busy: Worked, variation: Worked) -> Worked:
-    """Time of two phases that run at once."""
-    if variation is None:
-        return work(
-            "phases_seconds",
-            iteration.overlapped_iteration_time,
-            rollout_seconds=generated,
-            train_seconds=busy,
-            exposed_sync_seconds=0.0,
-        )
-    return work(
-        "phases_seconds",
-        rl_step.uneven_overlap,
-        rollout_seconds=generated,
-        train_seconds=busy,
-        variation=variation,
-    )
-
-
 def within_a_loop(work: Work, key: str, seconds: Worked, values: Mapping[str, Worked], *, moe: bool) -> Worked:
     """Generation inside a loop, over the engine by itself."""
     slow = [values["step_rollout_slowdown"]]
@@ -309,7 +255,9 @@ def idle_fractions(work: Work, loop: Loop, step: Step) -> tuple[Worked, Worked]:
         both = work("busy_seconds", rl_step.trainer_phase, update_seconds=trained, forward_seconds=generated)
         busy = [both, both]
     elif loop == "hybrid":  # lent GPUs work until the batch is there
-        busy[1] = _at_once(work, generated, trained, None)
+        longer = iteration.overlapped_iteration_time
+        both = {"rollout_seconds": generated, "train_seconds": trained}
+        busy[1] = work("phases_seconds", longer, **both, exposed_sync_seconds=0.0)
     first, second = (
         work(f"{side}_idle_fraction", loop_time.waiting_fraction, busy_seconds=seconds, iteration_seconds=step.seconds)
         for side, seconds in zip(("rollout", "trainer"), busy, strict=True)

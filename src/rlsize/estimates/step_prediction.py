@@ -97,11 +97,13 @@ def predicted_step(question: StepQuestion, values: Mapping[str, Real]) -> Step:
         dtype=question.wire_dtype,
         trainer_gpus=question.train.gpus,
         rollout_gpus=question.rollout_gpus,
-        instance_gpus=question.engine.numbers.gpus,
+        instance_gpus=question.engine.gpus,
     )
+    seconds = within_a_loop(work, "generation_seconds", fleet.seconds, values, moe=moe)
     parts = LoopParts(
         loop=question.loop,
-        generation_seconds=within_a_loop(work, "generation_seconds", fleet.seconds, values, moe=moe),
+        generation_seconds=seconds,
+        cycle=None if fleet.cycle is None else fleet.cycle.each(lambda time: time * seconds / fleet.seconds),
         tail_seconds=within_a_loop(work, "tail_seconds", fleet.tail_seconds, values, moe=moe),
         update_seconds=update,
         logprob_seconds=forwards,
@@ -122,7 +124,7 @@ def fleet_generation(question: StepQuestion, values: Mapping[str, Real]) -> Gene
     Raises:
         Refused: The GPUs do not hold an instance.
     """
-    size = question.engine.numbers.gpus
+    size = question.engine.gpus
     instances = matching.instances_of(gpus=question.rollout_gpus, gpus_per_instance=size)
     if instances < 1:
         raise Refused(f"{question.rollout_gpus:g} rollout GPUs do not hold an instance of {size:g}")
@@ -138,6 +140,8 @@ def fleet_generation(question: StepQuestion, values: Mapping[str, Real]) -> Gene
         hit_ratio=expected_hits(question.group_size, question.prompt_tokens, _BLOCK_TOKENS, 1.0, work=numbers),
         in_flight=allowed if refill else None,
         ending="refill" if refill else "barrier",
+        group_size=question.group_size,
+        max_staleness=question.max_staleness if question.loop == "async" else None,
     )
     return generation(numbers, question.engine, batch, values)
 

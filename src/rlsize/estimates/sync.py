@@ -7,7 +7,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from rlsize.equations import sync_achieved, sync_pause, sync_transports, weight_sync
-from rlsize.estimates.figures import apply, entries
+from rlsize.estimates.figures import apply, figures_in
 from rlsize.estimates.flow import Flow, rule
 from rlsize.facts.figure import Figure, absent
 from rlsize.facts.quantisation import BYTES_PER_INDEX, BYTES_PER_SCALE, FP8_BYTES, PARAMS_PER_SCALE
@@ -195,10 +195,9 @@ RULES = (
 
 def _flow(question: SyncQuestion, bandwidth: Figure) -> Flow:
     """What follows for the chosen method over a link."""
-    known = {key: value for key, value in entries(question).items() if isinstance(value, Figure)}
     readers = question.instances if question.method == "disk" else 1.0  # a disk serves all of them together
     decided = {"sync_bytes": METHODS[question.method].payload, "readers": readers, "bandwidth": bandwidth}
-    return Flow(RULES, known | decided)
+    return Flow(RULES, figures_in(question) | decided)
 
 
 def payload(question: SyncQuestion) -> Figure:

@@ -5,14 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from rlsize.estimates.all_constants import constants_of
-from rlsize.estimates.belief import BandSource, interval, scattered, variance_shares
+from rlsize.estimates.all_constants import band_sources, constants_of
+from rlsize.estimates.belief import interval, scattered
 from rlsize.estimates.constants_sync import STAGE
 from rlsize.estimates.figures import apply, numbers
 from rlsize.estimates.sync_prediction import TRANSPORTS, sync_bytes, sync_time
 
 if TYPE_CHECKING:
-    from rlsize.estimates.belief import Belief
+    from rlsize.estimates.belief import BandSource, Belief
     from rlsize.estimates.sync_prediction import SyncTimeQuestion
     from rlsize.facts.figure import Figure
 
@@ -53,7 +53,7 @@ def sync_outlook(question: SyncTimeQuestion, belief: Belief, seed: int) -> SyncO
         sent=sync_bytes(apply, question),
         seconds=named[question.transport],
         others=tuple(sorted(others, key=lambda entry: entry[1].number)),
-        doubts=_doubts(question, belief),
+        doubts=band_sources(belief, lambda values: sync_time(numbers, question, values), STAGE.noise),
     )
 
 
@@ -63,14 +63,3 @@ def _predicted(question: SyncTimeQuestion, belief: Belief, seed: int) -> Figure:
     band = interval(scattered(draws, STAGE.noise, seed, f"sync {question.transport}"))
     found: Figure = sync_time(apply, question, constants_of(belief))
     return replace(found, band=band)
-
-
-def _doubts(question: SyncTimeQuestion, belief: Belief) -> tuple[BandSource, ...]:
-    """The constants that the band comes from, by their share of the variance."""
-    shares = variance_shares(belief, lambda values: sync_time(numbers, question, values), STAGE.noise)
-    meanings = {constant.name: constant.meaning for constant in STAGE.constants}
-    return tuple(
-        BandSource(name=name, meaning=meanings[name], share=share)
-        for name, share in shares.items()
-        if share > 0 and name in meanings
-    )

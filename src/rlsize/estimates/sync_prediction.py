@@ -36,17 +36,17 @@ class Transport:
 
     Args:
         title: What it is, in a few words.
-        fixed: The constant with its fixed time.
-        rate: The constant with its handling rate.
         link: How its bytes cross the slowest link: broadcast over the network, in a pipeline from host memory, point to
             point by rdma, gathered on shared GPUs, or by a store.
+        fixed: Of the constant with its fixed time, what it is called by.
+        rate: The same of its handling rate, where another one is its own.
         pieces: What costs time each: tensors, buckets or nothing.
     """
 
     title: str
-    fixed: str
-    rate: str
     link: str
+    fixed: str
+    rate: str = ""
     pieces: str = ""
 
     @property
@@ -57,47 +57,20 @@ class Transport:
 
 TRANSPORTS: Mapping[str, Transport] = MappingProxyType(
     {
-        "nccl-broadcast": Transport(
-            "gathered and broadcast in buckets", "sync_fixed_broadcast", "sync_rate_broadcast", "broadcast", "buckets"
-        ),
+        "nccl-broadcast": Transport("gathered and broadcast in buckets", "broadcast", "broadcast", pieces="buckets"),
         "nccl-per-tensor": Transport(
-            "gathered and broadcast tensor by tensor",
-            "sync_fixed_broadcast",
-            "sync_rate_broadcast",
-            "broadcast",
-            "tensors",
+            "gathered and broadcast tensor by tensor", "broadcast", "broadcast", pieces="tensors"
         ),
-        "nccl-reshard": Transport(
-            "sent point to point, shard to shard", "sync_fixed_reshard", "sync_rate_reshard", "rdma"
-        ),
-        "checkpoint-engine": Transport(
-            "broadcast from host memory in a pipeline",
-            "sync_fixed_checkpoint_engine",
-            "sync_rate_checkpoint_engine",
-            "pipeline",
-        ),
+        "nccl-reshard": Transport("sent point to point, shard to shard", "rdma", "reshard"),
+        "checkpoint-engine": Transport("broadcast from host memory in a pipeline", "pipeline", "checkpoint_engine"),
         "checkpoint-engine-p2p": Transport(
-            "read from host memory point to point",
-            "sync_fixed_checkpoint_engine",
-            "sync_rate_checkpoint_engine_p2p",
-            "pipeline",
+            "read from host memory point to point", "pipeline", "checkpoint_engine", "checkpoint_engine_p2p"
         ),
-        "colocated": Transport(
-            "gathered on shared GPUs, handed over in buckets (CUDA IPC)",
-            "sync_fixed_colocated",
-            "sync_rate_colocated",
-            "gather",
-        ),
+        "colocated": Transport("gathered on shared GPUs, handed over in buckets (CUDA IPC)", "gather", "colocated"),
         "colocated-per-tensor": Transport(
-            "gathered on shared GPUs, handed over tensor by tensor",
-            "sync_fixed_colocated",
-            "sync_rate_colocated",
-            "gather",
-            "tensors",
+            "gathered on shared GPUs, handed over tensor by tensor", "gather", "colocated", pieces="tensors"
         ),
-        "store": Transport(
-            "written to a disk or object store, then loaded", "sync_fixed_store", "sync_rate_store", "store"
-        ),
+        "store": Transport("written to a disk or object store, then loaded", "store", "store"),
     }
 )
 """The classes by name."""
@@ -133,47 +106,31 @@ class SyncTimeQuestion:
     converted: bool | None = None
 
 
-RULES = by_result(
-    (
-        rule("sync_bytes", weight_sync.weight_bytes, bytes_per_param="sent_width"),
-        rule("quantised_bytes", weight_sync.weight_bytes, bytes_per_param=_TRAINED_WIDTH),
-        rule("buckets", sync_classes.buckets),
-        rule("weight_tensors", sync_classes.weight_tensors),
-        rule(
-            "expected_bandwidth",
-            weight_sync.achieved_bandwidth,
-            bandwidth="link_bandwidth",
-            achievable_fraction="sync_link_share",
-        ),
-        rule("node_bandwidth", sync_classes.node_bandwidth, adapter_bandwidth="expected_bandwidth"),
-        rule("rollout_nodes", sync_classes.node_count, gpus="rollout_gpus"),
-        rule("hops", sync_classes.tree_hops, nodes="rollout_nodes"),
-        # one pass over one adapter; the number of receivers hardly matters
-        rule(
-            "broadcast/link_seconds", sync_transports.broadcast_time, bandwidth="expected_bandwidth", bucket_latency=0.0
-        ),
-        # one pass in large buckets over all adapters of a node at once
-        rule(
-            "pipeline/link_seconds",
-            sync_transports.broadcast_time,
-            bucket_bytes=_ENGINE_BUCKET_BYTES,
-            bandwidth="node_bandwidth",
-            bucket_latency=0.0,
-        ),
-        # on the busiest adapter: of a trainer GPU that sends, or of a rollout GPU that receives
-        rule("instances", matching.instances_of, gpus="rollout_gpus", gpus_per_instance="instance_gpus"),
-        rule("sent_bytes", sync_transports.bytes_sent_per_gpu),
-        rule("received_bytes", sync_transports.bytes_received_per_gpu, tensor_parallel="instance_gpus"),
-        rule(
-            "rdma/link_seconds",
-            sync_transports.rdma_time,
-            sender_bandwidth="expected_bandwidth",
-            receiver_bandwidth="expected_bandwidth",
-        ),
-        rule("gather/link_seconds", sync_transports.gather_time, shards="trainer_gpus", bandwidth="expected_bandwidth"),
-        rule("sync_seconds", sync_classes.handled_sync_time, quantising_rate="sync_quantising_rate"),
-    )
-)
+RULES = by_result((
+    rule("sync_bytes", weight_sync.weight_bytes, bytes_per_param="sent_width"),
+    rule("quantised_bytes", weight_sync.weight_bytes, bytes_per_param=_TRAINED_WIDTH),
+    rule("buckets", sync_classes.buckets),
+    rule("weight_tensors", sync_classes.weight_tensors),
+    rule("expected_bandwidth", weight_sync.achieved_bandwidth, bandwidth="link_bandwidth",
+         achievable_fraction="sync_link_share"),
+    rule("node_bandwidth", sync_classes.node_bandwidth, adapter_bandwidth="expected_bandwidth"),
+    rule("rollout_nodes", sync_classes.node_count, gpus="rollout_gpus"),
+    rule("hops", sync_classes.tree_hops, nodes="rollout_nodes"),
+    # one pass over one adapter; the number of receivers hardly matters
+    rule("broadcast/link_seconds", sync_transports.broadcast_time, bandwidth="expected_bandwidth",
+         bucket_latency=0.0),
+    # one pass in large buckets over all adapters of a node at once
+    rule("pipeline/link_seconds", sync_transports.broadcast_time, bucket_bytes=_ENGINE_BUCKET_BYTES,
+         bandwidth="node_bandwidth", bucket_latency=0.0),
+    # on the busiest adapter: of a trainer GPU that sends, or of a rollout GPU that receives
+    rule("instances", matching.instances_of, gpus="rollout_gpus", gpus_per_instance="instance_gpus"),
+    rule("sent_bytes", sync_transports.bytes_sent_per_gpu),
+    rule("received_bytes", sync_transports.bytes_received_per_gpu, tensor_parallel="instance_gpus"),
+    rule("rdma/link_seconds", sync_transports.rdma_time, sender_bandwidth="expected_bandwidth",
+         receiver_bandwidth="expected_bandwidth"),
+    rule("gather/link_seconds", sync_transports.gather_time, shards="trainer_gpus", bandwidth="expected_bandwidth"),
+    rule("sync_seconds", sync_classes.handled_sync_time, quantising_rate="sync_quantising_rate"),
+))  # fmt: skip
 
 
 def sync_time(work: Work, question: SyncTimeQuestion, values: Mapping[str, Real]) -> Real:
@@ -192,8 +149,8 @@ def sync_time(work: Work, question: SyncTimeQuestion, values: Mapping[str, Real]
     if transport.colocated and question.trainer_gpus <= gpu.scale_up.domain_gpus.value:
         fact = gpu.scale_up.bandwidth_one_direction  # over the adapters where the trainer spans several nodes
     decided = {
-        "fixed_seconds": transport.fixed,
-        "handling_rate": transport.rate,
+        "fixed_seconds": f"sync_fixed_{transport.fixed}",
+        "handling_rate": f"sync_rate_{transport.rate or transport.fixed}",
         "pieces": {"buckets": "buckets", "tensors": "weight_tensors"}.get(transport.pieces, _NOTHING),
         "seconds_per_piece": f"sync_seconds_per_{transport.pieces[:-1]}" if transport.pieces else _NOTHING,
         "layers": float(shape.layers),

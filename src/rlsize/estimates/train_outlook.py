@@ -3,22 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from random import Random
 from typing import TYPE_CHECKING, Any
-
-import numpy as np
 
 from rlsize.equations import matching, train_step_traffic
 from rlsize.equations import train_step as equations
-from rlsize.estimates.all_constants import constants_of
-from rlsize.estimates.belief import BandSource, interval, scattered, variance_shares
+from rlsize.estimates.all_constants import band_sources, constants_of
+from rlsize.estimates.belief import drawn_inputs, interval, scattered
 from rlsize.estimates.constants_train import STAGE
-from rlsize.estimates.figures import DRAWS, Draw, apply, numbers, uncertain
+from rlsize.estimates.figures import apply, numbers
 from rlsize.estimates.train_prediction import train_step
 from rlsize.facts.figure import Figure
 
 if TYPE_CHECKING:
-    from rlsize.estimates.belief import Belief
+    from rlsize.estimates.belief import BandSource, Belief
     from rlsize.estimates.train_prediction import TrainQuestion, TrainStep
 
 _TOLD = 0.1  # of the variance of the answer; a constant with less is not worth naming
@@ -69,22 +66,16 @@ def predicted_train_step(
         response_tokens: Response tokens of the step, for the consumption; None where nobody says.
     """
     step = train_step(apply, question, constants_of(belief))
-    drawn = _told(train_step(numbers, _drawn_question(question, seed), belief.drawn(seed)))
+    drawn = _told(train_step(numbers, question.bare(drawn_inputs(question.figures, seed)), belief.drawn(seed)))
     results = [
         replace(figure, key=key, band=interval(scattered(drawn[key], STAGE.noise, seed, "train")))
         for key, figure in _told(step).items()
     ]
     if response_tokens is not None and response_tokens.known:
         results.append(_consumption(results[0], response_tokens))
-    return TrainAnswer(results=tuple(results), parts=tuple(_parts(question, step)), doubts=_doubts(question, belief))
-
-
-def _drawn_question(question: TrainQuestion, seed: int) -> TrainQuestion:
-    """The question in bare numbers; inputs with a standard deviation as arrays of joint draws."""
-    random = Random(seed)  # noqa: S311 (draws for a band, not for a secret)
-    drawn = {name: figure for name, figure in question.figures.items() if uncertain(figure)}
-    joint = [Draw(random) for _ in range(DRAWS if drawn else 0)]
-    return question.bare({name: np.array([draw.of(figure).number for draw in joint]) for name, figure in drawn.items()})
+    bare = question.bare()
+    doubts = band_sources(belief, lambda values: train_step(numbers, bare, values).train_seconds, least=_TOLD)
+    return TrainAnswer(results=tuple(results), parts=tuple(_parts(question, step)), doubts=doubts)
 
 
 def _told(step: TrainStep) -> dict[str, Any]:
@@ -133,15 +124,3 @@ def _parts(question: TrainQuestion, step: TrainStep) -> list[TrainPart]:
         for name, seconds in found
         if seconds.number
     ]
-
-
-def _doubts(question: TrainQuestion, belief: Belief) -> tuple[BandSource, ...]:
-    """The constants that the band comes from, by their share of the variance."""
-    bare = question.bare()
-    shares = variance_shares(belief, lambda values: train_step(numbers, bare, values).train_seconds)
-    meanings = {constant.name: constant.meaning for constant in STAGE.constants}
-    return tuple(
-        BandSource(name=name, meaning=meanings[name], share=share)
-        for name, share in shares.items()
-        if share >= _TOLD and name in meanings
-    )

@@ -7,13 +7,14 @@ Kernels measured alone, the bytes that a step moves and the power of the board s
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal
 
-from rlsize.equations import matching
+from rlsize.equations import kernel_time, matching
 from rlsize.equations import train_step as equations
-from rlsize.estimates.figures import added, apply, entries, total
+from rlsize.estimates.constants_memory import ATTENTION_COPIES
+from rlsize.estimates.figures import added, apply, entries, figures_in, total
 from rlsize.estimates.flow import Flow
 from rlsize.estimates.memory_shape import memory_shape
 from rlsize.estimates.model_size import attending_layers, model_parts, model_size, stated, working_width
@@ -135,6 +136,7 @@ class TrainQuestion:
         state_bytes: Bytes per parameter of the optimizer's copy and moments. [B/param]
         gradient_bytes: Bytes per parameter of a gradient. [B/param]
         offload: Whether these states live on the host.
+        returning: Whether they come from the host for the update, and go back, as engines have the GPUs in between.
         lora_rank: Rank of the adapters that alone are trained; None for full training. Memory counts them; the time is
             that of full training.
         fused: Whether element-wise work is compiled or fused.
@@ -171,6 +173,7 @@ class TrainQuestion:
     state_bytes: Real = 12.0
     gradient_bytes: Real = 4.0
     offload: bool = False
+    returning: bool = False
     lora_rank: int | None = None
     fused: bool = False
     overlapped: bool = False
@@ -192,8 +195,7 @@ class TrainQuestion:
     @property
     def figures(self) -> dict[str, Figure]:
         """Its fields that are figures."""
-        values = {entry.name: getattr(self, entry.name) for entry in fields(self)}
-        return {name: value for name, value in values.items() if isinstance(value, Figure)}
+        return figures_in(self)
 
     def bare(self, draws: Mapping[str, Real] | None = None) -> TrainQuestion:
         """
@@ -441,6 +443,8 @@ def _extra(work: Work, question: TrainQuestion, values: Mapping[str, Real], name
         slowdown = values["rl_forward_moe_slowdown" if asked.model.architecture.moe else "rl_forward_slowdown"]
         lost = work("loss_seconds", equations.slowdown_loss, seconds=seconds, slowdown=slowdown)
         seconds = added(work, key, [seconds, lost])
+    if model is not question.model:
+        seconds = work(key, kernel_time.slowed, seconds=seconds, slowdown=values["rl_other_model"])
     if name != "critic":
         return seconds
     trained = _flow(work, asked, values, TRAINING[asked.recompute])["update_seconds"]
@@ -476,6 +480,7 @@ def _asked(question: TrainQuestion, domain: int) -> dict[str, Any]:
         "state_bytes": question.state_bytes,
         "gradient_bytes": question.gradient_bytes,
         "bytes_per_param": BF16_BYTES,
+        "attention_copies": ATTENTION_COPIES.value,
         "bytes_per_value": BF16_BYTES,
         "tensor_parallel": question.tensor,
         "pipeline_parallel": question.pipeline,
@@ -496,7 +501,14 @@ def _decided(question: TrainQuestion, cost: PassCost, domain: int) -> dict[str, 
     asked, spec = question, question.gpu.specification
     fp8, experts = asked.dtype == "fp8", asked.model.architecture.moe is not None
     older = spec.fp8_dense is not None and not asked.native_attention
+    recorded = "train_attention_recent" if older else "train_attention"
     slowdown = "rl_train_moe_slowdown" if experts else "rl_train_slowdown"
+    moved = {
+        "state_offload_seconds": asked.offload,
+        "once/offload_seconds": asked.returning and not asked.offload,
+        "weight_offload_seconds": asked.keeps.param_offload,
+        "activation_offload_seconds": asked.keeps.activation_offload,
+    }
     wide = "new/joules_per_flop" if spec.fp4_dense is not None else "train_joules_per_flop"
     return {
         "tokens": "tokens_per_gpu",
@@ -506,13 +518,15 @@ def _decided(question: TrainQuestion, cost: PassCost, domain: int) -> dict[str, 
         "wide_joules": wide,
         "narrow_joules": "fp8/joules_per_flop" if fp8 else wide,
         "linear_rate": "fp8/matmul_flops" if fp8 else "wide/matmul_flops",
-        "attention_scale": "train_attention_recent" if older else "train_attention",
+        "recorded_attention": recorded,
+        "attention_scale": "rl/attention_scale" if asked.workload == "rl" else recorded,
         "launch_seconds": "train_launch_fused" if asked.fused else "train_launch",
         "layer_bytes_per_token": "elementwise_bytes_per_token" if asked.fused else "eager_bytes_per_token",
         "quantising_bytes_per_value": "train_row_quantising" if asked.row_scaling else "train_quantising",
         "train_slowdown": slowdown if asked.workload == "rl" else "train_stack",
         "own_params": "params_between_shards" if asked.sharding == "none" else "params_updated",
-        "offload_seconds": None if asked.offload else 0.0,
+        "offload_seconds": tuple(key for key, there in moved.items() if there) or 0.0,
+        "moved_copies": 1.0 if asked.recompute == "full" else "hidden_copies",
         "collectives": cost.collectives[asked.sharding],
         "sharding_ranks": "data_parallel" if asked.sharding == "none" else "shards",
         "gathering_rounds": 1.0 if asked.sharding in _ONCE or asked.pipeline > 1 else "micro_batches",

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rlsize.equations import matching, memory, memory_fit, training_flops
+from rlsize.equations import activations, matching, memory, memory_fit, training_flops
 from rlsize.equations import train_step as step
 from rlsize.equations import train_step_kernels as kernels
 from rlsize.equations import train_step_traffic as traffic
@@ -169,6 +169,7 @@ COMPUTE = (
     rule("experts_read_seconds", kernels.weight_reading_time, params="experts_held", passes="linear_passes"),
     rule("length_seen", kernels.length_seen_by_tokens),
     rule("reached/attention_fraction", kernels.scaled_fraction, fraction="attention_fraction", scale="attention_scale"),
+    rule("rl/attention_scale", kernels.scaled_fraction, fraction="recorded_attention", scale="rl_attention"),
     rule(
         "attention_flops",
         kernels.saturating_rate,
@@ -263,7 +264,24 @@ RULES = by_result(
         rule(
             "offloaded_bytes", memory.trainer_state_bytes, params="own_params", training_bytes_per_param="state_bytes"
         ),
-        rule("offload_seconds", memory.optimizer_offload_time, bandwidth="pcie"),
+        rule("once/offload_seconds", memory.optimizer_offload_time, bandwidth="train_host_copy"),
+        _repeated("state_offload_seconds", "once/offload_seconds", "optimizer_steps"),
+        rule(
+            "weight_offload_seconds",
+            memory.weight_offload_time,
+            params="own_params",
+            bytes_per_gradient="gradient_bytes",
+            bandwidth="pcie",
+        ),
+        rule("hidden_copies", activations.gated_mlp_hidden_copies, intermediate_size="mlp_width"),
+        rule(
+            "activation_move_seconds",
+            memory.activation_offload_time,
+            bytes_per_activation="bytes_per_value",
+            hidden_copies="moved_copies",
+            bandwidth="pcie",
+        ),
+        _exposed("activation_offload_seconds", "activation_move_seconds", "pass_seconds"),
         _repeated("fixed_seconds", "train_fixed_seconds", "optimizer_steps"),
         rule("update_seconds", step.update_time, **BESIDE),
         rule(

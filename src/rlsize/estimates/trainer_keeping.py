@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from rlsize.equations import activations, training_peak
+from rlsize.estimates.figures import alike
 from rlsize.facts.figure import Figure
 from rlsize.facts.quantisation import BYTES_PER_PARAM
 from rlsize.facts.trainer_backends import TRAINER_BACKENDS, UNSAID
@@ -104,10 +105,8 @@ def as_kept(load: TrainerLoad, keeps: Keeping, *, whole: bool = False) -> Traine
         beside=tuple(one for one in load.beside if not (keeps.reference_offload and one.name == "reference")),
         state_offloaded=keeps.param_offload,
         gradients_held=keeps.facts.gradient_buffer or not whole,
-        chunked_loss=keeps.chunked_loss,
-        fused_loss=keeps.fused_loss,
         activations_offloaded=keeps.activation_offload,
-        entropy=keeps.entropy,
+        **alike(keeps, type(load)),
     )
 
 

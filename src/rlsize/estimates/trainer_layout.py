@@ -69,14 +69,12 @@ class TrainerLayout:
     @property
     def gpus(self) -> Figure:
         """GPUs of the trainer."""
-        return apply(
-            "trainer_gpus",
-            memory_fit.trainer_gpus,
-            data_parallel=self.data_parallel,
-            tensor_parallel=self.tensor_parallel,
-            pipeline_parallel=self.pipeline_parallel,
-            context_parallel=self.context_parallel,
-        )
+        return apply("trainer_gpus", memory_fit.trainer_gpus, data_parallel=self.data_parallel, **self._of_a_replica)
+
+    @property
+    def _of_a_replica(self) -> dict[str, Figure]:
+        keys = ("tensor_parallel", "pipeline_parallel", "context_parallel")
+        return {key: getattr(self, key) for key in keys}
 
     @property
     def sharding(self) -> Sharding:
@@ -105,14 +103,7 @@ class TrainerLayout:
 
     def data_ranks(self, gpus: Figure) -> Figure:
         """Data-parallel ranks that so many GPUs leave room for."""
-        return apply(
-            "data_parallel",
-            memory_fit.data_parallel_ranks,
-            gpus=gpus,
-            tensor_parallel=self.tensor_parallel,
-            pipeline_parallel=self.pipeline_parallel,
-            context_parallel=self.context_parallel,
-        )
+        return apply("data_parallel", memory_fit.data_parallel_ranks, gpus=gpus, **self._of_a_replica)
 
 
 class Objection(NamedTuple):

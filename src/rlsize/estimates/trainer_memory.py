@@ -37,7 +37,7 @@ _INPUT = 1.0  # hidden-sized tensors that a layer keeps under full recomputation
 _GATHERED_COPIES = 3.0  # inputs of attention and MLP, and one gradient, gathered over tensor-parallel ranks
 _PREFETCHED = 1.0
 _CHUNKS = 8.0  # of a chunked loss
-_FUSED_LOGITS = 0.4  # of what a loss keeps of its logits: bf16 and the gradient, 4 of 10 bytes
+_FUSED_LOGITS = 0.2  # of what a loss keeps of its logits: bf16, in whose place the gradient comes, 2 of 10 bytes
 _ENTROPY_LOGITS = 0.6  # beside that: probabilities, their products with logits, and the gradient of these, 2 bytes each
 _NONE = 0.0
 

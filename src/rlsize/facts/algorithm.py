@@ -47,94 +47,46 @@ BYTES_PER_GRADIENT: Mapping[str, float] = MappingProxyType({"bf16": 2.0, "fp32":
 """Bytes per parameter of a gradient as it is accumulated."""
 
 _OPTIMIZERS = (
-    Optimizer(
-        name="adamw",
-        bytes_per_master=4.0,
-        bytes_per_optimizer_state=8.0,
-        source="ZeRO (arXiv:1910.02054), section 3.1: fp32 copy, momentum and variance",
-    ),
-    Optimizer(
-        name="adam-8bit",
-        bytes_per_master=4.0,
-        bytes_per_optimizer_state=2.0,
-        source="8-bit optimizers (arXiv:2110.02861): two moments of one byte, block scales left out",
-        note="the fp32 copy of the weights stays; recipes that drop it save 4 more",
-    ),
-    Optimizer(
-        name="adamw-bf16-states",
-        bytes_per_master=4.0,
-        bytes_per_optimizer_state=4.0,
-        source="stas00/ml-engineering, training memory: two moments of two bytes",
-    ),
-    Optimizer(
-        name="sgd-momentum",
-        bytes_per_master=4.0,
-        bytes_per_optimizer_state=4.0,
-        source="EleutherAI/cookbook, calc: fp32 copy and one fp32 moment",
-    ),
-    Optimizer(
-        name="muon",
-        bytes_per_master=4.0,
-        bytes_per_optimizer_state=4.0,
-        source="Muon is scalable for LLM training (arXiv:2502.16982): one momentum buffer, fp32 here",
-        note="for the weight matrices; embeddings, head and norms usually stay with AdamW, which keeps 4 more",
-    ),
-)
+    Optimizer(name="adamw", bytes_per_master=4.0, bytes_per_optimizer_state=8.0,
+              source="ZeRO (arXiv:1910.02054), section 3.1: fp32 copy, momentum and variance"),
+    Optimizer(name="adam-8bit", bytes_per_master=4.0, bytes_per_optimizer_state=2.0,
+              source="8-bit optimizers (arXiv:2110.02861): two moments of one byte, block scales left out",
+              note="the fp32 copy of the weights stays; recipes that drop it save 4 more"),
+    Optimizer(name="adamw-bf16-states", bytes_per_master=4.0, bytes_per_optimizer_state=4.0,
+              source="stas00/ml-engineering, training memory: two moments of two bytes"),
+    Optimizer(name="sgd-momentum", bytes_per_master=4.0, bytes_per_optimizer_state=4.0,
+              source="EleutherAI/cookbook, calc: fp32 copy and one fp32 moment"),
+    Optimizer(name="muon", bytes_per_master=4.0, bytes_per_optimizer_state=4.0,
+              source="Muon is scalable for LLM training (arXiv:2502.16982): one momentum buffer, fp32 here",
+              note="for the weight matrices; embeddings, head and norms usually stay with AdamW, which keeps 4 more"),
+)  # fmt: skip
 
 _RECOMPUTATIONS = (
-    Recomputation(
-        name="none",
-        source="Korthikanti et al. (arXiv:2205.05198), table 2, attention scores left out",
-        note="flash attention, which every trainer here is taken to use, never stores the attention scores",
-    ),
-    Recomputation(
-        name="selective",
-        source="torchtitan on 8 and 128 H100 (pytorch/torchtitan@b5bcd76c66d0, tables 1 and 3)",
-        note="operators are computed again, so that a layer keeps about a third of its activations; flash attention "
-        "never stores the attention scores",
-    ),
-    Recomputation(
-        name="full",
-        source="Korthikanti et al. (arXiv:2205.05198), table 2: 2 s b h",
-        note="one layer at a time holds its full activations again",
-    ),
-)
+    Recomputation(name="none", source="Korthikanti et al. (arXiv:2205.05198), table 2, attention scores left out",
+                  note="flash attention, which every trainer here is taken to use, never stores the attention scores"),
+    Recomputation(name="selective",
+                  source="torchtitan on 8 and 128 H100 (pytorch/torchtitan@b5bcd76c66d0, tables 1 and 3)",
+                  note="operators are computed again, so that a layer keeps about a third of its activations; flash "
+                       "attention never stores the attention scores"),
+    Recomputation(name="full", source="Korthikanti et al. (arXiv:2205.05198), table 2: 2 s b h",
+                  note="one layer at a time holds its full activations again"),
+)  # fmt: skip
 
 _ALGORITHMS = (
-    RlAlgorithm(
-        name="grpo",
-        critic=False,
-        reference=True,
-        source="DeepSeekMath (arXiv:2402.03300), section 4.1: group mean for a critic, KL to a reference",
-    ),
-    RlAlgorithm(
-        name="ppo",
-        critic=True,
-        reference=True,
-        source="InstructGPT (arXiv:2203.02155), section 3.5: value function, KL penalty to the supervised model",
-    ),
-    RlAlgorithm(
-        name="rloo",
-        critic=False,
-        reference=True,
-        source="Back to basics (arXiv:2402.14740), section 3: leave-one-out baseline, KL in the reward",
-    ),
-    RlAlgorithm(
-        name="reinforce++",
-        critic=False,
-        reference=True,
-        source="REINFORCE++ (arXiv:2501.03262), section 3: no critic, KL penalty per token",
-    ),
-    RlAlgorithm(
-        name="dapo",
-        critic=False,
-        reference=False,
-        source="DAPO (arXiv:2503.14476), section 2.3: no critic, the KL term removed",
-    ),
-    RlAlgorithm(
-        name="sft", critic=False, reference=False, rollout=False, source="supervised fine-tuning: the policy alone"
-    ),
-)
+    RlAlgorithm(name="grpo", critic=False, reference=True,
+                source="DeepSeekMath (arXiv:2402.03300), section 4.1: group mean for a critic, KL to a reference"),
+    RlAlgorithm(name="ppo", critic=True, reference=True,
+                source="InstructGPT (arXiv:2203.02155), section 3.5: value function, KL penalty to the supervised "
+                       "model"),
+    RlAlgorithm(name="rloo", critic=False, reference=True,
+                source="Back to basics (arXiv:2402.14740), section 3: leave-one-out baseline, KL in the reward"),
+    RlAlgorithm(name="reinforce++", critic=False, reference=True,
+                source="REINFORCE++ (arXiv:2501.03262), section 3: no critic, KL penalty per token"),
+    RlAlgorithm(name="dapo", critic=False, reference=False,
+                source="DAPO (arXiv:2503.14476), section 2.3: no critic, the KL term removed"),
+    RlAlgorithm(name="sft", critic=False, reference=False, rollout=False,
+                source="supervised fine-tuning: the policy alone"),
+)  # fmt: skip
 
 ALGORITHMS: Mapping[str, RlAlgorithm] = MappingProxyType({entry.name: entry for entry in _ALGORITHMS})
 """The algorithms by name."""

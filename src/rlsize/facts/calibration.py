@@ -7,6 +7,9 @@ from typing import Annotated
 
 from rlsize.facts.fields import Quantity, Says
 
+WORKING = ("activations", "logits", "gathered")
+"""Parts of a trainer's memory that go with the tokens of a micro-batch."""
+
 _MOST = 1e12  # of anything that a step can have
 _ROUNDING = 0.01  # of memory: buckets, blocks and alignment
 
@@ -49,6 +52,7 @@ class CalibratedConstant:
     factor: Annotated[float, Quantity("1", "Central value after over that before.")]
     spread_before: Annotated[float, Quantity("1", "Standard deviation of its logarithm before.", least=0)]
     spread: Annotated[float, Quantity("1", "The same after.", least=0)]
+    lean: Annotated[float, Quantity("1", "Middle of its draws over the central value.", above=0)] = 1.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,6 +89,31 @@ class OwnPhase:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class OwnMemory:
+    """The peak of a run's trainer beside what is predicted of it: what lies between is held apart."""
+
+    phase: Annotated[str, Says("The phase in which it is predicted to stand.")]
+    measured: Annotated[float, Quantity("B", "The most that a GPU's trainer took, as the log has it.", above=0)]
+    scatter: Annotated[float, Quantity("1", "Standard deviation of its logarithm, from step to step.", least=0)] = 0.0
+    reserved: Annotated[
+        bool, Says("Whether that is what the allocator kept, caches included, as the log tells no tensors.")
+    ] = False
+    parts: Annotated[dict[str, float], Says("What the trainer holds then as it is predicted, in bytes by name.")] = (
+        field(default_factory=dict)
+    )
+
+    @property
+    def own(self) -> float:
+        """What of it the model does not explain; below 0 where the run took less. [B]"""
+        return self.measured - sum(self.parts.values())
+
+    @property
+    def worked(self) -> bool:
+        """Whether any of what is predicted is work on tokens, so that the rest may be."""
+        return any(self.parts.get(name, 0.0) > 0 for name in WORKING)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class CalibratedRun:
     """A run as its logs show it, for the changes that one asks of it: figures and digests, not the files."""
 
@@ -105,6 +134,7 @@ class CalibratedRun:
     fill: Annotated[
         float, Quantity("1", "Share of a GPU that its fullest phase takes, as it is predicted: so much fits.", least=0)
     ] = 0.0
+    memory: Annotated[OwnMemory | None, Says("The trainer's peak, where the logs have one.")] = None
     own: Annotated[list[OwnPhase], Says("What lies beyond the model, phase by phase.")] = field(default_factory=list)
 
     def holds(self, fill: float) -> bool:

@@ -95,29 +95,15 @@ class EngineCounters:
 
 
 COUNTED = (
-    "generation_tokens",
-    "prompt_tokens",
-    "computed_prompt_tokens",
-    "prefix_cache_queries",
-    "prefix_cache_hits",
-    "accepted_draft_tokens",
-    "preemptions",
-    "finished_requests",
-    "length_ended",
-    "aborted_requests",
-    "weight_syncs",
+    "generation_tokens", "prompt_tokens", "computed_prompt_tokens", "prefix_cache_queries", "prefix_cache_hits",
+    "accepted_draft_tokens", "preemptions", "finished_requests", "length_ended", "aborted_requests", "weight_syncs",
     "weight_sync_seconds",
-)
+)  # fmt: skip
 """The fields that only grow while an engine lives."""
 
 ADDED_UP = (
-    "response_tokens",
-    "asked_tokens",
-    "prompt_lengths",
-    "samples_per_request",
-    "step_tokens",
-    "inter_token_seconds",
-)
+    "response_tokens", "asked_tokens", "prompt_lengths", "samples_per_request", "step_tokens", "inter_token_seconds",
+)  # fmt: skip
 """The fields that are totals of a histogram."""
 
 

@@ -29,6 +29,10 @@ class StepRecord:
         reward_seconds: Rewards and verifiers, where nothing else runs beside them. [s]
         validation_seconds: Evaluation between steps. [s]
         checkpoint_seconds: Saving a checkpoint. [s]
+        generation_tools_seconds: Tools and environments of the sample that ends a generation; of a sample in the mean
+            where a log does not tell of that one. [s]
+        sample_tools_seconds: Tools and environments of a sample, mean. [s]
+        turns: Turns of a sample, with a tool call between two, mean. [1]
         samples: Samples trained. [1]
         prompt_tokens: Their prompt tokens. [token]
         response_tokens: Their response tokens. [token]
@@ -57,6 +61,8 @@ class StepRecord:
             framework says. [token/s]
         rollout_tokens_per_second_per_gpu: The fleet's rate by its GPUs, where the log gives it so. [token/s]
         trainer_tokens_per_second_per_gpu: The trainer's rate by its GPUs, where the log gives it so. [token/s]
+        peak_allocated_bytes: Most that the trainer's tensors took of a GPU so far. [B]
+        peak_reserved_bytes: Most that their allocator kept of it, with what it caches for later. [B]
     """
 
     step: int
@@ -70,6 +76,9 @@ class StepRecord:
     reward_seconds: float | None = None
     validation_seconds: float | None = None
     checkpoint_seconds: float | None = None
+    generation_tools_seconds: float | None = None
+    sample_tools_seconds: float | None = None
+    turns: float | None = None
     samples: float | None = None
     prompt_tokens: float | None = None
     response_tokens: float | None = None
@@ -96,6 +105,8 @@ class StepRecord:
     trainer_tokens_per_second: float | None = None
     rollout_tokens_per_second_per_gpu: float | None = None
     trainer_tokens_per_second_per_gpu: float | None = None
+    peak_allocated_bytes: float | None = None
+    peak_reserved_bytes: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 _ROUNDS = 6  # a key that is written may make another one count
 _NOWHERE = Span("", 0)
+_NOTHING = (None, "none")
 _NEUTRAL = (None, False, 0, 1, "none", ())
 """What a quantity may be wanted to be of which a framework knows nothing: off, not spread, every time."""
 _AROUND = {
@@ -45,12 +46,14 @@ class Changes:
         follows: Quantities that nobody asked for and that change with it: before and after.
         refused: What cannot be had, and what the framework says instead.
         notes: What stands around the program and was not in step with it before, so that it is left alone.
+        beside: Keys that go with others though no quantity hangs on them.
     """
 
     keys: Mapping[str, Any]
     follows: Mapping[str, tuple[Any, Any]] = field(default_factory=dict)
     refused: tuple[Fault, ...] = ()
     notes: tuple[str, ...] = ()
+    beside: frozenset[str] = frozenset()
 
 
 class _Goals:
@@ -78,12 +81,14 @@ def same(one: object, other: object) -> bool:
 
     >>> same(8, 8.0), same(None, False), same(True, 1), same((1, 2), [1, 2]), same("8", 8)
     (True, True, False, True, True)
+    >>> same(None, "none"), same(None, 0)
+    (True, False)
     """
     if isinstance(one, (list, tuple)) and isinstance(other, (list, tuple)):
         return list(one) == list(other)
     if isinstance(one, bool) or isinstance(other, bool):
         return (one or False) is (other or False)
-    return one == other or str(one) == str(other)
+    return one == other or str(one) == str(other) or (one in _NOTHING and other in _NOTHING)
 
 
 def changes(reading: Reading, wanted: Mapping[str, Any], given: Mapping[str, Any] | None = None) -> Changes:
@@ -101,8 +106,9 @@ def changes(reading: Reading, wanted: Mapping[str, Any], given: Mapping[str, Any
     keys, after = _reached(reading, wanted, given or {}, every=False)
     told, now = values(reading), values(after)
     around, notes = _around(reading, told, now)
+    keys = {key: value for key, value in {**around, **keys}.items() if not _holds(reading, key, value)}
     return Changes(
-        {key: value for key, value in {**around, **keys}.items() if not _holds(reading, key, value)},
+        keys,
         {
             name: (told.get(name), now.get(name))
             for name in reading.framework.quantities
@@ -110,6 +116,7 @@ def changes(reading: Reading, wanted: Mapping[str, Any], given: Mapping[str, Any
         },
         tuple(_refused(reading.framework, wanted, now)),
         tuple(notes),
+        frozenset(_beside(reading, keys)),
     )
 
 
@@ -230,6 +237,8 @@ def _needed(
         for key, value in said.items()
         if value is not None and (not every or carried.get(key, known) <= known)  # else it is told by a default alone
     }
+    if not every:
+        kept |= _beside(reading, keys)
     for key in [key for key in keys if key not in kept]:
         fewer = {other: value for other, value in keys.items() if other != key}
         without = applied(reading, fewer)
@@ -237,6 +246,12 @@ def _needed(
         if all(same(left.get(name), told.get(name)) for name in goals):
             keys, current = fewer, without
     return keys, current
+
+
+def _beside(reading: Reading, keys: Mapping[str, Any]) -> set[str]:
+    """Keys that go, and that say something beside a quantity that goes: how to recompute, where nothing is."""
+    written = ((reading.key(key), text) for key, text in reading.framework.writes.items())
+    return {key for key, text in written if keys.get(key, key) is None and not _carried(parsed(text))}
 
 
 def _settled(current: Reading, name: str, value: object, goals: Mapping[str, Any], *, every: bool) -> dict[str, Any]:
@@ -362,10 +377,10 @@ class _Inverse:
     def _binop(self, node: ast.BinOp, value: object) -> Iterator[tuple[str, object]]:
         """The left side of a product, a quotient, a sum; whole numbers stay whole."""
         right = self._now(node.right)
-        if not self.sums or not right or not isinstance(value, (int, float)) or not isinstance(right, (int, float)):
+        if not self.sums or not isinstance(value, (int, float)) or not isinstance(right, (int, float)):
             return
         if isinstance(node.op, ast.Mult):
-            if value % right == 0:
+            if right and value % right == 0:
                 yield from self.ways(node.left, value // right)
         elif isinstance(node.op, (ast.Div, ast.FloorDiv)):
             yield from self.ways(node.left, value * right)

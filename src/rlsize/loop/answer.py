@@ -7,7 +7,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from rlsize.equations import rollout_batch
-from rlsize.estimates.figures import apply
+from rlsize.estimates.figures import apply, predicted
 from rlsize.estimates.step_assembly import REFILLING
 from rlsize.facts.figure import Figure
 from rlsize.planner.evaluation import Evaluation, evaluation
@@ -98,10 +98,7 @@ def _in_flight(terms: Terms, place: Placement, ready: Replica) -> dict[str, Any]
         )
     if not explained:
         return found
-    told = {
-        key: Figure(key=key, value=float(value), provenance="predicted", source=_SOURCES[key])
-        for key, value in found.items()
-    }
+    told = {key: predicted(key, value, _SOURCES[key]) for key, value in found.items()}
     limit = _limited_by(terms.bare, place, ready, fleet)
     return told | {"limited_by": Figure(key="limited_by", value=limit, provenance="predicted", source=LIMITS[limit])}
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from rlsize.estimates.engine_work import EngineQuestion
 from rlsize.estimates.memory_shape import memory_shape
 from rlsize.estimates.model_size import model_size
-from rlsize.estimates.trainer_layout import divides
+from rlsize.estimates.trainer_layout import divides, heads_objection
 from rlsize.facts.figure import Figure
 from rlsize.facts.inference_engines import ENGINES, inference_engine
 from rlsize.facts.quantisation import KV_WIDTHS, WIDTHS, native, uniform
@@ -159,9 +159,8 @@ def _ranks(said: Said, key: str) -> int:
 def _check(said: Said, layout: Layout, model: Model, tensor: Figure) -> None:
     shape = model.architecture
     size = memory_shape(model, model_size(model).params)
-    if tensor.known and not divides(size, layout.tensor):
-        what = f"{layout.tensor} ranks cannot share {size.heads} heads ({size.kv_heads} KV heads) evenly"
-        said.fault(what, tensor.source, "use a divisor of both, or a multiple of the KV heads")
+    for one in heads_objection(size, layout.tensor) if tensor.known else ():
+        said.fault(one.what, tensor.source, one.todo)
     if layout.pipeline > shape.layers:
         what = f"{layout.pipeline} stages are more than {shape.layers} layers"
         said.fault(what, said.place("rollout_pipeline_parallel"), "use fewer")

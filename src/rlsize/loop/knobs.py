@@ -18,10 +18,6 @@ Kind: TypeAlias = Literal["training unchanged", "numerics changed", "training ch
 KINDS: tuple[Kind, ...] = ("training unchanged", "numerics changed", "training changed")
 """What a change does to the training, the least first."""
 
-_UNTIMED = frozenset({
-    "offloaded_between", "reference_offload", "activation_offload", "param_offload", "chunked_loss", "engine_sleep",
-    "staged_wake_up",
-})  # fmt: skip
 _NUMERICS = frozenset({"kv_dtype", "rollout_dtype", "dtype", "optimizer", "master_dtype", "gradients", "wire_dtype"})
 _TRAINING = frozenset({
     "lora_rank", "max_response_tokens", "response_tokens", "prompt_tokens", "prompts_per_step", "group_size",
@@ -49,14 +45,13 @@ _WORDS: Mapping[str, tuple[str, ...]] = {
     "transport": ("nccl-broadcast", "rdma", "disk", "delta"),
     "late_samples": ("continue", "wait", "drop"),
 }
+UNTESTED = frozenset({
+    "recompute", "kv_dtype", "transport", "late_samples", "max_staleness", "sync_every", "max_num_seqs", "concurrency",
+    "micro_batch_samples", "logprob_micro_batch_samples", "logprob_micro_batch_tokens", "lora_rank", "optimizer",
+    "master_dtype", "gradients", "offload",
+})  # fmt: skip
+"""What no published runs differ by, so that nobody knows how well a twin foretells it."""
 _OF_ASYNC = frozenset({"max_staleness", "late_samples"})  # that no other loop has
-
-
-def untimed(changes: Iterable[Iterable[str]]) -> tuple[str, ...]:
-    """The note that times lack something, where changes of these quantities do."""
-    some = any(key in _UNTIMED for keys in changes for key in keys)
-    said = "What moving to the host and back, sleeping engines and losses in chunks take of a step is not in its time."
-    return (said,) if some else ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -268,6 +263,12 @@ def _shares(said: Said) -> Iterator[Knob]:
             yield Knob(tuple({"memory_fraction": one} for one in side))
 
 
+def _budgets(said: Said) -> dict[str, Any]:
+    """Tokens of micro-batches as they are, which a framework may count for each GPU that shares them."""
+    keys = ("micro_batch_tokens", "logprob_micro_batch_tokens") if said.gives("framework") else ()
+    return {key: said.apart().ask(key).number for key in keys if said.gives(key)}
+
+
 def _wider(said: Said, loop: Loop) -> Iterator[Knob]:
     """More GPUs, and more of them for each instance or micro-batch."""
     asked = said.apart()
@@ -279,7 +280,8 @@ def _wider(said: Said, loop: Loop) -> Iterator[Knob]:
             degree = asked.ask(way)
             base = degree.number if degree.known else 1.0
             possible = [factor for factor in _FACTORS if ranks.number % factor == 0]
-            yield Knob(tuple({way: base * factor, "fsdp": ranks.number / factor} for factor in possible))
+            kept = _budgets(said) if way == "context_parallel" else {}
+            yield Knob(tuple({way: base * factor, "fsdp": ranks.number / factor, **kept} for factor in possible))
     pools = ("gpus",) if loop.pools.shared else ("trainer_gpus",)
     for pool in pools:
         count = asked.ask(pool)

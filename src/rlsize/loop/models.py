@@ -43,6 +43,7 @@ class Tenants:
         reference_params: Its size; absent where it is the policy's. [param]
         reward_params: Its size; absent where it is the policy's. [param]
         reward_model: Its profile, where one is named.
+        reference_model: That of a reference which is another model than the policy.
     """
 
     algorithm: RlAlgorithm
@@ -53,18 +54,18 @@ class Tenants:
     reference_params: Figure
     reward_params: Figure
     reward_model: Model | None = None
+    reference_model: Model | None = None
 
 
 def tenants(said: Said) -> Tenants:
     """The models that the trainer keeps: as said, else as the algorithm does it; none that has GPUs of its own."""
     algorithm = ALGORITHMS[said.choose("algorithm")]
     critic_params, reference_params, reward_params = (_size(said, name) for name in ("critic", "reference", "reward"))
+    other = None if _denied(said, "reference") else _named(said, "reference_model")
+    reference_params = _counted(other, reference_params)
     critic, reference = _kept(said, "critic", critic_params), _kept(said, "reference", reference_params)
     reward, model = _reward(said, reward_params)
-    if model is not None and not reward_params.known:
-        size = model_size(model).params
-        source = f"model profile {model.name}: counted from its layers; {model.sources[model.architecture.source]}"
-        reward_params = replace(size, key="reward_params", source=source)
+    reward_params = _counted(model, reward_params)
     apart = said.listed("models_apart") or ()
     return Tenants(
         algorithm=algorithm,
@@ -75,7 +76,29 @@ def tenants(said: Said) -> Tenants:
         reference_params=reference_params,
         reward_params=reward_params,
         reward_model=model,
+        reference_model=other,
     )
+
+
+def _counted(model: Model | None, params: Figure) -> Figure:
+    """The size of a model that is named, where nobody says it."""
+    if model is None or params.known:
+        return params
+    source = f"model profile {model.name}: counted from its layers; {model.sources[model.architecture.source]}"
+    return replace(model_size(model).params, key=params.key, source=source)
+
+
+def _named(said: Said, key: str) -> Model | None:
+    """The model that a quantity names; None where it names none, or none that is known, which is a fault."""
+    name, where = said.name(key)
+    if name is None:
+        return None
+    said.keep(Figure(key=key, value=str(name), source=where))
+    try:
+        return said.model_named(str(name))
+    except InputError as error:
+        said.blame(error, where)
+        return None
 
 
 def _size(said: Said, name: str) -> Figure:
@@ -116,9 +139,4 @@ def _reward(said: Said, params: Figure) -> tuple[bool, Model | None]:
         kept = text in _POLICY_SIZED
         said.keep(Figure(key="reward_model", value=kept, source=where))
         return kept or params.known, None
-    said.keep(Figure(key="reward_model", value=str(name), source=where))
-    try:
-        return True, said.model_named(str(name))
-    except InputError as error:
-        said.blame(error, where)
-        return True, None
+    return True, _named(said, "reward_model")

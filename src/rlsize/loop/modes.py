@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from rlsize.equations import rl_step
-from rlsize.estimates.all_constants import all_constants, all_stages
-from rlsize.estimates.belief import BandSource, variance_shares
+from rlsize.estimates.all_constants import all_stages, band_sources
+from rlsize.estimates.belief import BandSource
 from rlsize.estimates.constants_step import STAGE
 from rlsize.estimates.figures import DRAWS, apply, numbers
 from rlsize.estimates.step_assembly import assembled
@@ -152,13 +152,9 @@ def _doubts(loop: Loop, place: Placement) -> tuple[tuple[BandSource, ...], tuple
     def seconds(values: Mapping[str, Any]) -> Worked:
         return worked(replace(loop.outlook.central, values=values, central=values), place)["step_seconds"]
 
-    shares = variance_shares(belief, seconds, STAGE.noise)
-    known = all_constants()
+    found = band_sources(belief, seconds, STAGE.noise)
+    shares = {one.name: one.share for one in found}
     stages = {stage.name: sum(shares.get(one.name, 0.0) for one in stage.constants) for stage in all_stages().values()}
-    meanings = {name: known[name].meaning for name in shares if name in known}
-    return _ranked({name: shares[name] for name in meanings}, meanings), _ranked(stages, {})
-
-
-def _ranked(shares: Mapping[str, float], meanings: Mapping[str, str]) -> tuple[BandSource, ...]:
-    names = sorted((name for name in shares if shares[name] >= _TOLD), key=lambda name: shares[name], reverse=True)
-    return tuple(BandSource(name=name, meaning=meanings.get(name, name), share=shares[name]) for name in names)
+    of_stages = [BandSource(name=name, meaning=name, share=share) for name, share in stages.items()]
+    ranked = sorted(of_stages, key=lambda one: -one.share)
+    return tuple(one for one in found if one.share >= _TOLD), tuple(one for one in ranked if one.share >= _TOLD)

@@ -11,6 +11,7 @@ from rlsize.estimates.engine_memory import kv_capacity, memory_share, visible_me
 from rlsize.estimates.figures import numbers
 from rlsize.estimates.loop_memory import beside, micro_batch_of, trainer_load
 from rlsize.estimates.memory_phases import EVERYTHING, PASSES, PhaseQuestion, TrainerSide, Turns, memory_phases
+from rlsize.estimates.run_memory import PEAKING, beyond_model
 from rlsize.facts.figure import Figure
 from rlsize.planner.evaluation import bare_asked, longest_tokens
 
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from rlsize.estimates.engine_memory import KvCapacity
     from rlsize.estimates.memory_phases import Phase
     from rlsize.estimates.train_prediction import TrainQuestion
+    from rlsize.facts.calibration import OwnMemory
     from rlsize.loop.resolve import Loop, Stages
     from rlsize.loop.said import Said
 
@@ -89,9 +91,11 @@ class Phases:
 
     Args:
         phases: All of them, in the order in which a run comes to them.
+        unsaid: Quantities that nobody says, with which it may not fit.
     """
 
     phases: tuple[PhaseMemory, ...]
+    unsaid: tuple[str, ...] = ()
 
     @property
     def worst(self) -> PhaseMemory:
@@ -140,13 +144,14 @@ def turns_of(said: Said, *, shared: bool) -> Turns:
     return replace(turns, sleep=said.choose("engine_sleep")) if said.gives("engine_sleep") else turns
 
 
-def phases_of(loop: Loop, seed: int = 0) -> Phases | None:
+def phases_of(loop: Loop, seed: int = 0, own: OwnMemory | None = None) -> Phases | None:
     """
     What each GPU of a loop holds, phase by phase.
 
     Args:
         loop: The loop, whether it can run or not.
         seed: Of the draws behind the bands.
+        own: The trainer's peak as a log has it; that of the run that a calibration holds when None.
 
     Returns:
         The phases; None where models or GPUs are not known.
@@ -156,11 +161,14 @@ def phases_of(loop: Loop, seed: int = 0) -> Phases | None:
     belief = loop.stages.belief
     central, drawn = belief.central(), belief.drawn(seed)
     found = []
+    own = own or (loop.problem.run.memory if loop.problem.run is not None else None)
     for question in _questions(loop, loop.stages):
         gpu = (loop.stages.train if question.engine is None else question.engine).gpu
         memory = float(visible_memory(numbers, gpu, central))
         pairs = zip(memory_phases(numbers, question, central), memory_phases(numbers, question, drawn), strict=True)
-        made = [_banded(phase, spread, memory, seed) for phase, spread in pairs]
+        if own is not None and question.trainer is not None and own.phase not in question.phases:
+            own = replace(own, phase="update")  # a pass that the loop has no more: what is not known may stand here too
+        made = [_banded(phase, spread, memory, seed, own) for phase, spread in pairs]
         if question.engine is not None and isinstance(loop.stages.engines[loop.pools.shared], str):
             made = [_starved(one, question, central, drawn) if one.name == "engine_start" else one for one in made]
         found += made
@@ -227,29 +235,35 @@ def _trainer_side(asked: TrainQuestion, turns: Turns, longest: Real) -> TrainerS
         forward=replace(load, backward=False, gradients_held=True, tokens=tokens, beside=tuple(beside(asked))),
         gpus=asked.gpus,
         step_width=0.0 if asked.offload else backend.step_copies * width,
+        sync_copies=0.0 if asked.lora_rank is not None or "params" in turns.offloaded else backend.sync_copies,
         states_at_start=backend.states_at_start,
         gradient_buffer=backend.gradient_buffer,
         logprob=not {"old_logprob", "proximal"}.isdisjoint(asked.passes),
     )
 
 
-def _banded(phase: Phase, spread: Phase, memory: float, seed: int) -> PhaseMemory:
+def _banded(phase: Phase, spread: Phase, memory: float, seed: int, run: OwnMemory | None) -> PhaseMemory:
     """A phase with the interval of its draws and of the scatter of one run."""
     engine = sum(spread.parts[name] for name in _OF_ENGINES if name in spread.parts)
     noise = TRAINING_NOISE if phase.name in PASSES else STAGE.noise
+    own = 0.0
+    if run is not None and phase.name in PEAKING:
+        own, beyond, changed = beyond_model(run, phase, spread, seed)
+        spread = replace(spread, held=spread.held + beyond)
+        noise *= changed if own else 1.0
     draws = engine + scattered(spread.held - engine, noise, seed, f"{phase.pool}/{phase.name}")
     source = f"what each GPU of the {phase.pool} pool holds in this phase"
     return PhaseMemory(
         name=phase.name,
         pool=phase.pool,
-        parts={name: float(part) for name, part in phase.parts.items()},
+        parts={name: float(part) for name, part in phase.parts.items()} | ({"own": own} if own else {}),
         held=Figure(
             key="held_bytes",
-            value=float(phase.held),
+            value=float(phase.held) + own,
             provenance="predicted",
             source=source,
             band=interval(draws),
         ),
-        first=float(phase.first),
+        first=float(phase.first) + own,
         memory=memory,
     )

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from rlsize.equations import imbalance, matching
 from rlsize.equations.headroom import standard_error
-from rlsize.estimates.figures import apply
+from rlsize.estimates.figures import apply, measured
 from rlsize.estimates.headroom import headroom_left
 from rlsize.facts.figure import Figure, absent
-from rlsize.facts.headroom import FULL_HEADROOM, HEADROOM_PARTS
+from rlsize.facts.headroom import FULL_HEADROOM, HEADROOM_PARTS, PLAIN_HEADROOM
+from rlsize.loop.instance_count import instance_gpus
 from rlsize.loop.late import late_samples
-from rlsize.loop.workload import agree
+from rlsize.loop.workload import agree, batch_tokens
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -80,15 +81,10 @@ def instance_rate(said: Said, *, full: float = FULL_HEADROOM) -> tuple[Figure, F
             todo = "save one with `rlsize observe URL... --save rates.yaml`"
             said.fault("holds no instance_tokens_per_second", said.rates_name, todo)
             return absent("instance_tokens_per_second", "--per-instance"), absent("headroom", "--headroom")
-        figure = Figure(
-            key="instance_tokens_per_second",
-            value=rate.mean,
-            provenance="measured",
-            source=f"{said.rates_name}: {rates.source.method}, {rates.measured_at}",
-            deviation=0.0 if rate.lower_bound else _deviation(rate),  # what a bound leaves open has no two-sided spread
-            least=0.0,
-        )
-        return said.keep(figure), _headroom_left(said, rates.includes, full)
+        source = f"{said.rates_name}: {rates.source.method}, {rates.measured_at}"
+        spread = 0.0 if rate.lower_bound else _deviation(rate)  # what a bound leaves open has no two-sided spread
+        figure = measured("instance_tokens_per_second", rate.mean, source, deviation=spread)
+        return said.keep(replace(figure, least=0.0)), _headroom_left(said, rates.includes, full)
     why = "default for a typed rate" if full < 1 else "rates are taken as they are"
     return said.ask("instance_tokens_per_second"), said.ask("headroom", default=full, why=why)
 
@@ -131,14 +127,7 @@ def measured_on(said: Said) -> Figure:
     """GPUs behind the train seconds: said, those of the rates file, or the trainer's own."""
     pool = said.ask("measured_trainer_gpus")
     if not pool.known and said.rates is not None and said.rates.trainer_gpus:
-        pool = said.keep(
-            Figure(
-                key="measured_trainer_gpus",
-                value=said.rates.trainer_gpus,
-                provenance="measured",
-                source=said.rates_name,
-            )
-        )
+        pool = said.keep(measured("measured_trainer_gpus", said.rates.trainer_gpus, said.rates_name))
     if not pool.known:
         shared = said.said("placement.mode") == "colocated" and not said.gives("trainer_gpus")
         own = said.used.get("trainer_gpus") or said.ask(
@@ -165,3 +154,85 @@ def waste(said: Said) -> Figure:
     if said.gives("oversampling") and late_samples(said.apart(), "synchronous")["synchronous"] == "continue":
         parts["oversampling"] = _NONE_LOST
     return said.keep(apply(key, imbalance.tokens_generated_per_trained_token, **parts))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KnownRates:
+    """
+    Rates that somebody measured or said; absent where they are to be predicted.
+
+    Args:
+        batch: Response tokens per optimizer step. [token]
+        rate: Response tokens per second of one instance. [token/s]
+        size: GPUs of one instance. [1]
+        headroom: Derating of that rate. [1]
+        train_seconds: Busy trainer seconds of a step. [s]
+        measured_gpus: GPUs that they were measured on. [1]
+        sync_seconds: Pause of a weight sync. [s]
+    """
+
+    batch: Figure
+    rate: Figure
+    size: Figure
+    headroom: Figure
+    train_seconds: Figure
+    measured_gpus: Figure
+    sync_seconds: Figure
+
+    @property
+    def both(self) -> bool:
+        """Whether both sides are known, so that nothing needs to be predicted."""
+        return self.rate.known and self.train_seconds.known
+
+
+def known_rates(said: Said) -> KnownRates:
+    """The rates that are known; faults are noted."""
+    said.load_rates()
+    batch = batch_tokens(said)
+    rate, size, headroom = _fleets_rate(said)
+    seconds, pool = _trainers_seconds(said, batch)
+    return KnownRates(
+        batch=batch,
+        rate=rate,
+        size=size,
+        headroom=headroom,
+        train_seconds=seconds,
+        measured_gpus=pool,
+        sync_seconds=said.ask("sync_seconds"),
+    )
+
+
+def _fleets_rate(said: Said) -> tuple[Figure, Figure, Figure]:
+    """Rate and size of an instance, and the headroom that goes with it."""
+    per_gpu = said.ask("rollout_gpu_tokens_per_second")
+    rate, headroom = instance_rate(said, full=PLAIN_HEADROOM if per_gpu.known else FULL_HEADROOM)
+    if not rate.known and not per_gpu.known:
+        said.used.pop("headroom", None)
+        plain = Figure(key="headroom", value=1.0, provenance="default", source="a prediction is of the loop as it runs")
+        return rate, absent("gpus_per_instance", "--gpus-per-instance"), plain
+    size = instance_gpus(said)
+    if not size.known:
+        size = said.measured("gpus_per_instance", size)
+    if rate.known:
+        said.need(size, "a plan counts GPUs, so it must know how many one instance takes")
+        return rate, size, headroom
+    if not size.known:
+        size = said.keep(Figure(key="gpus_per_instance", value=1, provenance="default", source="rates are per GPU"))
+    whole = apply("instance_tokens_per_second", matching.pool_rate, gpus=size, gpu_rate=per_gpu)
+    return said.keep(whole), size, headroom
+
+
+def _trainers_seconds(said: Said, batch: Figure) -> tuple[Figure, Figure]:
+    """Busy seconds of a step, and the GPUs that they were measured on."""
+    key, per_gpu, seconds = "train_seconds", said.ask("trainer_gpu_tokens_per_second"), busy_seconds(said)
+    rate = consumption(said)
+    if not seconds.known and rate.known:
+        seconds = said.keep(apply(key, matching.train_time, tokens_per_step=batch, consumption=rate))
+    if seconds.known:
+        return seconds, measured_on(said)
+    one = Figure(key="measured_trainer_gpus", value=1.0, provenance="given", source="a rate per GPU")
+    if per_gpu.known and batch.known:
+        return said.keep(apply(key, matching.train_time, tokens_per_step=batch, consumption=per_gpu)), one
+    if per_gpu.known:
+        said.need(batch, "give --batch-tokens, or prompts, group and response tokens")
+    return absent(key, "--train-seconds"), one

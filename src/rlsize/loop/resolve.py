@@ -9,16 +9,16 @@ from rlsize.equations import matching, planning, train_step
 from rlsize.errors import Fault, InputError
 from rlsize.estimates.figures import apply
 from rlsize.estimates.step_assembly import REFILLING
-from rlsize.facts.calibration import CalibrationSetting
+from rlsize.facts.calibration import CalibratedRun, CalibrationSetting
 from rlsize.facts.figure import Figure, absent
 from rlsize.facts.records.record import Refused
 from rlsize.loop.instance_count import stated_instances
-from rlsize.loop.known_rates import known_rates
+from rlsize.loop.knobs import UNTESTED
 from rlsize.loop.late import late_samples, oversampling
 from rlsize.loop.lengths import hits, lengths
 from rlsize.loop.pools import node_gpus, pools
 from rlsize.loop.prices import gpu_hours, say_date
-from rlsize.loop.rates import waste
+from rlsize.loop.rates import known_rates, waste
 from rlsize.loop.seed import seed_of
 from rlsize.loop.workload import batch_tokens, group_size, samples
 from rlsize.planner.options import FleetOption, LoopProblem, Placement, TrainerOption
@@ -34,9 +34,10 @@ if TYPE_CHECKING:
     from rlsize.estimates.rollout_question import RolloutQuestion
     from rlsize.estimates.step_assembly import Loop as LoopKind
     from rlsize.estimates.train_prediction import TrainQuestion
-    from rlsize.loop.known_rates import KnownRates
+    from rlsize.facts.calibration import CalibratedRun
     from rlsize.loop.lengths import Lengths
     from rlsize.loop.pools import Pools
+    from rlsize.loop.rates import KnownRates
     from rlsize.loop.said import Said
     from rlsize.planner.outlook import Outlook
 
@@ -171,7 +172,7 @@ def resolve_on(said: Said, found: Pools, *, placed: bool = True) -> Loop:
     prices = gpu_hours(said)
     stages = _modelled(said, found, known)
     problem = _problem(said, found.loop, stages, known)
-    lacking = _lacking(said)
+    lacking = _lacking(said, problem.run)
     say_date(said)
     said.settle()
     belief = None if stages is None else stages.belief
@@ -212,12 +213,15 @@ def setting_of(asked: EngineQuestion | None, train: TrainQuestion) -> Calibratio
     )
 
 
-def _lacking(said: Said) -> tuple[str, ...]:
-    """What was said that lengthens a step and is not in it."""
+def _lacking(said: Said, run: CalibratedRun | None) -> tuple[str, ...]:
+    """What was said that lengthens a step and is not in it; what a run had is in its phases."""
     found = []
+    had = {} if run is None else {**run.ran, **run.shown}
     for key, what in _UNMODELLED.items():
         if said.gives(key):
             figure = said.ask(key)
+            if had.get(key) == figure.value:
+                continue
             found += [what] if figure.number > (1 if key == "turns" else 0) else []
     return tuple(found)
 
@@ -460,7 +464,7 @@ def _fleet(stages: Stages | None, known: KnownRates, price: Figure) -> FleetOpti
     from rlsize.planner.options import Offer
 
     ready = next((engine for engine in stages.engines.values() if not isinstance(engine, str)), None)
-    size = known.size.number if known.rate.known else 1.0 if ready is None else ready.numbers.gpus
+    size = known.size.number if known.rate.known else 1.0 if ready is None else ready.gpus
     return fleet_of(stages.engines, size, Offer(gpu=stages.rollout.engine.gpu, gpu_hour=price), known.rate)
 
 
@@ -506,7 +510,7 @@ def as_stated(said: Said, loop: Loop) -> Loop:
     except Refused as refusal:
         reason, place = str(refusal), None
     if not reason:
-        return replace(loop, place=place)
+        return replace(loop, place=place, outlook=_doubted(said, loop.outlook))
     smaller = _smaller_passes(said, loop)
     return replace(loop, refused=reason) if smaller is None else as_stated(said, smaller)
 
@@ -517,6 +521,23 @@ def _ran(said: Said, loop: Loop) -> bool:
     if run is None:
         return said.ran
     return all(said.used[key].value == value for key, value in run.ran.items() if key in said.used)
+
+
+def _doubted(said: Said, outlook: Outlook) -> Outlook:
+    """With a wider band where the loop differs from a run that was measured in what nobody has tested."""
+    run = outlook.problem.run
+    changed = [] if run is None else [key for key in sorted(UNTESTED & said.used.keys()) if _differs(said, run, key)]
+    if not changed:
+        return outlook
+    doubt = f"no published runs differ by {', '.join(changed)}: nobody knows how well a run foretells that"
+    said.warnings += [doubt] if doubt not in said.warnings else []
+    return replace(outlook, untested=True)
+
+
+def _differs(said: Said, run: CalibratedRun, key: str) -> bool:
+    """Whether a quantity is not as it was in a run; what the run did not say, and nobody says now, is."""
+    figure = said.used[key]
+    return figure.value != run.ran[key] if key in run.ran else figure.provenance == "given"
 
 
 def _placed(said: Said, loop: Loop, instances: float, trainer_gpus: float) -> Placement:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from rlsize.errors import InputError
 from rlsize.facts.records.record import Refused
 from rlsize.loop.knobs import KINDS, Knob, saving
+from rlsize.loop.moves import moved_seconds
 from rlsize.loop.phases import phases_of
 from rlsize.loop.resolve import resolve
 from rlsize.planner.evaluation import worked
@@ -132,5 +133,5 @@ def _with(said: Said, values: dict[str, Any], kind: Kind) -> Saver | None:
     if loop.place is None:
         return found
     tokens = loop.problem.samples.number * loop.problem.response_tokens.number
-    step = float(worked(loop.outlook.central, loop.place)["step_seconds"])
+    step = float(worked(loop.outlook.central, loop.place)["step_seconds"]) + moved_seconds(loop, phases)
     return replace(found, gpu_seconds_per_token=step * float(loop.place.gpus) / tokens) if tokens else found

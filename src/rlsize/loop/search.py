@@ -117,7 +117,8 @@ def searched(
     reasons: list[str] = []
     answer = planned(loop.outlook, space, wanted.objective, own, tell, _asking(loop, takes, reasons))
     if answer.chosen is None and reasons:
-        said.warnings.append(f"{len(reasons)} plans were found, and none can be launched: {reasons[0]}.")
+        answer = replace(answer, refusals=tuple(reasons))
+        said.notes += [] if own is None or why_not else ["As it is said the loop can run: see `rlsize predict step`."]
     for reason, count in rejected.counts.items():
         answer.found.rejected.add(reason, count)
     return Searched(loop=loop, planned=answer)
@@ -391,11 +392,12 @@ def _trainers(loop: Loop, wanted: _Wanted, stock: float | None, rejected: Reject
         return (loop.trainer,)
     from rlsize.planner.choices import trainer_options
 
-    asked = loop.stages.train
+    asked, runs = loop.stages.train, wanted.runs
+    if runs is not None and all(backend.startswith("megatron") for backend in runs.layouts):
+        asked = replace(asked, sharding="optimizer")
     kinds = wanted.trainer or (Offer(gpu=asked.gpu, most=stock),)
     priced = [kind if kind.gpu_hour.known else replace(kind, gpu_hour=loop.trainer.gpu_hour) for kind in kinds]
     found = [option for offer in priced for option in trainer_options(asked, offer, wanted.degrees, rejected)]
-    runs = wanted.runs
     if runs is None:
         return tuple(found)
     taken = [one for one in found if one.question is None or runs_layout(runs, *layout_of(one.question))]

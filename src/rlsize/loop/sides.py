@@ -269,22 +269,12 @@ def _trust(said: Said) -> str:
 def _loops_rate(loop: Loop, seconds: Figure) -> Figure:
     """The rate of an instance within the loop, tails of batches and all, by the time in which its fleet generates."""
     problem, count = loop.problem, 0.0 if loop.place is None else loop.place.instances
-    many = apply(
-        "generated_samples",
-        matching.required_supply,
-        consumption=problem.samples,
-        tokens_generated_per_trained_token=problem.waste,
-    )
-    fleet = apply(
-        "fleet_tokens_per_second",
-        rollout_batch.batch_rate,
-        samples=many,
-        response_tokens=problem.response_tokens,
-        seconds=seconds,
-    )
-    return apply(
-        IN_LOOP_RATE, matching.rate_per_gpu, rate=fleet, gpus=Figure(key="instances", value=count, source="the loop's")
-    )
+    waste = {"tokens_generated_per_trained_token": problem.waste}
+    many = apply("generated_samples", matching.required_supply, consumption=problem.samples, **waste)
+    made = {"samples": many, "response_tokens": problem.response_tokens, "seconds": seconds}
+    fleet = apply("fleet_tokens_per_second", rollout_batch.batch_rate, **made)
+    instances = Figure(key="instances", value=count, source="the loop's")
+    return apply(IN_LOOP_RATE, matching.rate_per_gpu, rate=fleet, gpus=instances)
 
 
 def instance_alone(said: Said, known: Figure) -> tuple[Figure, str]:

@@ -48,6 +48,9 @@ _KEYS = {  # the quantity to blame, by the degree that an objection is about
     "gpus": "trainer_gpus",
 }
 _NAMED = {"old": "old_logprob", "reference": "reference", "proximal": "proximal"}
+_KEPT = (
+    "padded", "chunked_loss", "param_offload", "reference_offload", "fused_loss", "entropy", "activation_offload",
+)  # fmt: skip
 _ORDER = ("old_logprob", "reference", "proximal", "reward", "critic")
 
 
@@ -89,10 +92,7 @@ def train_question(
         tokens_cv=apply("sequence_cv", train_step.trained_sequence_cv, response_cv=length.cv, **both),
         updates=updates,
         optimizer_steps=optimizer_steps,
-        tensor=int(spread.tensor_parallel.number),
-        pipeline=int(spread.pipeline_parallel.number),
-        context=int(spread.context_parallel.number),
-        expert=int(spread.expert_parallel.number),
+        **spread.degrees._asdict(),
         shards=_shards(spread),
         sharding=spread.sharding,
         **how,
@@ -234,6 +234,7 @@ def _how(said: Said) -> dict[str, Any]:
         "gradient_bytes": BYTES_PER_GRADIENT[width],
         "lora_rank": int(rank.number) if rank.known else None,
         "offload": bool(said.yes("offload")),
+        "returning": "optimizer" in (said.listed("offloaded_between") or ()),
         "fused": bool(said.yes("compiled")),
         "overlapped": bool(said.yes("overlapped")),
         "native_attention": bool(said.yes("native_attention")),
@@ -243,17 +244,12 @@ def _how(said: Said) -> dict[str, Any]:
 def keeping(said: Said) -> Keeping:
     """How the trainer keeps what its memory holds; tokens of a micro-batch go before its samples."""
     samples = said.ask("micro_batch_samples")
+    backend, master = said.choose("trainer_backend"), said.choose("master_dtype")
     return Keeping(
-        backend=said.choose("trainer_backend"),
-        master_dtype=said.choose("master_dtype"),
+        backend=backend,
+        master_dtype=master,
         samples=samples.number if samples.known and not said.gives("micro_batch_tokens") else None,
-        padded=bool(said.yes("padded")),
-        chunked_loss=bool(said.yes("chunked_loss")),
-        param_offload=bool(said.yes("param_offload")),
-        reference_offload=bool(said.yes("reference_offload")),
-        fused_loss=bool(said.yes("fused_loss")),
-        entropy=bool(said.yes("entropy")),
-        activation_offload=bool(said.yes("activation_offload")),
+        **{key: bool(said.yes(key)) for key in _KEPT},
     )
 
 
@@ -284,5 +280,6 @@ def passes_of(said: Said, kept: Tenants) -> tuple[tuple[str, ...], dict[str, Mod
     wanted |= {"reference"} if (habit if kept.reference is None else kept.reference) else set()
     wanted |= {"critic"} if kept.critic else set()
     wanted |= {"reward"} if kept.reward else set()
-    extra = {"reward": kept.reward_model} if kept.reward_model is not None else {}
+    named = {"reward": kept.reward_model, "reference": kept.reference_model}
+    extra = {name: model for name, model in named.items() if model is not None}
     return tuple(name for name in _ORDER if name in wanted), extra, True

@@ -32,9 +32,11 @@ GRACE_SECONDS = 10.0  # between the polite end and the other one
 LARGEST_EVENTS = 256 * 2**20
 WHOLE_LOG = "its whole log: --log FILE"
 _TOLD = 400  # characters of a child's last words
-_WORDS = re.compile(r"(?:^|[\s.])(?P<error>[A-Z]\w*(?:Error|Exception): \S.*)$")
+_WORDS = re.compile(
+    r"(?:^|[\s.])(?P<error>[A-Z]\w*(?:Error|Exception): \S.*|Worker proc \S+ died unexpectedly \(exit code: [-\w]+\))"
+)
 # Lines with one of these only say that another line says why.
-_VAGUE = ("root cause", "ChildFailedError", "EngineDeadError", "WARNING")
+_VAGUE = ("root cause", "ChildFailedError", "EngineDeadError", "RuntimeError: cancelled", "WARNING")
 _MEMORY = re.compile(r"out of memory|OutOfMemory|(?:can't|cannot) allocate memory|MemoryError", re.IGNORECASE)
 
 

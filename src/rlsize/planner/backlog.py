@@ -61,18 +61,10 @@ class BacklogAnswer:
 
 
 _TOLD = (
-    "backlog_tokens_per_second",
-    "backlog_tokens",
-    "new_sample_staleness_steps",
-    "oldest_sample_age_steps",
-    "oldest_sample_age_seconds",
-    "new_sample_reaches_cap_seconds",
-    "oldest_sample_reaches_cap_seconds",
-    "queue_allowed_samples",
-    "stall_absorbed_seconds",
-    "supply_tokens_per_second",
-    "required_tokens_per_second",
-)
+    "backlog_tokens_per_second", "backlog_tokens", "new_sample_staleness_steps", "oldest_sample_age_steps",
+    "oldest_sample_age_seconds", "new_sample_reaches_cap_seconds", "oldest_sample_reaches_cap_seconds",
+    "queue_allowed_samples", "stall_absorbed_seconds", "supply_tokens_per_second", "required_tokens_per_second",
+)  # fmt: skip
 _NEVER = "a growing backlog (never reached)"
 _ONE_STEP = Figure(key="max_staleness", value=1, provenance="default")  # times to the cap are per step of it
 

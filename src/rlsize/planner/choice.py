@@ -92,10 +92,7 @@ class Choice:
         evaluation: It in figures.
         others: The next best, then the best of each mode that is not among them.
         written: The plan as the scenario has it; None where it says none, or it cannot run.
-        fresher: The best plan with less staleness, all else alike; None where there is none, or its longest response
-            outlives the cap.
-        outlived: Where the longest response of the best plan outlives its staleness cap: its time, and the step of a
-            trainer that waits for it. [s]
+        fresher: The best plan with less staleness, all else alike; None where there is none.
     """
 
     objective: Objective
@@ -105,7 +102,6 @@ class Choice:
     others: tuple[Alternative, ...]
     written: Alternative | None = None
     fresher: Family | None = None
-    outlived: tuple[float, float] | None = None
 
     @property
     def runner_up(self) -> Alternative | None:
@@ -155,28 +151,14 @@ def choice(
         others=tuple(others),
         written=as_written,
         fresher=_fresher(outlook, best.place, priced=found.priced),
-        outlived=outlived(outlook, best.family),
     )
-
-
-def outlived(outlook: Outlook, family: Family) -> tuple[float, float] | None:
-    """The longest response and the step of a trainer that waits for it, where that is longer than the plan's."""
-    place = family.place
-    if place.fleet.ready(shared=place.shared) is None or outlook.problem.late_rule(place.loop) != "continue":
-        return None
-    from rlsize.planner.predicted_parts import longest_response
-
-    longest = longest_response(outlook.central, place)
-    least = float(rl_step.step_waiting_for_longest(longest_seconds=longest, max_staleness=place.staleness))
-    return (longest, least) if least > family.step_seconds else None
 
 
 def _fresher(outlook: Outlook, place: Placement, *, priced: bool) -> Family | None:
     """The same plan with one step of staleness less."""
     if place.loop not in {"async", "hybrid"} or place.staleness <= 1:
         return None
-    family = family_of(outlook, replace(place, max_staleness=place.staleness - 1), priced=priced)
-    return None if outlived(outlook, family) else family
+    return family_of(outlook, replace(place, max_staleness=place.staleness - 1), priced=priced)
 
 
 def family_of(outlook: Outlook, place: Placement, *, priced: bool) -> Family:

@@ -75,7 +75,8 @@ def _divides(model: Model, tensor: int) -> bool:
 
 
 def _fleet(asked: EngineQuestion, shared_fraction: float, offer: Offer, tensor: int, data: int) -> FleetOption:
-    layout = replace(asked.layout, tensor=tensor, data=data)
+    expert = tensor * data if asked.layout.expert > 1 else 1  # engines share experts out over all of their ranks
+    layout = replace(asked.layout, tensor=tensor, data=data, expert=expert)
     own = asked.memory_fraction
     fractions = {False: own, True: shared_fraction}
     placed = replace(asked, layout=layout, gpu=offer.gpu)
@@ -197,7 +198,7 @@ def trainer_layouts(
         node: GPUs of a node, which tensor parallelism stays within.
 
     Everything is sharded (FSDP) without a pipeline, and the optimizer's states (ZeRO-1) where model parallelism cuts
-    the weights, as Megatron does.
+    the weights, as Megatron does. What the trainer shares as it was asked for is tried too.
     """
     named = ("tensor", "pipeline", "context", "expert")
     for tensor, pipeline, context, expert in product(*(degrees[name] for name in named)):
@@ -206,7 +207,9 @@ def trainer_layouts(
         why = ruled_out(question.model, tensor, pipeline, expert)
         cut = replace(question, tensor=tensor, pipeline=pipeline, context=context, expert=expert, shards=None)
         shardings: list[Sharding] = ["full"] if pipeline == 1 else []
-        shardings += ["optimizer"] if tensor * pipeline * expert > 1 else []
+        divided, own = tensor * pipeline * expert > 1, question.sharding
+        shardings += ["optimizer"] if divided or own == "optimizer" else []
+        shardings += [own] if not divided and own not in shardings else []
         for sharding, recompute in product(shardings, recomputes):
             yield replace(cut, sharding=sharding, recompute=recompute), why
 

@@ -114,12 +114,14 @@ class Outlook:
         belief: What is believed about constants; None where nothing is predicted.
         seed: Of the draws behind bands.
         joint: The draws of uncertain inputs.
+        untested: Whether it differs from a run that was measured in what nobody has tested.
     """
 
     problem: LoopProblem
     belief: Belief | None
     seed: int
     joint: Draws
+    untested: bool = False
 
     @cached_property
     def central(self) -> Terms:
@@ -151,10 +153,11 @@ class Outlook:
             return 1.0
         from rlsize.estimates.belief import scattered
         from rlsize.estimates.constants_step import STAGE
-        from rlsize.estimates.run_twin import AGAIN
+        from rlsize.estimates.run_twin import AGAIN, UNTESTED
 
         noise = STAGE.noise if self.problem.run is None else AGAIN
-        return scattered(1.0, noise, self.seed, place.scatter)
+        found = scattered(1.0, noise, self.seed, place.scatter)
+        return scattered(found, UNTESTED, self.seed, "untested") if self.untested else found
 
 
 def outlook_of(problem: LoopProblem, belief: Belief | None = None, seed: int = 0) -> Outlook:

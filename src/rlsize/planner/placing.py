@@ -56,7 +56,7 @@ def quickest_degree(
         layout = replace(question.engine.layout, tensor=degree)
         one = replace(question, engine=replace(question.engine, layout=layout))
         ready = engine(one.engine)
-        size = ready.numbers.gpus
+        size = ready.gpus
         if (degree > node and rates) or size > gpus or why_not(one, values):
             continue
         instances = float(rounded_down(matching.instances_of(gpus=gpus, gpus_per_instance=size)))
@@ -72,7 +72,7 @@ def moved(place: Placement, loop: Loop, rollout_gpus: float, trainer_gpus: float
     """The placement laid out another way, on other GPUs; its instances are whole, and may be none."""
     found = replace(place, loop=loop, trainer_gpus=trainer_gpus)
     ready = None if place.fleet.rate.known else place.fleet.ready(shared=found.shared)
-    size = place.fleet.gpus if ready is None else float(ready.numbers.gpus)
+    size = place.fleet.gpus if ready is None else float(ready.gpus)
     return replace(found, fleet=replace(place.fleet, gpus=size), instances=float(rounded_down(rollout_gpus / size)))
 
 

@@ -65,6 +65,7 @@ class Planned:
         swings: What it is most sensitive to.
         splits: The best plan at other splits; empty where both sides share their GPUs.
         changes: The least changes that would make a plan possible, where none is.
+        refusals: Why what runs the loop takes none of the plans that were found, for each of them.
     """
 
     outlook: Outlook
@@ -75,6 +76,7 @@ class Planned:
     swings: tuple[Swing, ...] = ()
     splits: tuple[Split, ...] = ()
     changes: tuple[LeastChange, ...] = ()
+    refusals: tuple[str, ...] = ()
 
 
 def planned(
@@ -99,21 +101,19 @@ def planned(
     Raises:
         InputError: The space is too large.
     """
+    searches = []
     for more in _ROOM:
         found = search(outlook.central, replace(space, margin=space.margin + more), objective, tell)
         chosen = choice(outlook, found, written, takes=takes)
+        searches.append(found)
         if chosen is not None or takes is None or not found.best:
             break
     if chosen is None:
         from rlsize.planner.least_change import least_changes
 
-        return Planned(
-            outlook=outlook,
-            space=space,
-            found=found,
-            chosen=None,
-            changes=least_changes(outlook.central, space, found),
-        )
+        found = searches[0]
+        changes = () if found.best else least_changes(outlook.central, space, found)
+        return Planned(outlook=outlook, space=space, found=found, chosen=None, changes=changes)
     counts = possible_counts(outlook, space, chosen.best.place)
     return Planned(
         outlook=outlook,

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from rlsize.equations import decode_step, iteration, matching, rl_step, rollout_batch
-from rlsize.estimates.figures import apply, numbers
+from rlsize.estimates.figures import apply, numbers, predicted
 from rlsize.estimates.generation import StepBatch, generation, shape_of
 from rlsize.estimates.model_size import model_size
 from rlsize.estimates.prefix_cache import routed_hits
@@ -42,16 +42,12 @@ def predicted_fleet(terms: Terms, place: Placement, ready: Replica) -> FleetPart
         lengths = {"samples": generated_samples(terms), "response_tokens": terms.problem.response_tokens}
         refill = place.loop in REFILLING
         made, tail = _generated_figures(fleet, place.instances, lengths, refill=refill)
-        sample = _predicted("sample_seconds", sample, "rollout_batch.cycle_time: its tokens at the rate of the engine")
-        dropped = _predicted("late_dropped_fraction", dropped, "batch_drain.kept_tokens where the batch closes")
+        sample = predicted("sample_seconds", sample, "rollout_batch.cycle_time: its tokens at the rate of the engine")
+        dropped = predicted("late_dropped_fraction", dropped, "batch_drain.kept_tokens where the batch closes")
     moe = ready.question.model.architecture.moe is not None
     times = {"generation_seconds": made, "tail_seconds": tail, "sample_seconds": sample}
     seconds, tail, sample = (within_a_loop(terms.work, key, time, terms.values, moe=moe) for key, time in times.items())
-    return FleetParts(seconds, tail, sample, dropped)
-
-
-def _predicted(key: str, value: Worked, source: str) -> Figure:
-    return Figure(key=key, value=float(value), provenance="predicted", source=source)
+    return FleetParts(made, tail, sample, dropped, fleet.cycle).taking(seconds)
 
 
 def _generated_figures(
@@ -68,16 +64,16 @@ def _generated_figures(
     """
     key = "generation_seconds"
     drains = "integral of the engine step over the lengths that are left as the batch drains"
-    tail = _predicted("tail_seconds", fleet.tail_seconds, drains)
+    tail = predicted("tail_seconds", fleet.tail_seconds, drains)
     if refill:
         steady = "rollout_batch.steady_rate, as rlsize predict rollout explains it"
-        rate = _predicted("instance_tokens_per_second", fleet.rate, steady)
+        rate = predicted("instance_tokens_per_second", fleet.rate, steady)
         made = apply(key, rollout_batch.fleet_time, instances=instances, instance_rate=rate, **lengths)
         return made, replace(tail, source="finished samples are replaced at once")
     if fleet.tail_seconds <= 0:
-        return _predicted(key, fleet.seconds, "integral of the engine step as the batch drains"), tail
+        return predicted(key, fleet.seconds, "integral of the engine step as the batch drains"), tail
     busy = "rollout_batch.packed_time: all samples at the batch's own rate"
-    packed = _predicted("packed_seconds", fleet.full_seconds, busy)
+    packed = predicted("packed_seconds", fleet.full_seconds, busy)
     return apply(key, decode_step.both_times, first=packed, second=tail), tail
 
 
@@ -144,18 +140,9 @@ def generation_of(terms: Terms, place: Placement, ready: Replica) -> Generation:
         late=late,
         oversampling=1.0 if late == "wait" else problem.oversampling,
         group_size=said(problem.group_size),
+        max_staleness=place.max_staleness if place.loop == "async" else None,
     )
     return generation(numbers, ready, batch, terms.values)
-
-
-def longest_response(terms: Terms, place: Placement) -> float:
-    """Seconds of a step's longest response in a loop that refills; 0 where engines are not predicted."""
-    engine = place.fleet.ready(shared=place.shared)
-    if place.loop not in REFILLING or engine is None:
-        return 0.0
-    fleet = generation_of(terms.bare, place, engine)
-    seconds = rollout_batch.cycle_time(batch=fleet.batch, response_tokens=fleet.longest_tokens, rate=fleet.rate)
-    return float(np.asarray(seconds).ravel()[0])
 
 
 def hits(terms: Terms, engine: str, instances: Worked) -> Worked:

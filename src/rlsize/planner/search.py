@@ -7,18 +7,19 @@ Candidates are worked out block by block, so memory does not grow with the space
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from rlsize.equations import planning, rollout_batch
 from rlsize.errors import Fault, InputError
-from rlsize.estimates.step_assembly import REFILLING, LoopParts, assembled
+from rlsize.estimates.step_assembly import REFILLING, assembled
 from rlsize.planner.evaluation import MEMORY_KEYS, results_of
 from rlsize.planner.families import Found, Picks, Steps, pick_best
 from rlsize.planner.options import Placement
 from rlsize.planner.space import packed
-from rlsize.planner.step_parts import FleetParts, late_rule, lent_swap, overhead_part, sync_part, unevenness
+from rlsize.planner.step_parts import FleetParts, lent_swap, sync_part, together
 from rlsize.planner.tables import WHOLE, fleet_tables, generated, kind_of, sharings, trainer_table
 
 if TYPE_CHECKING:
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from rlsize.estimates.figures import Worked
-    from rlsize.estimates.step_assembly import Loop
+    from rlsize.estimates.step_assembly import Loop, LoopParts
     from rlsize.planner.families import Objective
     from rlsize.planner.options import FleetOption
     from rlsize.planner.outlook import Terms
@@ -154,13 +155,18 @@ def _two_pools(
         last = int(np.flatnonzero(allowed.any(axis=0))[-1]) + 1
         yield _Block(
             place=replace(whole, instances=counts, trainer_gpus=trainers.gpus[None, :last]),
-            fleet=FleetParts(*(times[part, None] for times in made)),
+            fleet=made.each(partial(_rows, part)),
             columns=slice(0, last),
             room=allowed[:, :last],
             full=counts == room[None, :last],
             memory=_memory(trainers, table.headroom, lent, last),
             lent=times,
         )
+
+
+def _rows(part: slice, times: Array) -> Array:
+    """Some of the entries, as rows."""
+    return times[part, None]
 
 
 def _colocated(
@@ -184,7 +190,7 @@ def _colocated(
     )
     yield _Block(
         place=place,
-        fleet=FleetParts(*(times[which][None, :] for times in made)),
+        fleet=made.each(lambda times: times[which][None, :]),
         columns=slice(0, len(trainers.gpus)),
         room=room[None, :],
         full=room[None, :],
@@ -216,25 +222,14 @@ def _work_out(terms: Terms, space: Space, trainers: TrainerTable, block: _Block,
 
 
 def _parts(terms: Terms, trainers: TrainerTable, block: _Block) -> LoopParts:
-    """The parts of the steps of a block."""
-    place, columns, shared = block.place, block.columns, block.place.shared
-    lent: dict[str, Any] = {}
+    """Parts of the steps of a block."""
+    columns, shared = block.columns, block.place.shared
+    lent: tuple[Worked, Worked] = (0.0, 0.0)
     if block.lent is not None:
         alone, swap = (part[None, columns] for part in block.lent)
-        lent = {"lent_ratio": rollout_batch.share_of(part=block.fleet.seconds, whole=alone), "swap_seconds": swap}
-    return LoopParts(
-        loop=place.loop,
-        generation_seconds=block.fleet.seconds,
-        tail_seconds=block.fleet.tail,
-        update_seconds=trainers.update[shared][None, columns],
-        logprob_seconds=trainers.forwards[shared][None, columns],
-        sync_seconds=_syncs(terms, trainers, block),
-        overhead_seconds=overhead_part(terms, shared=shared),
-        dropped_fraction=block.fleet.dropped,
-        rule=late_rule(terms, place, block.fleet.sample_seconds),
-        **lent,
-        **unevenness(terms),
-    )
+        lent = rollout_batch.share_of(part=block.fleet.seconds, whole=alone), swap
+    update, forwards = trainers.trained[int(shared)][:, None, columns]
+    return together(terms, block.place, block.fleet, (update, forwards), _syncs(terms, trainers, block), lent)
 
 
 def _syncs(terms: Terms, trainers: TrainerTable, block: _Block) -> Worked:

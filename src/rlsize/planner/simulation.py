@@ -7,7 +7,7 @@ from functools import partial
 from math import ceil, inf
 from typing import TYPE_CHECKING, Any
 
-from rlsize.equations import decode_step, rollout_batch
+from rlsize.equations import decode_step, rl_step, rollout_batch
 from rlsize.errors import Fault, InputError
 from rlsize.estimates.generation import StepBatch
 from rlsize.estimates.simulated_engine import constant_line, predicted_line, scaled_line
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from rlsize.estimates.simulated_engine import StepLine
     from rlsize.estimates.step_assembly import Loop
     from rlsize.planner.choice import Alternative
-    from rlsize.planner.options import Placement
+    from rlsize.planner.options import LoopProblem, Placement
     from rlsize.planner.outlook import Outlook, Terms
     from rlsize.simulator.outcome import Outcome
     from rlsize.simulator.setting import Mode, Order, Unfinished
@@ -217,6 +217,14 @@ def engine_setting(line: StepLine, instances: int) -> EngineSetting:
     )
 
 
+def _load(problem: LoopProblem, place: Placement) -> float:
+    """Samples that an instance has at once at most, where its engine takes them."""
+    many = problem.samples.number * problem.oversampling
+    if place.loop in REFILLING:
+        many = rl_step.allowed_in_flight(problem.samples.number, place.max_staleness)
+    return max(1.0, float(rollout_batch.per_instance(amount=many, instances=place.instances)))
+
+
 def _line(terms: Terms, place: Placement, concurrency: float | None) -> StepLine:
     """The fleet's engine: as predicted, made as fast as a known rate says."""
     engine, rate = place.fleet.ready(shared=place.shared), place.fleet.rate
@@ -230,8 +238,8 @@ def _line(terms: Terms, place: Placement, concurrency: float | None) -> StepLine
         prompt_tokens=problem.prompt_tokens.number,
         response_tokens=lengths.mean,
         response_cv=lengths.cv,
-        max_tokens=lengths.cap,
+        max_tokens=lengths.cap if problem.max_tokens.known else None,
         hit_ratio=float(hits(terms, engine.question.engine, place.instances)),
     )
-    line = predicted_line(engine.question, batch, terms.values, concurrency)
+    line = predicted_line(engine.question, batch, terms.values, concurrency, _load(problem, place))
     return scaled_line(line, rate.number) if rate.known else line

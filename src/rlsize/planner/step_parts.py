@@ -16,13 +16,15 @@ from rlsize.estimates.flow import Flow
 from rlsize.estimates.run_twin import DRIFTS
 from rlsize.estimates.step_assembly import REFILLING, LateRule, LoopParts
 from rlsize.facts.calibration import OwnPhase
+from rlsize.facts.figure import Figure
 from rlsize.facts.records.record import Refused
 from rlsize.planner.rounding import rounded_down
 from rlsize.rules.phases import MEASURED
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
+    from rlsize.estimates.async_cycle import Cycle
     from rlsize.estimates.figures import Worked
     from rlsize.estimates.rollout_prediction import Replica
     from rlsize.planner.options import FleetOption, Placement, TrainerOption
@@ -37,19 +39,42 @@ def loop_parts(terms: Terms, place: Placement) -> LoopParts:
         Refused: The loop cannot run so.
     """
     fleet = fleet_parts(terms, place, shared=place.shared)
-    update, forwards = trainer_parts(terms, place.trainer, place.trainer_gpus)[place.shared]
-    lent, swap = lent_parts(terms, place, fleet.seconds) if place.loop == "hybrid" else (0.0, 0.0)
+    trained = trainer_parts(terms, place.trainer, place.trainer_gpus)[place.shared]
+    lent = lent_parts(terms, place, fleet.seconds) if place.loop == "hybrid" else (0.0, 0.0)
+    return together(terms, place, fleet, trained, sync_part(terms, place), lent)
+
+
+def together(
+    terms: Terms,
+    place: Placement,
+    fleet: FleetParts,
+    trained: tuple[Worked, Worked],
+    sync_seconds: Worked,
+    lent: tuple[Worked, Worked],
+) -> LoopParts:
+    """
+    The parts of a step from those of its sides.
+
+    Args:
+        terms: In which the step is worked out.
+        place: The placement.
+        fleet: What the fleet takes.
+        trained: Time of the update, and of the extra forward passes. [s]
+        sync_seconds: Of weight syncs, what falls on a step. [s]
+        lent: What lent GPUs generate over what the fleet does, and the time in which they change over.
+    """
     return LoopParts(
         loop=place.loop,
         generation_seconds=fleet.seconds,
         tail_seconds=fleet.tail,
-        update_seconds=update,
-        logprob_seconds=forwards,
-        sync_seconds=sync_part(terms, place),
+        update_seconds=trained[0],
+        logprob_seconds=trained[1],
+        sync_seconds=sync_seconds,
         overhead_seconds=overhead_part(terms, shared=place.shared),
-        lent_ratio=lent,
-        swap_seconds=swap,
+        lent_ratio=lent[0],
+        swap_seconds=lent[1],
         dropped_fraction=fleet.dropped,
+        cycle=fleet.cycle,
         rule=late_rule(terms, place, fleet.sample_seconds),
         **unevenness(terms),
     )
@@ -57,21 +82,19 @@ def loop_parts(terms: Terms, place: Placement) -> LoopParts:
 
 def late_rule(terms: Terms, place: Placement, sample_seconds: Worked) -> LateRule | None:
     """
-    What becomes of late samples in a loop that refills; None where they go on, or nobody knows their time.
+    What a loop that refills drops as too late; None where it drops nothing, or nobody knows the time of a sample.
 
     Args:
         terms: In which the step is worked out.
         place: The placement.
-        sample_seconds: Time of the sample that the rule looks at. [s]
+        sample_seconds: Time of the mean sample. [s]
     """
-    late = terms.problem.late_rule(place.loop)
-    if place.loop not in REFILLING or late == "continue" or place.fleet.rate.known:
+    if place.loop not in REFILLING or terms.problem.late_rule(place.loop) != "drop" or place.fleet.rate.known:
         return None
     from rlsize.planner.predicted_parts import shape
 
     found = shape(terms.bare if terms.work is apply else terms)
     return LateRule(
-        late=late,
         sample_seconds=sample_seconds,
         max_staleness=place.max_staleness,
         response_tokens=found.lengths.response,
@@ -102,14 +125,28 @@ class FleetParts(NamedTuple):
     Args:
         seconds: Time in which it generates them. [s]
         tail: What of it the longest sample adds. [s]
-        sample_seconds: Time of the sample that a rule on late ones looks at; 0 for none. [s]
+        sample_seconds: Time of the mean sample of a loop that refills; 0 for others. [s]
         dropped: Share of generated tokens that a barrier drops. [1]
+        cycle: What the time between two syncs is by that of the trainer; None where it does not hang on samples.
     """
 
     seconds: Any
     tail: Any = 0.0
     sample_seconds: Any = 0.0
     dropped: Any = 0.0
+    cycle: Cycle | None = None
+
+    def each(self, change: Callable[[Any], Any]) -> FleetParts:
+        """The same, each of its numbers changed."""
+        plain = {key: change(value) for key, value in self._asdict().items() if key != "cycle"}
+        return FleetParts(**plain, cycle=None if self.cycle is None else self.cycle.each(change))
+
+    def taking(self, seconds: Any) -> FleetParts:  # noqa: ANN401 (as `seconds`)
+        """The same fleet where it takes so long; its cycles are as much longer."""
+        longer, before = (one.number if isinstance(one, Figure) else one for one in (seconds, self.seconds))
+        factor = rollout_batch.share_of(part=longer, whole=before)
+        cycle = None if self.cycle is None else self.cycle.each(lambda time: time * factor)
+        return self._replace(seconds=seconds, cycle=cycle)
 
 
 def fleet_parts(terms: Terms, place: Placement, *, shared: bool) -> FleetParts:
@@ -126,7 +163,7 @@ def fleet_parts(terms: Terms, place: Placement, *, shared: bool) -> FleetParts:
     from rlsize.planner.predicted_parts import predicted_fleet
 
     made = predicted_fleet(terms, place, ready_engine(place.fleet, shared=shared))
-    made = made._replace(seconds=_with_own(terms, "generation", made.seconds))
+    made = made.taking(_with_own(terms, "generation", made.seconds))
     available = terms.problem.available
     if available.known and available.number < 1.0 and not shared:  # the trainer's own GPUs are protected
         longer = terms.work(
@@ -137,7 +174,7 @@ def fleet_parts(terms: Terms, place: Placement, *, shared: bool) -> FleetParts:
             instances=1.0,
             instance_rate=terms.said(available),
         )
-        return made._replace(seconds=longer)
+        return made.taking(longer)
     return made
 
 
@@ -214,6 +251,7 @@ def _with_own(terms: Terms, phase: str, seconds: Worked) -> Worked:
         model_seconds=seconds,
         factor=own.factor,
         drift=drift,
+        again=terms.values["step_generation_again"] if phase == "generation" and own.measured else 1.0,
         own_seconds=_own_time(terms, own, seconds, tokens) if own.seconds else 0.0,
         **tokens,
     )
@@ -225,7 +263,7 @@ def _own_time(terms: Terms, own: OwnPhase, seconds: Worked, tokens: Mapping[str,
         growth, quickened, quickening = terms.values["step_wait_growth"], 1.0, 0.0
     else:
         was = own.explained / tokens["measured_tokens"]
-        growth, quickening = 1.0, terms.values["step_own_quickening"]
+        growth, quickening = terms.values["step_own_growth"], terms.values["step_own_quickening"]
         now = terms.work("token_seconds", rollout_batch.share_of, part=seconds, whole=tokens["tokens"])
         quickened = terms.work("quickened", rollout_batch.share_of, part=now, whole=was) if was else 1.0
     return terms.work(

@@ -19,8 +19,6 @@ from rlsize.planner.space import instance_counts, misfit, trainer_counts
 from rlsize.planner.step_parts import FleetParts, fleet_parts, trainer_parts
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from numpy.typing import NDArray
 
     from rlsize.estimates.figures import Worked
@@ -32,7 +30,7 @@ if TYPE_CHECKING:
     from rlsize.planner.space import Space
 
     Array = NDArray[np.float64]
-    Kind = tuple[Late, float | None]
+    Kind = tuple[Late, tuple[Loop, float] | None]
 
 _NO_TRAINER = TrainerOption(name="", gpu="")
 
@@ -95,8 +93,7 @@ class TrainerTable:
         options: The way of each entry.
         gpus: GPUs of each entry, ascending. [1]
         micro_batches: Tokens of its micro-batch; 0 as the trainer has them. [token]
-        update: Time of the update on GPUs of its own (False) and on shared ones (True). [s]
-        forwards: The same of extra forward passes. [s]
+        trained: On GPUs of its own and on shared ones, time of the update and of the extra forward passes. [s]
         headroom: Share of memory that is left, where it is known; else 1. [1]
         counts: Each number of GPUs once.
         starts: The first entry of each.
@@ -105,8 +102,7 @@ class TrainerTable:
     options: NDArray[np.object_]
     gpus: Array
     micro_batches: Array
-    update: dict[bool, Array]
-    forwards: dict[bool, Array]
+    trained: Array
     headroom: Array
     counts: Array
     starts: NDArray[np.intp]
@@ -119,8 +115,8 @@ class TrainerTable:
 
 
 def kind_of(terms: Terms, loop: Loop, staleness: float) -> Kind:
-    """The kind of generation: what becomes of late samples, and the cap on staleness of a loop that refills."""
-    return terms.problem.late_rule(loop), staleness if loop in REFILLING else None
+    """The kind of generation: what becomes of late samples, and of a loop that refills which it is, and its cap."""
+    return terms.problem.late_rule(loop), (loop, staleness) if loop in REFILLING else None
 
 
 def fleet_tables(terms: Terms, space: Space, rejected: Rejections) -> list[FleetTable]:
@@ -152,7 +148,7 @@ def generated(
         trainer_gpus=0.0,
         max_staleness=cap,
     )
-    return FleetParts(*(np.broadcast_to(part, counts.shape) for part in fleet_parts(terms, place, shared=shared)))
+    return fleet_parts(terms, place, shared=shared).each(lambda part: np.broadcast_to(part, counts.shape))
 
 
 def checked_headroom(
@@ -180,26 +176,19 @@ def trainer_table(terms: Terms, space: Space, rejected: Rejections) -> TrainerTa
     parts = [part for trainer in space.trainers if (part := _entries(terms, space, trainer, rejected)) is not None]
     if not parts:
         return None
-    gpus = np.concatenate([part.gpus for part in parts])
+    gpus = np.concatenate([part["gpus"] for part in parts])
     order = np.argsort(gpus, kind="stable")
     counts, starts = np.unique(gpus[order], return_index=True)
 
-    def joined(columns: Iterable[NDArray[Any]]) -> NDArray[Any]:
-        return np.concatenate(list(columns))[order]
-
-    return TrainerTable(
-        options=joined(part.options for part in parts),
-        gpus=gpus[order],
-        micro_batches=joined(part.micro_batches for part in parts),
-        update={own: joined(part.update[own] for part in parts) for own in (False, True)},
-        forwards={own: joined(part.forwards[own] for part in parts) for own in (False, True)},
-        headroom=joined(part.headroom for part in parts),
-        counts=counts,
-        starts=starts,
-    )
+    columns: dict[str, Any] = {
+        key: np.concatenate([part[key] for part in parts], axis=-1)[..., order] for key in parts[0]
+    }
+    return TrainerTable(**columns, counts=counts, starts=starts)
 
 
-def _entries(terms: Terms, space: Space, trainer: TrainerOption, rejected: Rejections) -> TrainerTable | None:
+def _entries(
+    terms: Terms, space: Space, trainer: TrainerOption, rejected: Rejections
+) -> dict[str, NDArray[Any]] | None:
     """One way to spread the trainer, over all numbers of GPUs and micro-batches that fit."""
     counts = trainer_counts(space, terms.problem, trainer)
     why = [misfit(terms.problem, trainer, float(count)) for count in counts]
@@ -221,18 +210,13 @@ def _entries(terms: Terms, space: Space, trainer: TrainerOption, rejected: Rejec
         return None
     gpus, tokens = gpus[fits], tokens[fits]
     parts = trainer_parts(terms, with_micro_batch(trainer, tokens), gpus)
-    options = np.full(len(gpus), trainer, dtype=object)
-    counts, starts = np.unique(gpus, return_index=True)
-    return TrainerTable(
-        options=options,
-        gpus=gpus,
-        micro_batches=tokens,
-        update={shared: _spread(part[0], gpus) for shared, part in parts.items()},
-        forwards={shared: _spread(part[1], gpus) for shared, part in parts.items()},
-        headroom=headroom[fits],
-        counts=counts,
-        starts=starts,
-    )
+    return {
+        "options": np.full(len(gpus), trainer, dtype=object),
+        "gpus": gpus,
+        "micro_batches": tokens,
+        "trained": np.array([[_spread(part, gpus) for part in parts[shared]] for shared in (False, True)]),
+        "headroom": headroom[fits],
+    }
 
 
 def with_micro_batch(trainer: TrainerOption, tokens: Worked) -> TrainerOption:

@@ -57,6 +57,12 @@ ROWS = (
         "algorithm.reference",
         "--reference",
     ),
+    Row(
+        "reference_model",
+        Text(),
+        "The reference where it is another model than the policy, such as a teacher: its profile.",
+        "algorithm.reference_model",
+    ),
     Row("critic", Switch("--no-critic"), "Whether a critic is trained; ppo does.", "algorithm.critic", "--critic"),
     Row(
         "reward_model",

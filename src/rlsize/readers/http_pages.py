@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 from urllib.parse import SplitResult, urlsplit, urlunsplit
 
-from rlsize.errors import Fault, InputError
+from rlsize.errors import Fault, InputError, refuse
 from rlsize.units import cut
 
 if TYPE_CHECKING:
@@ -88,8 +88,7 @@ def targets(urls: Iterable[str]) -> list[Target]:
             todo = "name each engine once; data-parallel ranks of one page are told apart"
             faults.append(Fault("is named twice", target.shown, todo))
         found[target.url] = target
-    if faults:
-        raise InputError(*faults)
+    refuse(faults)
     return list(found.values())
 
 

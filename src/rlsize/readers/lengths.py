@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
-from rlsize.errors import Fault, InputError
+from rlsize.errors import Fault, InputError, refuse
 from rlsize.readers.yaml_documents import read_text
 
 if TYPE_CHECKING:
@@ -56,8 +56,7 @@ def _lines(text: str, path: str) -> list[tuple[float, float]]:
             faults.append(Fault(f"{line.strip()[:60]!r} is no length", f"{path}, line {number}", _INSTEAD))
         else:
             heading = True
-    if faults:
-        raise InputError(*faults[:5])
+    refuse(faults[:5])
     return rows
 
 

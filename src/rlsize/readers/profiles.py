@@ -9,11 +9,10 @@ from __future__ import annotations
 
 import hashlib
 import os
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, overload
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, overload
 
-from rlsize.errors import Fault, InputError, nearest, suggestion
+from rlsize.errors import Fault, InputError, nearest, refuse, suggestion
 from rlsize.facts.gpu import completed
 from rlsize.facts.sourced import unverified
 from rlsize.readers.file_kinds import FOLDERS, KINDS
@@ -87,8 +86,7 @@ _MOST_OFFERED = 6
 _LONGEST_NAME = 100  # no profile's name is longer; the search for similar names is slow on long text
 
 
-@dataclass(frozen=True, slots=True)
-class _Reading:
+class _Reading(NamedTuple):
     """What a file gave: a profile with its document, unless its form is wrong, and the faults."""
 
     profile: Any = None
@@ -110,9 +108,8 @@ class Catalogue:
     def __init__(self, user_folders: Iterable[str | Path] = ()) -> None:
         self.folders = (shipped_folder(), *map(Path, user_folders))
         missing = [folder for folder in self.folders if not is_folder(folder)]
-        if missing:
-            todo = f"check --profiles and {VARIABLE}"
-            raise InputError(*(Fault("no such folder of profiles", str(folder), todo) for folder in missing))
+        todo = f"check --profiles and {VARIABLE}"
+        refuse(Fault("no such folder of profiles", str(folder), todo) for folder in missing)
         self._paths: dict[str, dict[str, Path]] = {}
         self._aliases: dict[str, dict[str, str]] = {}
         self._readings: dict[Path, _Reading] = {}
@@ -263,8 +260,7 @@ class Catalogue:
     def _sound(self, kind: str, path: Path) -> Any:  # noqa: ANN401 (any kind of profile)
         """The profile as it was written; an error if it has faults."""
         reading = self._read(kind, path)
-        if reading.faults:
-            raise InputError(*reading.faults)
+        refuse(reading.faults)
         return reading.profile
 
     def _read(self, kind: str, path: Path) -> _Reading:

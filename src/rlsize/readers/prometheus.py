@@ -7,10 +7,9 @@ are read by the same functions as pages, so that a counter gives the same rate h
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from itertools import pairwise
 from statistics import median
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from rlsize.errors import Fault, InputError
 from rlsize.facts.counters import Snapshot
@@ -36,8 +35,7 @@ _PLACE = ("cluster", "namespace", "instance", "pod")  # labels that tell targets
 _COPIES = ("job", "prometheus", "prometheus_replica")  # labels that only tell who scraped them
 
 
-@dataclass(frozen=True, slots=True)
-class Scraped:
+class Scraped(NamedTuple):
     """
     What a server had scraped in a window.
 

@@ -10,9 +10,9 @@ from __future__ import annotations
 import json
 import math
 import re
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import urlencode
 
 from rlsize.errors import Fault, InputError, UnfinishedError
@@ -114,8 +114,7 @@ def moment(text: str) -> float:
     return seconds
 
 
-@dataclass(frozen=True, slots=True)
-class Samples:
+class Samples(NamedTuple):
     """
     Raw samples of one series.
 

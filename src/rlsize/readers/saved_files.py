@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from rlsize.errors import Fault, InputError
+from rlsize.errors import Fault, InputError, refuse
 from rlsize.facts.budget import Budget
 from rlsize.facts.calibration import Calibration
 from rlsize.facts.observation_file import RunObservation
@@ -47,7 +47,7 @@ def read_rates(source: str | Document) -> Rates:
         return _in_response_tokens(observed)
     document = opened(document, "rates")
     rates = validated(Rates, document)
-    _refuse(_rate_faults(rates, document))
+    refuse(_rate_faults(rates, document))
     return _in_response_tokens(rates)
 
 
@@ -69,7 +69,7 @@ def read_plan(source: str | Document) -> Plan:
         raise InputError(*old) from None
     plan = validated(Plan, document)
     parts = {"placement": plan.placement, "results": plan.results, "inputs": plan.inputs}
-    _refuse(fault for part, figures in parts.items() for fault in _plan_faults(document, part, figures))
+    refuse(fault for part, figures in parts.items() for fault in _plan_faults(document, part, figures))
     return plan
 
 
@@ -85,7 +85,7 @@ def read_observation(source: str | Document) -> RunObservation:
     """
     document = opened(_read(source), "observation")
     found = validated(RunObservation, document)
-    _refuse(_column_faults(found, document))
+    refuse(_column_faults(found, document))
     return found
 
 
@@ -111,8 +111,7 @@ def read_calibration(source: str | Document) -> Calibration:
     return found
 
 
-@dataclass(frozen=True, slots=True)
-class BudgetFile:
+class BudgetFile(NamedTuple):
     """
     A budget and where each of its limits stands.
 
@@ -165,12 +164,6 @@ def budget_in(scenario: ScenarioFile) -> BudgetFile | None:
 
 def _read(source: str | Document) -> Document:
     return source if isinstance(source, Document) else read_document(source)
-
-
-def _refuse(faults: Iterator[Fault]) -> None:
-    found = tuple(faults)
-    if found:
-        raise InputError(*found)
 
 
 def _rate_faults(rates: Rates, document: Document) -> Iterator[Fault]:

@@ -6,7 +6,7 @@ from copy import deepcopy
 from dataclasses import dataclass, is_dataclass
 from os.path import relpath
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from rlsize.errors import InputError
 from rlsize.readers.scenarios import ScenarioFile
@@ -27,8 +27,7 @@ _FILES: tuple[Path_, ...] = (
 _CONFIG = "config.json"  # of a model that is named by its folder
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Leaf:
+class Leaf(NamedTuple):
     """
     A key whose value differs between two files.
 

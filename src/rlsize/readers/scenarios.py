@@ -14,7 +14,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
-from rlsize.errors import Fault, InputError, suggestion
+from rlsize.errors import Fault, InputError, refuse, suggestion
 from rlsize.readers.validation import opened, validated
 from rlsize.readers.yaml_documents import (
     LARGEST_FILE,
@@ -180,7 +180,11 @@ def launched_scenario(
 
 
 def _text(path: str | Path) -> str:
-    return sys.stdin.read(LARGEST_FILE + 1) if path == "-" else read_text(path)
+    if path == "-":
+        return sys.stdin.read(LARGEST_FILE + 1)
+    from rlsize.readers.logs.forms.wandb_file import config_text
+
+    return config_text(path) or read_text(path)
 
 
 def scenario_of(document: Document, changes: Iterable[str] = ()) -> ScenarioFile:
@@ -243,8 +247,7 @@ def _changed(document: Document, changes: Iterable[str]) -> Document:
             faults.append(Fault(f"the key {place[:60]} is unknown", "--set", suggestion(place[:60], PLACES)))
         elif not _put(data, place.split("."), parse_document(f"value: {value.strip()}", "--set").data["value"]):
             faults.append(Fault(f"{place} lies below a key that holds a value", "--set", "change that key instead"))
-    if faults:
-        raise InputError(*faults)
+    refuse(faults)
     return replace(document, data=data)
 
 

@@ -11,7 +11,7 @@ from collections import Counter
 from functools import cache
 from typing import TYPE_CHECKING, Any, TypeVar, get_args, get_type_hints
 
-from rlsize.errors import Fault, InputError, suggestion
+from rlsize.errors import Fault, InputError, refuse, suggestion
 from rlsize.units import cut
 
 if TYPE_CHECKING:
@@ -90,9 +90,7 @@ def opened(document: Document, kind: str) -> Document:
     todo = f"its first line should be `rlsize: {{kind: {kind}, version: {VERSION}}}`"
     if not isinstance(header, dict) or "kind" not in header:
         raise InputError(Fault(f"does not say that it is a {kind} file", document.name, todo))
-    faults = list(_header_faults(document, header, kind, todo))
-    if faults:
-        raise InputError(*faults)
+    refuse(_header_faults(document, header, kind, todo))
     rest = {key: value for key, value in document.data.items() if key != "rlsize"}
     return dataclasses.replace(document, data=rest)
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rlsize.errors import Fault, InputError
+from rlsize.errors import Fault, InputError, refuse
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -154,8 +154,7 @@ def parse_document(text: str, name: str) -> Document:
         where = f"{name}:{mark.line + 1}" if mark is not None else name
         todo = "mend the line or the one above it"
         raise InputError(Fault(f"is not valid YAML: {problem}", where, todo)) from None
-    if builder.faults:
-        raise InputError(*builder.faults)
+    refuse(builder.faults)
     return Document(name, data, builder.lines)
 
 

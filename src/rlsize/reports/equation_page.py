@@ -6,9 +6,8 @@ import importlib
 import inspect
 import pkgutil
 import re
-from dataclasses import dataclass
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from rlsize import equations
 from rlsize.errors import Fault, InputError, suggestion
@@ -37,8 +36,7 @@ _RETURNS = re.compile(r"(?P<symbol>.+)\. \[(?P<unit>[^\]]+)\]", re.DOTALL)
 _ENTRY = re.compile(r"^ {4}(?=\S)", re.MULTILINE)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Argument:
+class Argument(NamedTuple):
     """
     One argument of an equation.
 
@@ -53,8 +51,7 @@ class Argument:
     unit: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EquationPage:
+class EquationPage(NamedTuple):
     """
     What there is to say about one equation.
 
@@ -215,8 +212,7 @@ def _full_name(name: str) -> str:
     return candidates[0]
 
 
-@dataclass(frozen=True, slots=True)
-class Explanation:
+class Explanation(NamedTuple):
     """
     One result, explained.
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from rlsize.facts.figure import Figure
 from rlsize.reports.pictures import Gantt, Panels
@@ -22,8 +22,7 @@ if TYPE_CHECKING:
 _MOST_ROWS = 40  # of the table of a picture, which somebody reads
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Section:
+class Section(NamedTuple):
     """
     A part of a page.
 

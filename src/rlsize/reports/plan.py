@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 from rlsize.equations import planning
 from rlsize.estimates.figures import ends
 from rlsize.facts.figure import Figure
+from rlsize.planner.space import REASONS
 from rlsize.reports.plan_chart import plan_chart
 from rlsize.reports.plan_tables import candidates, front_table, next_gpus, rejections, sensitivity, simulated_ranks
 from rlsize.reports.report import Report, tables_of
@@ -18,7 +20,6 @@ if TYPE_CHECKING:
 
     from rlsize.planner.choice import Alternative, Choice
     from rlsize.planner.options import Placement
-    from rlsize.planner.outlook import Outlook
     from rlsize.planner.plan import Planned
     from rlsize.planner.simulation import Ranked
 
@@ -33,6 +34,8 @@ _SECONDS = {
     "sync_exposed_seconds": "the weight sync",
     "overhead_seconds": "switching and handling",
 }
+_LONGER = 1.1  # than either side takes: a step that something else holds up
+_FEW = 3  # reasons that are told
 _WORTH_A_WORD = 0.005  # of the step: a smaller difference is none
 _AS_GOOD = 0.01  # of the step: what fewer GPUs may cost and still do as well
 
@@ -107,8 +110,14 @@ def _placement(chosen: Choice) -> Iterator[Figure]:
         yield Figure(key=key, value=side.name, provenance="predicted", source="the plan")
     if not best.place.trainer.seconds.known:
         yield from (placement[key] for key in ("recompute", "micro_batch_tokens") if key in placement)
-    longer = "rollout" if best.results["generation_seconds"] > best.results["train_seconds"] else "trainer"
-    source = "the side that takes longer for a step"
+    generated, trained = best.results["generation_seconds"], best.results["train_seconds"]
+    longer, source = "rollout" if generated > trained else "trainer", "the side that takes longer for a step"
+    beside = best.results["sync_exposed_seconds"] + best.results["overhead_seconds"]
+    if best.place.loop == "async" and best.results["step_seconds"] - beside > _LONGER * max(generated, trained):
+        longer, source = (
+            "late samples",
+            "long samples hold both sides up: the cap on staleness lets few others start",
+        )
     yield Figure(key="bottleneck", value=longer, provenance="predicted", source=source)
 
 
@@ -133,37 +142,9 @@ def dropped_words(results: Mapping[str, Figure]) -> list[str]:
     return [f"{show(dropped.value, dropped.key)} of the generated tokens are in samples that come too late: dropped"]
 
 
-def late_words(outlook: Outlook, place: Placement | None) -> list[str]:
-    """What it means that the longest response of a loop outlives its staleness cap; nothing where it does not."""
-    if place is None:
-        return []
-    from rlsize.planner.choice import family_of, outlived
-
-    late = outlived(outlook, family_of(outlook, place, priced=False))
-    return [] if late is None else [_outlived_words(late, place.staleness)]
-
-
-def _outlived_words(late: tuple[float, float], staleness: float) -> str:
-    """
-    What it means that the longest response outlives the staleness cap.
-
-    Args:
-        late: Its time, and the step of a trainer that waits for it. [s]
-        staleness: The cap. [1]
-    """
-    longest, least = (show(seconds, "step_seconds") for seconds in late)
-    return (
-        f"the longest response takes about {longest}, longer than a staleness of {staleness:g} allows: the step "
-        f"holds where such samples go on over a sync or may be staler, and is {least} or more where the trainer waits "
-        "for them"
-    )
-
-
 def tight(chosen: Choice) -> Iterator[str]:
-    """What may not be enough: a staleness cap for the longest response, and memory on the draws."""
+    """What may not be enough: what comes too late, and memory on the draws."""
     yield from dropped_words(chosen.evaluation.results)
-    if chosen.outlived is not None:
-        yield _outlived_words(chosen.outlived, chosen.best.place.staleness)
     for side in ("rollout", "trainer"):
         left = chosen.evaluation.results[f"{side}_memory_headroom_fraction"]
         if left.band is not None and left.band[0] < 0:
@@ -186,16 +167,30 @@ def _nothing(answer: Planned, inputs: Sequence[Figure], warnings: Sequence[str])
         _change_words(change.key, change.now, change.needed, sources.get(change.key, "")) for change in answer.changes
     ]
     least = f" The least change that makes one possible: {ways[0]}." if ways else ""
+    why, others = _why_none(answer)
     return Report(
         command="plan",
-        headline=f"No plan keeps all limits.{least}",
+        headline=f"{why}.{least}",
         results=(Figure(key="plan_exists", value=False, provenance="predicted", source="the search"),),
         inputs=tuple(inputs),
         tables=tables_of(rejected=rejections(answer)),
         warnings=tuple(warnings),
-        notes=(*(f"Or: {way}." for way in ways[1:]), _searched(answer)),
+        notes=(*(f"Or: {way}." for way in ways[1:]), *others, _searched(answer)),
         no=True,
     )
+
+
+def _why_none(answer: Planned) -> tuple[str, list[str]]:
+    """Why no plan is possible: what most of those that were found are refused for, else what the nearest one misses."""
+    if answer.refusals:
+        refused = Counter(answer.refusals).most_common()
+        others = [f"{count} of {len(answer.refusals)} are refused otherwise: {why}." for why, count in refused[1:_FEW]]
+        return f"No plan can be launched: {refused[0][0]}", others
+    rejected = answer.found.rejected
+    if not rejected.counts or {limit.key for limit in answer.space.limits} & rejected.counts.keys():
+        return "No plan keeps all limits", []
+    nearest = min(rejected.nearest, key=lambda reason: rejected.nearest[reason].short, default="")
+    return f"No plan is possible: {REASONS[nearest or rejected.counts.most_common(1)[0][0]]}", []
 
 
 def _change_words(key: str, now: float, needed: float, source: str) -> str:

@@ -118,7 +118,6 @@ class Report:
     The answer of one command.
 
     Args:
-        command: The command that asked.
         headline: The answer in a sentence.
         results: The figures, in the order in which they are read.
         inputs: What they were worked out from.
@@ -129,9 +128,9 @@ class Report:
         no: Whether the answer is no (exit code 1).
         quiet: Keys of results that JSON carries and the table leaves out.
         of: What keys of results begin with in JSON, where they are of another loop than the one that was said.
+        command: The command that asked; the shell says it where the answer leaves.
     """
 
-    command: str
     headline: str
     results: tuple[Figure, ...] = ()
     inputs: tuple[Figure, ...] = ()
@@ -142,6 +141,7 @@ class Report:
     no: bool = False
     quiet: frozenset[str] = frozenset()
     of: str = ""
+    command: str = ""
 
     @property
     def told(self) -> tuple[Figure, ...]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import exp, log
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -64,8 +64,7 @@ class Slider:
         return f"{value * self.factor:,.{self.decimals}f} {self.unit}".rstrip()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Formula:
+class Formula(NamedTuple):
     """
     One equation of a widget.
 
@@ -80,8 +79,7 @@ class Formula:
     inputs: Mapping[str, str]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Output:
+class Output(NamedTuple):
     """
     A result that a reader sees.
 
@@ -106,8 +104,7 @@ class Output:
         return self.text.format(*(number_text(values[key] * self.factor, self.decimals) for key in self.keys))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Comparison:
+class Comparison(NamedTuple):
     """
     A result in words: which of two is smaller.
 
@@ -135,8 +132,7 @@ class Comparison:
         return self.words[0] if first < second else self.words[1]
 
 
-@dataclass(frozen=True, slots=True)
-class StripPart:
+class StripPart(NamedTuple):
     """
     A part of a strip.
 
@@ -153,8 +149,7 @@ class StripPart:
     idle: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Strip:
+class Strip(NamedTuple):
     """
     A bar that is divided into parts.
 
@@ -171,8 +166,7 @@ class Strip:
     mark_label: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Widget:
+class Widget(NamedTuple):
     """
     Sliders, and what follows from them.
 

@@ -5,12 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from rlsize.estimates.figures import ends
-from rlsize.facts.figure import Figure
+from rlsize.facts.figure import Figure, Value
 from rlsize.units import short, show, unit_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
+    from rlsize.facts.calibration import OwnMemory
     from rlsize.reports.report import Cell
 
 _ENDINGS = (
@@ -31,6 +32,7 @@ _COMPLETE = (
 _SPECIAL = {
     "backlog_tokens_per_second": "backlog growth",
     "sync_bytes": "sync size",
+    "worst_phase_bytes_per_gpu": "fullest phase",
     "transfer_bytes": "transfer size",
     "tpot_seconds": "time per output token",
     "ttft_seconds": "time to first token",
@@ -54,6 +56,16 @@ def words(key: str) -> str:
     return (prefix.replace("_", " ") + said).replace("gpu", "GPU").replace("kv ", "KV ")
 
 
+def peak_words(memory: OwnMemory | None) -> list[str]:
+    """What a log's memory peak says of a run; nothing where it has none."""
+    if memory is None:
+        return []
+    peak, gap = show(memory.measured, "_bytes"), show(abs(memory.own), "_bytes")
+    kept = ", as its allocator kept it (its cache is in that, so tensors took less)" if memory.reserved else ""
+    side = "more" if memory.own > 0 else "less"
+    return [f"The run's trainer took {peak} of a GPU{kept}: {gap} {side} than the model knows of its {memory.phase}."]
+
+
 def _without_unit(key: str) -> str:
     for ending, noun in _ENDINGS:
         if key.endswith(ending):
@@ -62,14 +74,21 @@ def _without_unit(key: str) -> str:
     return key.replace("_", " ")
 
 
-def shown(cell: Cell, key: str) -> str:
-    """A cell for people: the value with its unit, or what would fill it."""
+def shown(cell: Cell, key: str, doubt: str = " (unverified)") -> str:
+    """
+    A cell for people: the value with its unit, or what would fill it.
+
+    Args:
+        cell: A figure or a value.
+        key: What it is of.
+        doubt: What stands behind a figure that rests on one that nobody verified.
+    """
     if not isinstance(cell, Figure):
         return show(cell, key)
     if not cell.known:
         return f"needs {cell.missing}" if cell.missing else "-"
     text = show(cell.value, key)
-    return text if cell.verified else f"{text} (unverified)"
+    return text if cell.verified else f"{text}{doubt}"
 
 
 def band(figure: Figure) -> str:
@@ -223,8 +242,10 @@ def settled(value: float) -> float:
     return 0.0 if abs(value) < _ROUNDING else value
 
 
-def counted(counts: Mapping[str, int]) -> tuple[Figure, ...]:
-    """Numbers that an answer was counted to, as results."""
+def counted(values: Mapping[str, Value], source: str = "counted") -> tuple[Figure, ...]:
+    """What an answer was counted to, or what else is told with it, as results; what is None is none."""
     return tuple(
-        Figure(key=key, value=value, provenance="predicted", source="counted") for key, value in counts.items()
+        Figure(key=key, value=value, provenance="predicted", source=source)
+        for key, value in values.items()
+        if value is not None
     )

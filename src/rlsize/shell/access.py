@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
 from rlsize.errors import InputError
 from rlsize.shell.command import option, switch
@@ -17,19 +17,10 @@ if TYPE_CHECKING:
 
 _ACCESS = "Access"
 
-TokenFile = Annotated[
-    str | None,
-    option(
-        "--token-file",
-        "File with a bearer token; RLSIZE_BEARER_TOKEN or RLSIZE_BASIC_AUTH without it.",
-        _ACCESS,
-        "FILE",
-    ),
-]
-Authority = Annotated[
-    str | None, option("--ca", "Certificates to trust instead of the system's (PEM).", _ACCESS, "FILE")
-]
-Insecure = Annotated[bool, switch("--insecure", "Do not check certificates.", _ACCESS)]
+_TOKEN = "File with a bearer token; RLSIZE_BEARER_TOKEN or RLSIZE_BASIC_AUTH without it."  # noqa: S105 (a help text)
+TOKEN_FILE = option("--token-file", _TOKEN, _ACCESS, "FILE")
+AUTHORITY = option("--ca", "Certificates to trust instead of the system's (PEM).", _ACCESS, "FILE")
+INSECURE = switch("--insecure", "Do not check certificates.", _ACCESS)
 
 
 def access_to(

@@ -78,11 +78,10 @@ def allocation_of(inputs: Inputs, source: str) -> Allocation:
         sync_every=_whole(inputs.ask("sync_every")) or 1,
         carried=carried,
         in_flight=loop in {"async", "hybrid"} and in_flight,
-        prompts_per_step=_value(inputs.ask("prompts_per_step")),
-        group_size=_value(inputs.ask("group_size")),
         mini_batches=_whole(inputs.ask("mini_batches")) or 1,
-        concurrency=_value(inputs.ask("concurrency")),
-        memory_fraction=_value(inputs.ask("memory_fraction")),
+        **{
+            key: _value(inputs.ask(key)) for key in ("prompts_per_step", "group_size", "concurrency", "memory_fraction")
+        },
         reference=inputs.yes("reference"),
         mixture=None if profile is None else profile.architecture.moe is not None,
     )

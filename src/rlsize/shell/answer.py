@@ -27,6 +27,7 @@ def deliver(report: Report, output: Mapping[str, Any]) -> None:
         InputError: Two forms at once, or a picture that this command does not have.
     """
     form = check_form(output)
+    report = replace(report, command=output.get("command") or report.command)
     plot = output.get("plot")
     if plot and plot != TERMINAL:  # the file first: if it cannot be written, nothing is answered
         if report.chart is None:
@@ -104,7 +105,7 @@ def delivered(report: Report, text: str, output: Mapping[str, Any], path: str | 
     """
     form = check_form(output)
     if form != "json":
-        report = replace(report, results=tuple(figure for figure in report.results if figure.key != report.command))
+        report = replace(report, results=tuple(one for one in report.results if one.key != output.get("command")))
     if path is not None:
         from rlsize.writers.files import write_whole
 

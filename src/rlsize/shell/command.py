@@ -7,6 +7,7 @@ exit code.
 
 from __future__ import annotations
 
+import inspect
 import os
 import sys
 from importlib import import_module
@@ -15,6 +16,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 from typer.core import TyperCommand, TyperGroup
+from typer.models import ParameterInfo
 
 from rlsize.errors import Fault, RlsizeError
 
@@ -43,6 +45,14 @@ def switch(flag: str, help: str, panel: str | None = OUTPUT_PANEL) -> Any:  # no
 def argument(metavar: str, help: str) -> Any:  # noqa: A002 (typer's word)
     """An argument that takes text."""
     return typer.Argument(metavar=metavar, help=help, show_default=False)
+
+
+def declared(parameter: inspect.Parameter) -> inspect.Parameter:
+    """A parameter as typer takes it, where what declares its flag stands as its default: left out, it says nothing."""
+    if not isinstance(parameter.default, ParameterInfo):
+        return parameter
+    takes: Any = parameter.annotation
+    return parameter.replace(annotation=Annotated[takes, parameter.default], default=False if takes is bool else None)
 
 
 Force = Annotated[bool, switch("--force", "Overwrite files that exist.")]
@@ -126,6 +136,7 @@ class Command(Plain):
         """Run the command's function and show its report as the flags ask for; exit code 1 where the answer is no."""
         own = set(self.callback.__annotations__) if self.callback else set()
         output = {name: ctx.params[name] for name in _OUTPUT_NAMES if name in ctx.params}
+        output["command"] = ctx.command_path.removeprefix(ctx.find_root().info_name or "").strip()
         ctx.obj = output
         for name in _OUTPUT_NAMES:
             if name not in own:
@@ -194,6 +205,10 @@ def loaded(name: str, entry: Entry) -> Any:
         return group
     single = typer.Typer(add_completion=False, rich_markup_mode="rich")
     answers = found.__annotations__.get("return") == "Report"
+    signature = inspect.signature(found, eval_str=True)
+    parameters = {name: declared(one) for name, one in signature.parameters.items()}
+    found.__signature__ = signature.replace(parameters=[*parameters.values()])
+    found.__annotations__ |= {name: one.annotation for name, one in parameters.items()}
     single.command(name, cls=Command if answers else Plain)(found)
     return typer.main.get_command(single)
 

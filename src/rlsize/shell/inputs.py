@@ -11,7 +11,7 @@ from dataclasses import replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from rlsize.errors import Fault, InputError
+from rlsize.errors import Fault, InputError, refuse
 from rlsize.facts.fields import Quantity, Uncertain
 from rlsize.facts.figure import Figure, absent
 from rlsize.quantities.row import Row, Switch, Text, Word
@@ -598,8 +598,7 @@ class Inputs:
         Raises:
             InputError: All faults so far.
         """
-        if self.faults:
-            raise InputError(*dict.fromkeys(self.faults))
+        refuse(dict.fromkeys(self.faults))
 
     def settled(self, made: T | None) -> T:
         """

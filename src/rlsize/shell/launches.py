@@ -96,7 +96,7 @@ def wanted_of(inputs: Inputs, values: Mapping[str, Any]) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for place, key in known.items():
         old, new = before.get(place), values.get(place)
-        if key in DEGREES:
+        if key.removeprefix("rollout_") in DEGREES:
             old, new = old or 1, new or 1
         if key in quantities and key not in _AS_SAID and new is not None and new != old:
             found[key] = new
@@ -107,7 +107,8 @@ def wanted_of(inputs: Inputs, values: Mapping[str, Any]) -> dict[str, Any]:
     if found and engines and counted:
         size = prod(int(values.get(f"rollout.{kind}_parallel") or 1) for kind in ("tensor", "pipeline", "data"))
         found["instances"] = int(engines) // size
-    if "micro_batch_tokens" in found and any(names(quantities.get("micro_batch_samples", "None"))):
+    samples_key, tokens_keys = (quantities.get(f"micro_batch_{one}", "None") for one in ("samples", "tokens"))
+    if "micro_batch_tokens" in found and any(names(samples_key)) and samples_key not in names(tokens_keys):
         found["micro_batch_samples"] = None  # where both are set, a framework may count samples
     elif "micro_batch_samples" in quantities and "micro_batch_tokens" not in quantities:
         new = {key: values[place] for place, key in known.items() if values.get(place) is not None}
@@ -156,6 +157,29 @@ def in_samples(said: Mapping[str, Any], loop: Mapping[str, Any]) -> dict[str, An
     return {"micro_batch_tokens": None, "micro_batch_samples": samples}
 
 
+def untold(inputs: Inputs, wanted: Mapping[str, Any]) -> str:
+    """
+    Why the framework of a launch cannot be told a change, or asserts that it does not hold; empty where it can.
+
+    Args:
+        inputs: What was said; by a launch.
+        wanted: What is to be, by quantity; None for what is not to hold.
+    """
+    from rlsize.frameworks.demands import unmet
+    from rlsize.frameworks.wanted import applied, changes, values
+
+    launch = launch_of(inputs)
+    if launch is None:
+        return ""
+    reading, found = launch.reading, changes(launch.reading, wanted)
+    if found.refused:
+        return found.refused[0].what
+    demands, before = launch.framework.demands, values(reading)
+    held = {text: says for text, says in demands.items() if not any(unmet({text: says}, before))}
+    broken = next(unmet(held, {**before, **values(applied(reading, found.keys))}), None)
+    return "" if broken is None else broken.what
+
+
 def write_back(inputs: Inputs, wanted: Mapping[str, Any], target: str, *, force: bool) -> tuple[str, ...]:
     """
     Write the launch with what is wanted in it; the difference is shown first.
@@ -175,6 +199,7 @@ def write_back(inputs: Inputs, wanted: Mapping[str, Any], target: str, *, force:
     """
     from rlsize.readers.frameworks import frameworks
     from rlsize.readers.launch.launch import read_launch
+    from rlsize.readers.logs.forms.wandb_file import config_text
     from rlsize.writers.files import write_whole
     from rlsize.writers.launch.written_back import written_back
 
@@ -187,7 +212,8 @@ def write_back(inputs: Inputs, wanted: Mapping[str, Any], target: str, *, force:
     def again(text: str) -> Reading:
         return read_launch(launch.name, known, framework=launch.framework.name, text=text).reading
 
-    original = launch.texts[launch.name].encode() if launch.name == "-" else Path(launch.name).read_bytes()
+    text = launch.texts[launch.name] if launch.name == "-" else config_text(launch.name)
+    original = Path(launch.name).read_bytes() if text is None else text.encode()
     found = written_back(original, launch.name, launch.reading, wanted, again, target=target)
     sys.stderr.write(found.difference)
     write_whole(target, found.content, force=force)

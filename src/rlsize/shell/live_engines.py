@@ -13,7 +13,7 @@ import typer
 
 from rlsize.errors import Fault, InputError, UnfinishedError, noting
 from rlsize.facts.figure import Figure
-from rlsize.shell.access import Authority, Insecure, TokenFile, access_to, blamed
+from rlsize.shell.access import AUTHORITY, INSECURE, TOKEN_FILE, access_to, blamed
 from rlsize.shell.command import option, tell
 
 if TYPE_CHECKING:
@@ -30,54 +30,36 @@ WATCH = ("skipped_steps", "group_size", "max_num_seqs", "seconds", "every_second
 """What is asked of a loop that is watched."""
 
 
-Map = Annotated[
-    list[str] | None,
-    option(
-        "--map",
-        "What a key of the log means, as in generation_seconds=t_gen_ms; or a file from --learn; repeatable.",
-        metavar="QUANTITY=KEY",
-    ),
-]
+_MAP = "What a key of the log means, as in generation_seconds=t_gen_ms; or a file from --learn; repeatable."
+Map = Annotated[list[str] | None, option("--map", _MAP, metavar="QUANTITY=KEY")]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WatchFlags:
     """How a running loop is looked at, as flags say it."""
 
-    format: Annotated[
-        str | None, option("--format", "The format of the file, where its content does not tell.", metavar="NAME")
-    ] = None
+    format: str | None = option("--format", "The format of the file, where its content does not tell.", metavar="NAME")
     map: Map = None
-    pages: Annotated[
-        list[str] | None,
-        option(
-            "--pages",
-            "Two saved pages of the same engines instead of URLs; repeatable, once for each server.",
-            metavar="FIRST SECOND",
-        ),
-    ] = None
-    prometheus: Annotated[
-        str | None,
-        option("--prometheus", "A Prometheus server that scrapes the engines, instead of their URLs.", metavar="URL"),
-    ] = None
-    selector: Annotated[
-        str | None,
-        option("--selector", "Which engines of --prometheus, by their labels: 'job=\"rollout\"'.", metavar="MATCHERS"),
-    ] = None
-    at: Annotated[
-        str | None,
-        option(
-            "--at",
-            "End of the window of --prometheus: ISO 8601 with a zone, or seconds since 1970; now without it.",
-            metavar="TIME",
-        ),
-    ] = None
-    window: Annotated[str | None, option("--window", "How long to watch: seconds, or 5m, 1h; 300 when not given.")] = (
-        None
+    pages: list[str] | None = option(
+        "--pages",
+        "Two saved pages of the same engines instead of URLs; repeatable, once for each server.",
+        metavar="FIRST SECOND",
     )
-    token_file: TokenFile = None
-    ca: Authority = None
-    insecure: Insecure = False
+    prometheus: str | None = option(
+        "--prometheus", "A Prometheus server that scrapes the engines, instead of their URLs.", metavar="URL"
+    )
+    selector: str | None = option(
+        "--selector", "Which engines of --prometheus, by their labels: 'job=\"rollout\"'.", metavar="MATCHERS"
+    )
+    at: str | None = option(
+        "--at",
+        "End of the window of --prometheus: ISO 8601 with a zone, or seconds since 1970; now without it.",
+        metavar="TIME",
+    )
+    window: str | None = option("--window", "How long to watch: seconds, or 5m, 1h; 300 when not given.")
+    token_file: str | None = TOKEN_FILE
+    ca: str | None = AUTHORITY
+    insecure: bool = INSECURE
 
 
 class Time(NamedTuple):

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import sys
-from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rlsize.errors import Fault, InputError, suggestion
+from rlsize.readers.byte_sources import STDIN, shown_source
 from rlsize.shell.access import blamed
 
 if TYPE_CHECKING:
     from rlsize.shell.inputs import Inputs
 
-STDIN = "-"
 _HEAD = 2**20  # bytes by which a file is recognised
 _HEADER = b"rlsize:"  # how the files open that rlsize writes itself
 
@@ -59,6 +59,7 @@ def named_inputs(
     """
     found = NamedInputs()
     logs, results = _stated(inputs, format)
+    piped = _check_stdin(inputs, named)
     if not all(name.strip() for name in named):
         inputs.fault("an empty name", "SOURCE", "is a variable of the shell not set?")
     for name in filter(str.strip, named):
@@ -66,27 +67,30 @@ def named_inputs(
             found.urls.append(name)
         elif results:
             found.results.append(name)
-        elif logs or name == STDIN:
+        elif logs or (name == STDIN and not piped):
             found.logs.append(name)
         else:
             with blamed(inputs, name):
-                kinds = _kinds_or_launch(inputs, name, mapped=mapped)
+                told = _log_kinds if name == STDIN else partial(_kinds_or_launch, inputs)
+                kinds = told(name, mapped=mapped) or ["logs"]
                 for kind in kinds:
                     getattr(found, kind).append(name)
                 if len(kinds) > 1:
-                    inputs.notes.append(f"{name} has the trainer's records and its engines' lines: both are used.")
-    _check_stdin(inputs, named)
+                    what = shown_source(name)
+                    inputs.notes.append(f"{what} has the trainer's records and its engines' lines: both are used.")
     return found
 
 
-def _check_stdin(inputs: Inputs, named: list[str]) -> None:
-    """Note where stdin is asked for more than once, or has nothing to give: nobody types a log."""
+def _check_stdin(inputs: Inputs, named: list[str]) -> bool:
+    """Whether stdin gives a log; a fault where it is asked for twice or has nothing to give, as nobody types a log."""
+    before = len(inputs.faults)
     if named.count(STDIN) > 1:
         inputs.fault("stdin can be read only once", STDIN, "name it once")
     if STDIN in named and sys.stdin is None:
         inputs.fault("stdin is closed", STDIN, "pipe a log into it, or name a file")
     elif STDIN in named and sys.stdin.isatty():
         inputs.fault("stdin is a terminal", STDIN, "pipe a log into it, or name a file")
+    return len(inputs.faults) == before
 
 
 def _stated(inputs: Inputs, format: str | None) -> tuple[bool, bool]:  # noqa: A002 (the flag's name)
@@ -168,9 +172,7 @@ def _kinds(name: str, *, mapped: bool) -> list[str]:
         InputError: It cannot be read, or is nothing that rlsize reads.
     """
     from rlsize.readers.bench.documents import recognised as recognised_result
-    from rlsize.readers.logs.recognising import is_log
     from rlsize.readers.logs.source import unpacked_head
-    from rlsize.readers.metrics.engine_logs import engine_log, has_engine_lines
     from rlsize.readers.yaml_documents import read_bytes
 
     path = Path(name)
@@ -189,15 +191,25 @@ def _kinds(name: str, *, mapped: bool) -> list[str]:
         return [_own(name)]
     if recognised_result(plain) is not None:
         return ["results"]
-    engines = has_engine_lines(name)
+    if kinds := _log_kinds(name, mapped=mapped):
+        return kinds
+    raise InputError(*_unknown(name, plain))
+
+
+def _log_kinds(name: str, *, mapped: bool) -> list[str]:
+    """
+    The lists of `NamedInputs` that a log belongs to; none for what is no log.
+
+    Raises:
+        InputError: It cannot be read.
+    """
+    from rlsize.readers.logs.recognising import is_log
+    from rlsize.readers.metrics.engine_logs import engine_lines
+
+    lines = engine_lines(name)
     if not mapped and not is_log(name):
-        if engines:
-            return ["engine_logs"]
-        raise InputError(*_unknown(name, plain))
-    with suppress(InputError):  # too few of them for a rate
-        if engines and engine_log(name).readings:
-            return ["logs", "engine_logs"]
-    return ["logs"]
+        return ["engine_logs"] if lines else []
+    return ["logs", "engine_logs"] if lines > 1 else ["logs"]
 
 
 def _is_launch(inputs: Inputs, name: str) -> bool:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from rlsize.errors import DoesNotFitError, Fault, suggestion
 from rlsize.loop.phases import PHASE_KEYS
@@ -44,8 +44,7 @@ _MOVED: Mapping[str, Any] = {
 """What sides that share their GPUs do in turn, as plans take for granted."""
 
 
-@dataclass(frozen=True, slots=True)
-class Prepared:
+class Prepared(NamedTuple):
     """
     A new launch.
 
@@ -254,8 +253,9 @@ def _made(
     for moved in (("engine_sleep",), tuple(_MOVED)) if found.shared else ((),):
         habits = {name: _MOVED[name] for name in moved if name in framework.quantities}
         made = new_launch(framework, variant, _told(needed), {**habits, **liked}, _told(given))
-        if any(one.quantity == "micro_batch_tokens" for one in made.unmet):
-            needed |= in_samples({**liked, **needed}, needed)
+        other = _other_micro_batch(made.unmet, {**liked, **needed})
+        if other:
+            needed |= other
             made = new_launch(framework, variant, _told(needed), {**habits, **liked}, _told(given))
         if made.unmet:
             raise DoesNotFitError(*(_no(inputs, one) for one in made.unmet))
@@ -265,6 +265,15 @@ def _made(
             return replace(made, unset=tuple(name for name in made.unset if name in liked and name in QUANTITIES)), text
     todo = "give more GPUs, smaller micro batches or more recomputation, or let `rlsize plan --framework` choose"
     raise DoesNotFitError(Fault(f"as {framework.title} keeps its memory, {reason}", "", todo))
+
+
+def _other_micro_batch(lacking: Iterable[Unmet], loop: Mapping[str, Any]) -> dict[str, Any]:
+    """A micro batch as the framework has it instead: rows as long as it asks for, else samples for tokens."""
+    for one in lacking:
+        if one.quantity == "micro_batch_tokens":
+            longer = max((near for near in one.nearest if isinstance(near, int)), default=0)
+            return {one.quantity: longer} if longer > loop[one.quantity] else in_samples(loop, loop)
+    return {}
 
 
 def _assumed(inputs: Inputs, framework: Framework) -> dict[str, Any]:
@@ -288,7 +297,8 @@ def _assumed(inputs: Inputs, framework: Framework) -> dict[str, Any]:
         found["micro_batch_tokens"] = int(train.micro_batch_tokens)
         if "logprob_micro_batch_tokens" in framework.quantities:
             found["logprob_micro_batch_tokens"] = int(train.micro_batch_tokens)
-    if not Reading(framework, ()).value("loop.trainer_backend"):  # of its own accord it shards nothing
+    own = Reading(framework, ())
+    if not own.value("loop.trainer_backend") or not own.value("loop.zero_stage"):  # of its own accord it shards nothing
         found["zero_stage"] = next(stage for stage, shared in SHARED.items() if shared == train.sharding)
     return found
 
@@ -313,6 +323,8 @@ def _as_told(framework: Framework, liked: Mapping[str, Any], needed: Mapping[str
             found["fsdp"] = None
     if usual.value("loop.offload") and "offload" not in liked:
         found["offload"] = False
+    if usual.value("loop.lora_rank") and "lora_rank" not in liked:  # where adapters are usual
+        found["lora_rank"] = 0
     if "micro_batch_tokens" not in framework.quantities:
         found |= in_samples(liked, needed)
     return found

@@ -237,6 +237,11 @@ def shown_by(log: RunSummary) -> dict[str, float | str]:
             found["prompt_tokens"] = prompts.number / samples.number
         if dropped.known and dropped.number:
             found["tokens_generated_per_trained_token"] = (samples.number + dropped.number) / samples.number
+    turns, tools = log.figure("turns"), log.figure("sample_tools_seconds")
+    if turns.known and round(turns.number) > 1:
+        found["turns"] = float(round(turns.number))
+        if tools.known:
+            found["tool_seconds"] = tools.number / (turns.number - 1.0)
     pools = {key: round(log.figure(key).number) for key in ("rollout_gpus", "trainer_gpus") if log.figure(key).known}
     if log.mode == "colocated" and pools:
         pools = {"gpus": max(pools.values())}

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from rlsize.errors import DoesNotFitError, InputError
+from rlsize.errors import DoesNotFitError, Fault, InputError
 from rlsize.shell.access import blamed
-from rlsize.shell.launches import launch_of
+from rlsize.shell.launches import can_change, launch_of, untold, wanted_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from rlsize.loop.resolve import Loop
     from rlsize.loop.search import Searched
@@ -53,9 +54,9 @@ def search(inputs: Inputs) -> tuple[Searched, tuple[Ranked, ...]]:
 
 
 def _launchable(inputs: Inputs) -> Callable[[Loop, Placement], str] | None:
-    """Why the framework that is named cannot be launched on a placement; None where no new launch is asked for."""
-    framework = inputs.apart().framework()
-    if framework is None or not framework.variants or launch_of(inputs) is not None:
+    """Why the framework that is named cannot be launched on a placement; None where nobody names one."""
+    framework, launch = inputs.apart().framework(), launch_of(inputs)
+    if framework is None or not (framework.variants or launch):
         return None
     from rlsize.loop.applied import MODES, applied
     from rlsize.shell.new_launches import prepared
@@ -66,13 +67,61 @@ def _launchable(inputs: Inputs) -> Callable[[Loop, Placement], str] | None:
     def why_not(loop: Loop, place: Placement) -> str:
         if place.loop not in MODES:
             return ""
+        values = applied(said, loop, place)
+        own = launch is not None and MODES[place.loop] == before.get("placement.mode")
+        if not own and not framework.variants:
+            return ""
         try:
-            prepared(inputs.changed({**dict.fromkeys(before), **applied(said, loop, place)}), "the plan", named)
+            if own:
+                wanted = wanted_of(inputs, values)
+                why = untold(inputs, wanted)
+                if not why:
+                    kept_within(inputs, values, wanted)
+                return why
+            prepared(inputs.changed({**dict.fromkeys(before), **values}), "the plan", named)
         except (InputError, DoesNotFitError) as error:
             return error.faults[0].what
         return ""
 
     return why_not
+
+
+def kept_within(inputs: Inputs, values: Mapping[str, Any], wanted: Mapping[str, Any]) -> dict[str, Any]:
+    """
+    What must change besides so that a plan fits with what the launch says of its memory, such as what it moves out.
+
+    Args:
+        inputs: What was said; by a launch.
+        values: All values of the scenario with the plan in it, by dotted place.
+        wanted: What differs, by quantity, as the launch can say it.
+
+    Raises:
+        DoesNotFitError: No single change that leaves the plan and the training as they are makes it fit.
+    """
+    from rlsize.loop.knobs import KINDS
+    from rlsize.loop.resolve import resolve
+    from rlsize.loop.savers import savers
+    from rlsize.quantities.table import QUANTITIES
+
+    before = inputs.file.leaves() if inputs.file is not None else {}
+    said = {QUANTITIES[key].scenario: value for key, value in wanted.items() if QUANTITIES[key].scenario}
+    if wanted.get("micro_batch_samples") is not None:
+        said[QUANTITIES["micro_batch_tokens"].scenario] = None
+    planned = inputs.changed({**dict.fromkeys(before), **values, **said})
+    loop = resolve(planned)
+    if not loop.refused:
+        return {}
+    found = savers(planned, loop, partial(can_change, inputs), lambda _share: None)
+    best = next((one for one in found if one.kind == KINDS[0] and not any(map(_laid_out, one.values))), None)
+    if best is None:
+        todo = "see `rlsize memory` for what each phase holds, or leave --write out"
+        raise DoesNotFitError(Fault(f"with what the launch says of its memory, {loop.refused}", "--write", todo))
+    return best.values
+
+
+def _laid_out(key: str) -> bool:
+    """Whether a quantity is one of those that make it another plan."""
+    return key.endswith(("_parallel", "gpus")) or key in {"fsdp", "instances"}
 
 
 def save_plan(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import sys
 from collections.abc import Mapping
 from dataclasses import fields, is_dataclass, replace
 from functools import wraps
@@ -10,11 +11,12 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, TypeAlias, get_typ
 
 import typer
 
+from rlsize.errors import InputError
 from rlsize.facts.fields import Quantity
 from rlsize.quantities.row import Switch, Text
 from rlsize.quantities.table import QUANTITIES
 from rlsize.reports.report import Report
-from rlsize.shell.command import Profiles, argument, option
+from rlsize.shell.command import Profiles, argument, declared, option
 from rlsize.shell.inputs import Inputs
 from rlsize.units import listed
 
@@ -36,7 +38,7 @@ class Unassumed(str):
 _PREFIX = "quantity_"  # of the parameters, so that none has the name of an argument of the command
 
 ScenarioFile = Annotated[
-    str | None, argument("SCENARIO", "A scenario file or a saved plan; flags override what it says.")
+    str | None, argument("SCENARIO", "A scenario, a saved plan or a launch script; flags override what it says.")
 ]
 Changes = Annotated[
     list[str] | None,
@@ -159,7 +161,7 @@ def _parameter(row: Row, names: list[str], panel: str, *, assumed: bool) -> insp
         names[0] += f"/{no}" if no else ""
     elif isinstance(row.kind, Text) and row.kind.many:
         takes = list[str] | None
-    declared = typer.Option(
+    told = typer.Option(
         *names,
         help=_help(row if assumed else row._replace(default=None)),
         rich_help_panel=panel,
@@ -168,7 +170,7 @@ def _parameter(row: Row, names: list[str], panel: str, *, assumed: bool) -> insp
         hidden=panel == "Refused",
     )
     return inspect.Parameter(
-        f"{_PREFIX}{row.key}", inspect.Parameter.KEYWORD_ONLY, default=None, annotation=Annotated[takes, declared]
+        f"{_PREFIX}{row.key}", inspect.Parameter.KEYWORD_ONLY, default=None, annotation=Annotated[takes, told]
     )
 
 
@@ -215,8 +217,8 @@ def _asking(
 
     def decorated(command: Callable[..., Any]) -> Callable[..., Any]:
         signature = inspect.signature(command, eval_str=True)
-        declared = [one for name, one in signature.parameters.items() if name != "inputs"]
-        groups: dict[str, Any] = {one.name: one.annotation for one in declared if is_dataclass(one.annotation)}
+        taken = [one for name, one in signature.parameters.items() if name != "inputs"]
+        groups: dict[str, Any] = {one.name: one.annotation for one in taken if is_dataclass(one.annotation)}
 
         @wraps(command)
         def answer(profiles: list[str] | None = None, **own: Any) -> Any:
@@ -227,7 +229,12 @@ def _asking(
                 own[name] = group(**{each.name: own.pop(each.name) for each in fields(group)})
             inputs = Inputs(scenario, profiles, texts=said, flags=asked.flags, changes=changes or ())
             inputs.check_texts()
-            report = command(inputs, **own)
+            try:
+                report = command(inputs, **own)
+            except InputError:  # what is missing may stand in a file that the launch names
+                lacking = [note for note in inputs.notes if " is missing: " in note]
+                sys.stderr.write("".join(f"note: {note}\n" for note in lacking))
+                raise
             if not isinstance(report, Report):
                 return report
             inputs.check_unasked()
@@ -242,13 +249,13 @@ def _asking(
                 return report
             return replace(report, notes=(*report.notes, f"Not used here: {', '.join(unused)}"))
 
-        own = [each for one in declared for each in _flags_of(one, groups.get(one.name))]
+        own = [each for one in taken for each in _flags_of(one, groups.get(one.name))]
         keyword = inspect.Parameter.KEYWORD_ONLY
         shared = [
             *([inspect.Parameter("scenario", keyword, default=None, annotation=ScenarioFile)] if reads else []),
-            *(one.replace(kind=keyword) for one in own if one.default is inspect.Parameter.empty),
+            *(one for one in own if one.default is inspect.Parameter.empty),
             *asked.parameters(),
-            *(one.replace(kind=keyword) for one in own if one.default is not inspect.Parameter.empty),
+            *(one for one in own if one.default is not inspect.Parameter.empty),
             *([inspect.Parameter("changes", keyword, default=None, annotation=Changes)] if reads else []),
             inspect.Parameter("profiles", keyword, default=None, annotation=Profiles),
         ]
@@ -265,9 +272,9 @@ def _flags_of(parameter: inspect.Parameter, group: Any) -> list[inspect.Paramete
     """The parameter, or those that its dataclass stands for."""
     keyword = inspect.Parameter.KEYWORD_ONLY
     if group is None:
-        return [parameter.replace(kind=keyword)]
+        return [declared(parameter.replace(kind=keyword))]
     hints = get_type_hints(group, include_extras=True)
     return [
-        inspect.Parameter(each.name, keyword, default=each.default, annotation=hints[each.name])
+        declared(inspect.Parameter(each.name, keyword, default=each.default, annotation=hints[each.name]))
         for each in fields(group)
     ]

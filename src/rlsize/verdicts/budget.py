@@ -180,13 +180,20 @@ def _with_change(line: Line) -> Line:
     before = line.baseline
     if before is None or not before.known:
         return line
-    moved = apply(line.quantity, equations.change_from_baseline, value=line.value, baseline=before)
-    if not before.number:
-        return replace(line, change=moved, change_fraction=absent("change_fraction", ""))
-    share = apply("change_fraction", equations.relative_change, value=line.value, baseline=before)
-    if abs(share.number) <= _ROUNDING:  # the baseline was worked out elsewhere: another processor rounds otherwise
+    moved, share = changed(line.quantity, line.value, before)
+    if (
+        share.known and abs(share.number) <= _ROUNDING
+    ):  # the baseline was worked out elsewhere: another processor rounds otherwise
         moved, share = (replace(figure, value=0.0) for figure in (moved, share))
     return replace(line, change=moved, change_fraction=share)
+
+
+def changed(key: str, value: Figure, baseline: Figure) -> tuple[Figure, Figure]:
+    """By how much a value differs from a baseline, and by which share of it; of a baseline of 0 there is none."""
+    moved = apply(key, equations.change_from_baseline, value=value, baseline=baseline)
+    if not baseline.number:
+        return moved, absent("change_fraction", "")
+    return moved, apply("change_fraction", equations.relative_change, value=value, baseline=baseline)
 
 
 def _with_margin(line: Line) -> Line:

@@ -73,7 +73,7 @@ def diagnosis(evidence: Evidence, random: np.random.Generator) -> Diagnosis:
         fleet_rate=rates.fleet_rate_of(evidence),
         required=rates.required_of(evidence),
         matched=rates.matched_of(evidence),
-        phases=phases if told else (),
+        phases=phases if told or len(phases) > 1 else (),
         causes=causes_of(evidence, phases) if told else (),
     )
 
@@ -174,14 +174,10 @@ def _verdict(look: Finding, health: Sequence[Finding], size: Finding) -> Verdict
     return "slow phase" if look.kind == "slow" else _VERDICTS.get(size.kind, "unclear")
 
 
-def _haste(found: Finding) -> int:
-    """A trainer that got slower first, then a phase that is not normal, then all else."""
-    return ("trainer_health", "phases", found.check).index(found.check)
-
-
 def _ordered(findings: Sequence[Finding], size: Finding) -> tuple[Finding, ...]:
     """What is to be done, first things first."""
-    todo = sorted((found for found in findings if found.status == "fault"), key=_haste)
+    haste = {"trainer_health": 0, "phases": 1}  # what is looked at before all else
+    todo = sorted((one for one in findings if one.status == "fault"), key=lambda one: haste.get(one.check, len(haste)))
     if size.kind not in {"backlog", "held_back"}:
         return tuple(todo)
     first = [found for found in todo if found.check in _FIRST]

@@ -14,6 +14,7 @@ from rlsize.estimates.figures import apply, known, measured
 from rlsize.facts.evidence import Finding
 from rlsize.facts.figure import absent
 from rlsize.verdicts.diagnosis_rates import (
+    HIDDEN,
     contradicted,
     fleet_rate_of,
     hidden_of,
@@ -175,7 +176,8 @@ def idle_ratio(evidence: Evidence) -> Finding:
     if not hidden.known:
         return Finding(check="idle_ratio", status="unknown")
     if not waits_lie(evidence):
-        return Finding(check="idle_ratio", status="fine", figures=figures)
+        untimed = hidden.number > HIDDEN
+        return Finding(check="idle_ratio", status="note" if untimed else "fine", kind="untimed", figures=figures)
     key = evidence.run.keys.get("wait_seconds", "")
     return Finding(check="idle_ratio", status="note", figures=figures, names=(key,))
 

@@ -11,14 +11,15 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
 from rlsize.equations import budget as equations
 from rlsize.estimates.belief import interval
-from rlsize.estimates.figures import apply, ends
+from rlsize.estimates.figures import ends
 from rlsize.facts.figure import Figure, absent
+from rlsize.verdicts.budget import changed
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -110,16 +111,13 @@ def _number(figure: Figure | None, key: str) -> Figure:
 
 
 def _difference(key: str, before: Figure, after: Figure, drawn: tuple[Array, Array] | None) -> Difference:
-    nothing = (absent(key, ""), absent("change_fraction", ""))
+    change, share = absent(key, ""), absent("change_fraction", "")
     one = Difference(
-        quantity=key, before=before, after=after, change=nothing[0], change_fraction=nothing[1], verdict="unchanged"
+        quantity=key, before=before, after=after, change=change, change_fraction=share, verdict="unchanged"
     )
     if not (before.known and after.known):
         return replace(one, verdict="only before" if before.known else "only after")
-    change: Any = apply(key, equations.change_from_baseline, value=after, baseline=before)
-    share: Any = nothing[1]
-    if before.number:
-        share = apply("change_fraction", equations.relative_change, value=after, baseline=before)
+    change, share = changed(key, after, before)
     if drawn is None:
         return replace(one, change=change, change_fraction=share, verdict=_apart(before, after))
     moves = np.asarray(equations.change_from_baseline(value=drawn[1], baseline=drawn[0]))

@@ -6,6 +6,7 @@ from collections import Counter
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from rlsize.estimates.figures import alike
 from rlsize.verdicts.scores import Point, Score, score
 
 if TYPE_CHECKING:
@@ -111,14 +112,7 @@ def worst(records: Sequence[PredictedRecord], each: int) -> tuple[PredictedRecor
 
 def point(field: PredictedField, source: str, family: str) -> Point:
     """A predicted field as a point of a score."""
-    return Point(
-        measured=field.measured,
-        predicted=field.predicted,
-        low=field.low,
-        high=field.high,
-        source=source,
-        family=family,
-    )
+    return Point(**alike(field, Point), source=source, family=family)
 
 
 def _grade(name: str, records: Sequence[PredictedRecord], seed: int, *, trusted: bool) -> ClassGrade:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 FEW_TOKENS = 8192.0  # of a micro-batch: fewer leave a GPU waiting for the host
 PACKED = 16384.0  # tokens of one that fills a GPU
 FEW_SAMPLES = 3.0  # of a micro-batch, where samples are counted
-TAIL = 0.25  # share of a generation from which the longest responses hold it up
+TAIL = 0.25  # share of a generation from which the longest responses, or tools, hold it up
 LONG = 4.0  # times the mean that the longest response has, from which some hold up the others
 MANY_RUNNING = 256.0  # samples at once that engines let through where nobody says
 _LIMITS = ("concurrency", "max_num_seqs")
@@ -156,7 +156,10 @@ def _few_gpus(evidence: Evidence, _: Phases) -> Told:
 
 
 def _tools(evidence: Evidence, _: Phases) -> Told:
-    """Calls of tools between the turns of a sample."""
+    """Calls of tools between the turns of a sample; where they are timed, those that hold the generation up."""
+    tools, generation = (evidence.run.figure(key) for key in ("generation_tools_seconds", "generation_seconds"))
+    if tools.known and generation.known:
+        return ("seen", [tools], {}) if tools.number > TAIL * generation.number else None
     found = [figure for figure in _said(evidence, "tool_seconds", "turns") if figure.number > 1]
     return ("said", found, {}) if found else None
 

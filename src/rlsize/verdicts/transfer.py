@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from rlsize.estimates.belief import conditioned, prior
+from rlsize.estimates.belief import prior, settled
 from rlsize.estimates.recorded.registry import calibrates_on, relation
 from rlsize.facts.records.record import Refused
 from rlsize.verdicts.baselines import time_as_gpus, time_unchanged
@@ -162,14 +162,7 @@ def calibrated(
 
     measured = [record.measured[name] for record, _, names in said for name in names]
     scatter = [predictor.noise(record) for record, _, names in said for _ in names]
-    try:
-        with np.errstate(all="ignore"):  # what does not settle is refused below
-            after = conditioned(belief, expected, measured, scatter)
-    except np.linalg.LinAlgError as error:
-        raise Refused(f"does not calibrate: {error}") from None
-    if not (np.isfinite(after.mean).all() and np.isfinite(after.covariance).all()):
-        raise Refused("does not calibrate: the constants run away")
-    return after
+    return settled(belief, expected, measured, scatter, "does not calibrate")
 
 
 def _count(members: int, together: int) -> int:

@@ -28,12 +28,13 @@ if TYPE_CHECKING:
 FAR = 1.5  # a phase that takes less than so many times what is predicted is usual
 MOST = 0.5  # a phase that takes more than this share of a step is told of first where nothing is predicted ...
 NEARLY_ALL = 0.85  # ... and one that takes more than this is mended first; generation takes the most of good loops too
+PASSES = 2.0  # that only read the weights, at most, of a loop that nobody describes: the policy's and a reference's
 NOTHING = 0.005  # share of a step that is not worth a word
 WHOLE = 0.97  # a timer of generation that covers this share of a step in turn times the step
 _Z95, _Z80 = 1.96, 1.2816
 SMALL = 1.2e9  # parameters up to which a model keeps GPUs waiting for the host
 SPREADS: Mapping[bool, Mapping[str, float]] = MappingProxyType({
-    False: {"generation": 0.62, "update": 0.36, "logprob": 0.30, "sync": 0.81, "other": 0.81, "step": 0.29},
+    False: {"generation": 0.62, "update": 0.36, "logprob": 0.33, "sync": 0.81, "other": 0.81, "step": 0.29},
     True: {"generation": 1.77, "update": 2.3, "logprob": 2.9, "sync": 0.81, "other": 0.81, "step": 0.84},
 })  # fmt: skip
 """
@@ -106,12 +107,25 @@ def _takes_most(one: JudgedPhase, evidence: Evidence) -> bool:
 
 def _judged(phase: str, took: Figure, evidence: Evidence, spread: float) -> JudgedPhase:
     needed = evidence.usual.get(_PREDICTED.get(phase, took.key), _UNKNOWN)
-    needed = needed if needed.known and needed.number > 0 else _UNKNOWN
+    needed = needed if needed.known and needed.number > 0 else _by_update(phase, took, evidence, spread)
     ratio = apply("times_usual", rl_step.times_longer, step_seconds=took, least_seconds=needed)
     share = apply("step_fraction", train_step.time_share, part=took, whole=evidence.run.figure("step_seconds"))
     band = band95(needed, spread) if needed.known else None
     normal = None if band is None else ratio.number <= FAR or took.number <= band[1]
     return JudgedPhase(phase=phase, took=took, usual=needed, ratio=ratio, share=share, band=band, normal=normal)
+
+
+def _by_update(phase: str, took: Figure, evidence: Evidence, spread: float) -> Figure:
+    """
+    What log-probabilities of the same model take by what its update takes, where they take far longer.
+
+    It holds of any model and GPU, but says too little to call a phase usual; of other phases nothing tells it.
+    """
+    if phase != "logprob":
+        return _UNKNOWN
+    update = evidence.run.figure("update_seconds")
+    most = apply("usual_seconds", train_step.forward_share_time, update=update, passes=PASSES)
+    return most if most.known and took.number > max(FAR * most.number, band95(most, spread)[1]) else _UNKNOWN
 
 
 def band95(predicted: Figure, spread: float) -> tuple[float, float]:

@@ -14,8 +14,10 @@ from rlsize.facts.figure import Figure
 from rlsize.facts.records.record import Refused
 from rlsize.loop.answer import answer_of
 from rlsize.loop.knobs import KINDS, Change
+from rlsize.loop.moves import moved_seconds
 from rlsize.loop.phases import phases_of
 from rlsize.loop.resolve import resolve
+from rlsize.loop.seed import seed_of
 from rlsize.planner.outlook import band_of
 from rlsize.quantities.table import QUANTITIES
 
@@ -116,7 +118,7 @@ def outcome_in(other: Said, change: Change, base: Outcome | None = None) -> Outc
     try:
         loop = resolve(other)
         found = answer_of(loop)
-        phases = phases_of(loop)
+        phases = phases_of(loop, seed_of(other))
     except Refused as refusal:
         return Outcome(change=change, refused=str(refusal))
     if loop.place is None:
@@ -128,12 +130,12 @@ def outcome_in(other: Said, change: Change, base: Outcome | None = None) -> Outc
         found=found,
         phases=phases,
         ran=run is not None and (base is None or (phases is not None and run.holds(phases.worst.fill))),
-        gain=None if base is None or base.found is None else _gain(change, loop, found, base),
+        gain=None if base is None or base.found is None else _gain(change, loop, found, base, phases),
         doubts=tuple(dict.fromkeys(other.warnings)),
     )
 
 
-def _gain(change: Change, loop: Loop, found: Evaluation, base: Outcome) -> Figure | None:
+def _gain(change: Change, loop: Loop, found: Evaluation, base: Outcome, phases: Phases | None) -> Figure | None:
     """Trained tokens for what they cost, over those of the loop as it is, on the same draws."""
     if base.loop is None or base.found is None:
         return None
@@ -142,9 +144,12 @@ def _gain(change: Change, loop: Loop, found: Evaluation, base: Outcome) -> Figur
         return None
     key = _COSTS[1] if "gpu" in change.values else key
     tokens, usual = (one.problem.samples.number * one.problem.response_tokens.number for one in (loop, base.loop))
+    step = found.results["step_seconds"].number
+    moved = moved_seconds(loop, phases) - moved_seconds(base.loop, base.phases)
 
     def ratio(cost: Any, usual_cost: Any) -> Any:  # noqa: ANN401 (numbers or arrays of draws)
-        return planning.relative_yield(tokens=tokens, cost=cost, usual_tokens=usual, usual_cost=usual_cost)
+        now = planning.lengthened_cost(cost, step_seconds=step, added_seconds=moved)
+        return planning.relative_yield(tokens=tokens, cost=now, usual_tokens=usual, usual_cost=usual_cost)
 
     return Figure(
         key="relative_yield",

@@ -167,27 +167,21 @@ def _described(widget: Widget) -> dict[str, Any]:
     return {
         "constants": dict(widget.constants),
         "sliders": [
-            {
-                "key": slider.key, "unit": slider.unit, "least": slider.least, "most": slider.most,
-                "start": slider.start, "stops": slider.stops, "factor": slider.factor, "decimals": slider.decimals,
-            }
+            _of(slider, "key", "unit", "least", "most", "start", "stops", "factor", "decimals")
             for slider in widget.sliders
         ],
         "outputs": [_described_output(output) for output in widget.outputs],
         "summary": widget.summary,
         "digits": DIGITS,
-        "strip": {
-            "parts": [{"key": part.key, "idle": part.idle} for part in widget.strip.parts], "mark": widget.strip.mark,
-        },
-    }  # fmt: skip
+        "strip": {"parts": [_of(part, "key", "idle") for part in widget.strip.parts], "mark": widget.strip.mark},
+    }
 
 
 def _described_output(output: Output | Comparison) -> dict[str, Any]:
     if isinstance(output, Output):
-        return {
-            "key": output.key, "text": output.text, "keys": output.keys, "decimals": output.decimals,
-            "factor": output.factor,
-        }  # fmt: skip
-    return {
-        "key": output.key, "first": output.first, "second": output.second, "words": output.words, "even": output.even,
-    }  # fmt: skip
+        return _of(output, "key", "text", "keys", "decimals", "factor")
+    return _of(output, "key", "first", "second", "words", "even")
+
+
+def _of(thing: object, *names: str) -> dict[str, Any]:
+    return {name: getattr(thing, name) for name in names}

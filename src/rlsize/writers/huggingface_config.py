@@ -7,9 +7,8 @@ without scaling, so that long contexts can be timed but would not be understood,
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from rlsize.errors import Fault, InputError
 
@@ -23,8 +22,7 @@ _SILU = ("hidden_act", "silu")
 _GELU = ("hidden_activation", "gelu_pytorch_tanh")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Family:
+class _Family(NamedTuple):
     """
     What the modelling code of a family has, whatever its configuration says.
 

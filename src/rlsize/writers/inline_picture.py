@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 import warnings
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from io import BytesIO
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 from xml.etree import ElementTree as ET
 
 from rlsize.writers.colours import page_colour
@@ -42,8 +42,7 @@ _REFERENCE = re.compile(r"url\(#([^)]+)\)")
 _NO_TURN = re.compile(r"rotate\(-?0(\.0+)? [^)]*\)")
 
 
-@dataclass(frozen=True, slots=True)
-class Key:
+class Key(NamedTuple):
     """An entry of a legend: what it says, the colour as CSS says it, and the shape of what is drawn."""
 
     name: str
@@ -51,8 +50,7 @@ class Key:
     shape: Shape
 
 
-@dataclass(frozen=True, slots=True)
-class InlinePicture:
+class InlinePicture(NamedTuple):
     """
     A picture for a page, whose title, subtitle and legend are text of the page.
 

@@ -23,6 +23,7 @@ NARROW = 80
 _PART = re.compile(r"[^._/=]*[._/=]?")
 _LONG_WORDS = (48, 40, 32, 24)  # words that may wrap are broken in lines of these, the first that fits; the last: flags
 _ANY_WIDTH = 100_000  # wider than any table
+_DOUBT = "*"
 _NAME_WIDTH = 12  # what a table with every column leaves for the names
 
 
@@ -51,6 +52,9 @@ def print_report(report: Report, *, explain: bool = False) -> None:
     for table in (one for one in report.tables.values() if one.shown != 0):  # some are for programs
         out.print()
         _print_table(out, table)
+    if _doubtful(report):
+        out.print()
+        out.print(Text(f"{_DOUBT} unverified: nobody has read it, or what it rests on, in a source", style="dim"))
     if report.inputs:
         out.print()
         out.print(Text.assemble(("inputs: ", "dim"), (printable(inputs_line(report.inputs)), "dim")))
@@ -61,6 +65,12 @@ def print_report(report: Report, *, explain: bool = False) -> None:
         _print_explanations(out, report)
     out.file.flush()
     print_warnings(report)
+
+
+def _doubtful(report: Report) -> bool:
+    """Whether something that is shown rests on a figure that nobody verified."""
+    seen = (row.get(column.key) for table in report.tables.values() for row in table.seen for column in table.columns)
+    return any(isinstance(cell, Figure) and cell.known and not cell.verified for cell in (*report.told, *seen))
 
 
 def print_warnings(report: Report) -> None:
@@ -129,7 +139,7 @@ def _longest_flag(report: Report) -> int:
 def _text(figure: Figure | None, missing: str = "") -> Text:
     if figure is None:
         return Text("")
-    text = shown(figure, figure.key) if figure.known or not missing else missing
+    text = shown(figure, figure.key, _DOUBT) if figure.known or not missing else missing
     return Text(text, style="" if figure.known else "dim italic")
 
 
@@ -156,7 +166,7 @@ def _filled(table: Table, longest: int) -> RichTable:
 
 def _cell(cell: Any, key: str, longest: int) -> Text:  # noqa: ANN401 (a figure or a bare value)
     known = not isinstance(cell, Figure) or cell.known
-    text = " ".join(_parted(word, longest) for word in shown(cell, key).split(" "))
+    text = " ".join(_parted(word, longest) for word in shown(cell, key, _DOUBT).split(" "))
     return Text(text if known else text.replace(" ", "\n"), style="" if known else "dim italic")
 
 

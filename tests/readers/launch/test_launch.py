@@ -213,3 +213,43 @@ def test_keys_tell_a_framework_before_a_name_that_any_script_may_have(tmp_path: 
     values = {key: told.value for key, told in read.reading.all().items()}
     assert read.framework.name == "trl"
     assert [values[key] for key in ("mode", "trainer_gpus", "rollout_gpus")] == ["sync", 3, 1]
+
+
+def test_engines_on_some_of_the_gpus_that_they_share_are_told(tmp_path: Path) -> None:
+    """The loop has no such split, so a reader must know."""
+    text = (
+        "rollout_batch_size: 64\nnum_return_sequences_in_group: 8\npretrain: Qwen/Qwen2.5-7B\n"
+        "actor_train: {device_mapping: 'list(range(0,16))', strategy_args: {strategy_name: megatron_train}}\n"
+        "actor_infer: {device_mapping: 'list(range(0,12))', strategy_args: {strategy_name: vllm}}\n"
+    )
+    assert any("12 of the 16 GPUs" in one for one in doubts(_launch(tmp_path, text, "roll.yaml")))
+    assert not any("GPUs" in one for one in doubts(_launch(tmp_path, text.replace("12", "16"), "same.yaml")))
+
+
+def test_gpus_that_nobody_tells_are_asked_for(tmp_path: Path) -> None:
+    """A script that takes whatever its launcher starts it on."""
+    text = "from trl import GRPOConfig, GRPOTrainer\nargs = GRPOConfig(num_generations=8, use_vllm=True)\n"
+    assert any("--gpus" in one for one in doubts(_launch(tmp_path, text, "train.py")))
+
+
+@pytest.mark.parametrize(
+    ("keys", "late"),
+    [("", "wait"), ("++grpo.async_grpo.in_flight_weight_updates=true", "continue")],
+)
+def test_in_flight_updates_decide_about_late_samples(tmp_path: Path, keys: str, late: str) -> None:
+    """NeMo-RL waits for what is under way before a sync, unless weights change in flight."""
+    program = (
+        "uv run examples/run_grpo.py grpo.async_grpo.enabled=true grpo.num_prompts_per_step=64 "
+        "policy.generation.colocated.enabled=false policy.generation.colocated.resources.gpus_per_node=4 "
+        "cluster.num_nodes=1 cluster.gpus_per_node=8 "
+    )
+    assert _launch(tmp_path, program + keys).reading.value("loop.late_samples") == late
+
+
+def test_oversampling_of_slime_is_read_with_its_rule(tmp_path: Path) -> None:
+    """A batch closes with the first groups that are whole; the others are dropped, or go on in the next batch."""
+    program = "python3 train.py --colocate --rollout-batch-size 32 --over-sampling-batch-size 64 --actor-num-nodes 1"
+    told = _launch(tmp_path, program).reading
+    assert (told.value("loop.oversampling"), told.value("loop.late_samples")) == (2, "drop")
+    told = _launch(tmp_path, f"{program} --partial-rollout").reading
+    assert told.value("loop.late_samples") == "continue"

@@ -10,8 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rlsize.errors import InputError
-from rlsize.readers.logs.event_files import FrameError, frames, masked_crc, scalars
+from rlsize.readers.logs.event_files import frames, masked_crc, scalars
 from rlsize.readers.logs.reading import read_log
+from rlsize.readers.logs.wire import FrameError
 
 STEP_KEYS = ("timing_s/step", "timing_s/gen", "timing_s/update_actor", "perf/total_num_tokens")
 

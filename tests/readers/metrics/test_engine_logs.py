@@ -9,7 +9,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from rlsize.errors import InputError
-from rlsize.readers.metrics.engine_logs import engine_log, is_engine_log
+from rlsize.readers.metrics.engine_logs import engine_lines, engine_log
 
 HEAD = "(APIServer pid=7) INFO "
 
@@ -93,6 +93,27 @@ def test_a_line_alone_or_damaged_is_no_rate(tmp_path: Path) -> None:
         engine_log(write(tmp_path, vllm("13-12 10:15:02", 9.0), vllm("11-12 10:15:12", 9.0)))
 
 
+def test_a_window_is_the_end_of_a_log_whatever_lies_before(tmp_path: Path) -> None:
+    """An engine that ended before has its last two lines; of a rate, so many must be kept."""
+    early = [vllm(f"11-12 10:15:{second:02}", 500.0, rank="Engine 001: ") for second in range(0, 50, 10)]
+    late = [vllm(f"11-12 11:{minute:02}:00", 1000.0) for minute in range(30)]
+    found = engine_log(write(tmp_path, *early, *late), 300.0).readings[0].snapshots
+    kept = [one.seconds for one in found if one.counters.rank == "0"]
+    assert (len(kept), kept[-1] - kept[0]) == (6, 300.0)
+    assert len(found) - len(kept) == 2
+
+
+def test_what_many_engines_keep_is_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """All of them together keep no more than one would, and each its newest."""
+    monkeypatch.setattr("rlsize.readers.metrics.engine_logs.MOST_LINES", 8)
+    lines = [
+        vllm(f"11-12 10:{minute:02}:00", 500.0, rank=f"Engine 00{rank}: ") for minute in range(9) for rank in (0, 1)
+    ]
+    found = engine_log(write(tmp_path, *lines)).readings[0].snapshots
+    assert len(found) == 8
+    assert max(one.seconds for one in found) - min(one.seconds for one in found) == 180.0
+
+
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(cut=st.integers(0, 1400), junk=st.binary(max_size=8))
 def test_a_log_cut_or_spoilt_anywhere_uses_whole_lines_only(tmp_path: Path, cut: int, junk: bytes) -> None:
@@ -105,7 +126,7 @@ def test_a_log_cut_or_spoilt_anywhere_uses_whole_lines_only(tmp_path: Path, cut:
         found = engine_log(str(path))
     except InputError:
         return
-    assert is_engine_log(content)
+    assert engine_lines(str(path)) == 2
     for first, second in zip(found.readings[0].snapshots, found.readings[0].snapshots[1:], strict=False):
         grown = second.counters.generation_tokens - first.counters.generation_tokens
         assert grown == pytest.approx(1000.0 * (second.seconds - first.seconds))

@@ -1,10 +1,11 @@
 """
 Published outcomes of loops: how many are told right.
 
-All of the 35 but one that names no model. The aims: 90 % of those that ran said to fit, 80 % of those that died said to
-die, 7 of 9 phases, and of what is said to fit at most 1 in 20 that died. Missed: of those that died 9 of 13, and 5 of
-8 phases; three are said to fit. Nobody says their lengths, shares or GPUs (easyr1-1, verl-2031, slime-537), so that
-assumptions decide, and nemo-rl-456 is "not sure".
+All of the 35. The aims: 90 % of those that ran said to fit, 80 % of those that died said to die, 7 of 9 phases, and of
+what is said to fit at most 1 in 20 that died. Held: none that is said to fit died. Missed: of those that ran 17 of 21
+surely fit and four may (two are published as the least that will do); of those that died 9 of 14 are said to die, of
+the nine with a phase five in it, and the other five are "not sure": nobody says their model, share or lengths, and what
+is assumed in their place, or what may as well be, decides.
 """
 
 from __future__ import annotations
@@ -22,8 +23,13 @@ PHASES = {
     "long sample": {"logprob", "reference", "update"},
 }
 WRONG_PHASE = {"openrlhf-openrlhf-392"}  # a pass earlier: its log-probabilities take twice the samples
-DIED_BUT_FITS = {"easyr1-1-oom", "verl-2031", "slime-537"}
-DIED_BUT_NOT_SURE = {"nemo-rl-456"}
+NOT_SURE = {
+    "ran": {
+        "verl-min-qwen2-70b-full-32-h800", "verl-min-qwen2-7b-full-2-h800", "easyr1-1-ok",
+        "shipped-swift_multi_node_32b",
+    },
+    "died": {"nemo-rl-456", "easyr1-1-oom", "verl-2031", "slime-537", "verl-302"},
+}  # fmt: skip
 ROWS = {row["id"]: row for row in read_outcomes()}
 
 
@@ -33,19 +39,15 @@ def found() -> dict[str, Judged]:
     return {name: judged(row) for name, row in ROWS.items()}
 
 
-def test_all_that_ran_are_said_to_fit(found: dict[str, Judged]) -> None:
-    """If not always surely."""
-    ones = [one for one in found.values() if one.row["result"] == "ran"]
-    assert len(ones) == 21
-    assert {one.row["id"] for one in ones if one.verdict not in {"fits", "not sure"}} == set()
-
-
-def test_what_died_is_said_to_die_but_in_known_cases(found: dict[str, Judged]) -> None:
-    """Four of thirteen, of which three are said to fit even at the high end of the band."""
-    ones = {name: one.verdict for name, one in found.items() if one.row["result"] == "died"}
-    assert len(ones) == 13
-    assert {name for name, verdict in ones.items() if verdict == "fits"} == DIED_BUT_FITS
-    assert {name for name, verdict in ones.items() if verdict == "not sure"} == DIED_BUT_NOT_SURE
+@pytest.mark.parametrize(("result", "count", "right"), [("ran", 21, "fits"), ("died", 14, "dies")])
+def test_what_ran_is_said_to_fit_and_what_died_to_die_but_in_known_cases(
+    found: dict[str, Judged], result: str, count: int, right: str
+) -> None:
+    """In 17 of 21 and 9 of 14; the others are not sure, so that none that is said to fit died."""
+    ones = {name: one.verdict for name, one in found.items() if one.row["result"] == result}
+    assert len(ones) == count
+    assert {name for name, verdict in ones.items() if verdict == "not sure"} == NOT_SURE[result]
+    assert set(ones.values()) == {right, "not sure"}
 
 
 def test_where_a_death_is_told_its_phase_is_right(found: dict[str, Judged]) -> None:

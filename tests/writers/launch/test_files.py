@@ -213,3 +213,22 @@ def test_yaml_read_changed_and_read_again_has_exactly_the_change(data: st.DataOb
     assert written.count("\n") == written.count(ending)
     if not wanted:
         assert written == text
+
+
+@pytest.mark.parametrize(
+    ("config", "after"),
+    [
+        ("{recompute_granularity: full, a: 1}", "{a: 1}"),
+        ("{a: 1, recompute_granularity: full}", "{a: 1}"),
+        ("{a: 1, recompute_granularity: full, b: 2}", "{a: 1, b: 2}"),
+    ],
+)
+def test_a_key_goes_from_between_braces_with_its_comma(config: str, after: str) -> None:
+    """And nothing else of the mapping does."""
+    text = (
+        "rollout_batch_size: 64\nnum_return_sequences_in_group: 8\nactor_train:\n  device_mapping: list(range(0,8))\n"
+        f"  strategy_args: {{strategy_name: megatron_train, strategy_config: {config}}}\n"
+        "actor_infer: {device_mapping: 'list(range(0,8))', strategy_args: {strategy_name: vllm}}\n"
+    )
+    written = back(text, "roll.yaml", recompute="none").content.decode()
+    assert written == text.replace(config, after)

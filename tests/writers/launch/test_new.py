@@ -20,7 +20,21 @@ from rlsize.readers.profiles import Catalogue
 from rlsize.writers.launch.new import launch_text
 
 DATA = Path(__file__).parent / "data"
-NAMES = ("areal", "nemo-rl", "openrlhf", "pipeline-rl", "prime-rl", "rlinf", "roll", "skyrl", "slime", "trl", "verl")
+NAMES = (
+    "areal",
+    "ms-swift",
+    "nemo-rl",
+    "open-instruct",
+    "openrlhf",
+    "pipeline-rl",
+    "prime-rl",
+    "rlinf",
+    "roll",
+    "skyrl",
+    "slime",
+    "trl",
+    "verl",
+)
 ENGINES = {"slime": "sglang"}
 ENDINGS = {"yaml": "x.yaml", "toml": "x.toml"}
 MODES = ("colocated", "synchronous", "one-step-off", "async", "hybrid")
@@ -121,8 +135,8 @@ def test_a_new_launch_read_back_is_the_plan_or_is_refused(name: str, drawn: st.D
 @pytest.mark.parametrize("name", NAMES)
 def test_a_new_launch_is_what_was_checked_by_hand(name: str) -> None:
     """One plan for all: 8 x 2 rollout GPUs, 16 trainer GPUs, staleness 2, in the words of each framework."""
-    mode = {"slime": "one-step-off", "rlinf": "synchronous"}.get(name, "async")
-    said: dict[str, Any] = {"rollout_gpus": 8, "instances": 4} if name == "trl" else {}
+    mode = {"slime": "one-step-off", "ms-swift": "one-step-off", "rlinf": "synchronous"}.get(name, "async")
+    said: dict[str, Any] = {"rollout_gpus": 8, "instances": 4} if name in {"ms-swift", "trl"} else {}
     one = known()[name]
     way = next(way for way, variant in one.variants.items() if mode in variant.modes)
     made, *_ = plan(name, way, mode, **said, liked_reference=False, liked_memory_fraction=0.85)

@@ -142,6 +142,44 @@ def test_a_switch_that_is_to_be_off_goes_with_its_line(text: str, after: str) ->
     assert after in written
 
 
+def test_a_switch_whose_default_is_on_is_switched_off_by_a_word() -> None:
+    """Where it is only taken away, the framework's default would switch it on again."""
+    text = "accelerate launch grpo.py --num_generations 8 --use_vllm --gradient_checkpointing --beta 0.0\n"
+    written = back(text, recompute="none").content.decode()
+    assert written == text.replace("--gradient_checkpointing", "--gradient_checkpointing false")
+
+
+def test_what_goes_with_a_key_goes_with_it_and_the_others_of_its_line_stay() -> None:
+    """How to recompute, where nothing is; sequence parallelism without tensor parallelism."""
+    text = (
+        "P=(\n   --tensor-model-parallel-size 2 --sequence-parallel\n"
+        "   --recompute-granularity full --recompute-method uniform --recompute-num-layers 1 --lr 1e-6\n)\n"
+        "python3 train.py --colocate --actor-num-nodes 1 --rollout-num-gpus-per-engine 2 ${P[@]}\n"
+    )
+    after = "P=(\n   --tensor-model-parallel-size 1\n   --lr 1e-6\n)\n"
+    written = back(text, recompute="none", tensor_parallel=1).content.decode()
+    assert written == after + text.partition(")\n")[2]
+
+
+def test_a_command_that_a_variable_hands_to_a_batch_script_is_changed_inside_its_quotes() -> None:
+    """`COMMAND="..." sbatch ray.sub`: values where they stand, new keys behind their kin, before the quote ends."""
+    text = (
+        'COMMAND="uv run examples/run_grpo.py --config x.yaml grpo.num_prompts_per_step=32 cluster.num_nodes=2" \\\n'
+        "CONTAINER=image sbatch --nodes=2 --gres=gpu:8 ray.sub\n"
+    )
+    written = back(text, prompts_per_step=64, group_size=8).content.decode()
+    new = "grpo.num_prompts_per_step=64 grpo.num_generations_per_prompt=8 cluster"
+    assert written == text.replace("grpo.num_prompts_per_step=32 cluster", new)
+
+
+def test_a_new_key_may_stand_where_its_kin_goes() -> None:
+    """What goes is taken away after what comes has found its place."""
+    text = "python3 train.py --colocate --actor-num-nodes 1 \\\n  --use-dynamic-batch-size --max-tokens-per-gpu 9216\n"
+    written = back(text, micro_batch_samples=2, micro_batch_tokens=None).content.decode()
+    assert "--micro-batch-size 2" in written
+    assert "--use-dynamic-batch-size" not in written
+
+
 def test_sourced_files_are_never_edited(tmp_path: Path) -> None:
     """An override goes into the script."""
     (tmp_path / "keys.sh").write_text(f"ARGS=({ROLL}.n=4 {ROLL}.name=vllm)\n", encoding="utf-8")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
 import typer
 
@@ -29,6 +29,7 @@ from rlsize.commands.alerts.thresholds import alert_plan
 from rlsize.errors import Fault, InputError, suggestion
 from rlsize.facts.figure import Figure
 from rlsize.reports.report import Column, Report, Table
+from rlsize.reports.wording import counted
 from rlsize.shell.answer import delivered
 from rlsize.shell.command import argument
 from rlsize.shell.inputs import Inputs
@@ -45,9 +46,6 @@ _TESTED = (
     "The loop as planned, on which all is quiet, then one case for each alert, on which it fires.",
     f"Run it beside {RULES}: promtool test rules {TESTS}",
 )
-Source = Annotated[
-    str | None, argument("PLAN|SCENARIO", "A saved plan, a scenario, or an observation of a loop that ran well.")
-]
 
 
 @asks_beside_files(
@@ -55,7 +53,13 @@ Source = Annotated[
     Signals=("engine",),
 )
 def alerts(
-    inputs: Inputs, context: typer.Context, said: AlertFlags, source: Source = None, changes: Changes = None
+    inputs: Inputs,
+    context: typer.Context,
+    said: AlertFlags,
+    source: str | None = argument(
+        "PLAN|SCENARIO", "A saved plan, a scenario, or an observation of a loop that ran well."
+    ),
+    changes: Changes = None,
 ) -> Report:
     """
     Write Prometheus rules, their tests and a dashboard for this plan.
@@ -150,14 +154,12 @@ def _report(inputs: Inputs, rules: Rules, files: Sequence[str]) -> Report:
         Column("threshold", "threshold", of=threshold),
         Column("rule", "rule", "left", wide=True, of=lambda signal: limits[signal].rule),
     )
-    times = {"window_seconds": (plan.window_seconds, "10 steps"), "hold_seconds": (plan.hold_seconds, "3 steps")}
     said = f"{len(rules.alerts())} alerts with the thresholds of {printable(plan.loop.name)}"
     return Report(
-        command="alerts",
         headline=f"Wrote {said}: {', '.join(files)}." if files else f"{said}.",
-        results=tuple(
-            Figure(key=key, value=60.0 * whole_minutes(seconds), provenance="predicted", source=source)
-            for key, (seconds, source) in times.items()
+        results=(
+            *counted({"window_seconds": 60.0 * whole_minutes(plan.window_seconds)}, "10 steps"),
+            *counted({"hold_seconds": 60.0 * whole_minutes(plan.hold_seconds)}, "3 steps"),
         ),
         inputs=(plan.step_seconds, *inputs.shown()),
         tables={"alerts": Table.of(f"fires after {duration(plan.hold_seconds)}", rules.signals, cells)},

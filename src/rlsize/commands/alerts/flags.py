@@ -32,46 +32,33 @@ _PAIRS = {")": "(", "]": "[", "}": "{"}
 class AlertFlags:
     """What flags say of signals and files."""
 
-    budget: Annotated[
-        str | None, option("--budget", "A budget file; its lines go before the rules.", metavar="FILE")
-    ] = None
+    budget: str | None = option("--budget", "A budget file; its lines go before the rules.", metavar="FILE")
     selector: Annotated[
         str,
         typer.Option(
             "--selector", metavar="SELECTOR", help="Which targets are the rollout instances.", rich_help_panel=_SIGNALS
         ),
     ] = 'job="rollout"'
-    trainer_selector: Annotated[
-        str | None, option("--trainer-selector", "Which series are the trainer's.", _SIGNALS, "SELECTOR")
-    ] = None
-    metric: Annotated[
-        list[str] | None,
-        option(
-            "--metric",
-            "Expression of a signal of the trainer: idle, sync, queue, age or trained; repeatable.",
-            _SIGNALS,
-            "NAME=EXPR",
-        ),
-    ] = None
-    engine_only: Annotated[
-        bool, switch("--engine-only", "Leave signals of the trainer out, but those of --metric.", _SIGNALS)
-    ] = False
-    kubernetes: Annotated[bool, switch("--kubernetes", "Write a PrometheusRule for the operator.", _FORMS)] = False
-    namespace: Annotated[str | None, option("--namespace", "Its namespace.", _FORMS, "NAME")] = None
-    label: Annotated[
-        list[str] | None,
-        option("--label", "A label of it, such as release=prometheus; repeatable.", _FORMS, "KEY=VALUE"),
-    ] = None
-    grafana: Annotated[bool, switch("--grafana", "Write a dashboard with the plan's targets.", _FORMS)] = False
-    output: Annotated[
-        str | None,
-        option(
-            "--output|-o",
-            "A folder for rules, tests and what else is asked for, or a file for one of them.",
-            "Output",
-            "DIR|FILE",
-        ),
-    ] = None
+    trainer_selector: str | None = option("--trainer-selector", "Which series are the trainer's.", _SIGNALS, "SELECTOR")
+    metric: list[str] | None = option(
+        "--metric",
+        "Expression of a signal of the trainer: idle, sync, queue, age or trained; repeatable.",
+        _SIGNALS,
+        "NAME=EXPR",
+    )
+    engine_only: bool = switch("--engine-only", "Leave signals of the trainer out, but those of --metric.", _SIGNALS)
+    kubernetes: bool = switch("--kubernetes", "Write a PrometheusRule for the operator.", _FORMS)
+    namespace: str | None = option("--namespace", "Its namespace.", _FORMS, "NAME")
+    label: list[str] | None = option(
+        "--label", "A label of it, such as release=prometheus; repeatable.", _FORMS, "KEY=VALUE"
+    )
+    grafana: bool = switch("--grafana", "Write a dashboard with the plan's targets.", _FORMS)
+    output: str | None = option(
+        "--output|-o",
+        "A folder for rules, tests and what else is asked for, or a file for one of them.",
+        "Output",
+        "DIR|FILE",
+    )
     name: Annotated[
         str,
         typer.Option("--name", metavar="NAME", help="Name of the rules, one for each loop.", rich_help_panel="Output"),

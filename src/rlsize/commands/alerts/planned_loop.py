@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from rlsize.commands.alerts.thresholds import LONGEST_STEP, PlannedLoop
 from rlsize.equations import matching, rl_step
-from rlsize.errors import DoesNotFitError, Fault, InputError
+from rlsize.errors import DoesNotFitError, Fault, InputError, refuse
 from rlsize.estimates.figures import apply, measured
 from rlsize.facts.figure import Figure
 from rlsize.shell.inputs import SMALLEST
@@ -94,13 +94,11 @@ def _check(loop: PlannedLoop) -> None:
     if not 0 < step.number <= LONGEST_STEP:
         what = f"a step of {step.number:g} s is no step that alerts can watch"
         raise InputError(Fault(what, loop.name, f"it should be above 0 and at most {LONGEST_STEP:,.0f} s"))
-    faults = [
+    refuse(
         Fault(f"{key} is {figure.number:g}", loop.name, "no loop has that; save the plan again")
         for key, least in _LEAST.items()
         if (figure := loop.figure(key)).known and not least <= figure.number <= _LARGEST
-    ]
-    if faults:
-        raise InputError(*faults)
+    )
 
 
 def _of_plan(document: Document, lines: BudgetFile | None) -> PlannedLoop:

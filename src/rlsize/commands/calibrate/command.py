@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
 from rlsize.errors import Fault, InputError
 from rlsize.facts.figure import Figure, absent
@@ -29,31 +29,6 @@ def _meant(key: str) -> str:
     return QUANTITIES[key].meaning
 
 
-Files = Annotated[
-    list[str] | None,
-    argument(
-        "SOURCE... [SCENARIO]",
-        "Training logs, rates files, YAML lists of records of runs, and the scenario or launch that says what ran.",
-    ),
-]
-StepSeconds = Annotated[str | None, option("--step-seconds", _meant("step_seconds"), HEART)]
-GenerationSeconds = Annotated[str | None, option("--generation-seconds", _meant("generation_seconds"), HEART)]
-TrainSeconds = Annotated[str | None, option("--train-seconds", _meant("train_seconds"), HEART)]
-SyncSeconds = Annotated[str | None, option("--sync-seconds", _meant("sync_seconds"), HEART)]
-RatePoints = Annotated[
-    list[str] | None,
-    option(
-        "--rate",
-        "Response tokens per second of one instance with so many samples in flight; repeatable.",
-        HEART,
-        "CONCURRENCY=TOKENS_PER_SECOND",
-    ),
-]
-Bandwidth = Annotated[str | None, option("--bandwidth", "Slowest link of the sync in a rates file, one direction.")]
-Link = Annotated[str | None, option("--link", "A link profile, such as infiniband-400g.", metavar="NAME")]
-Save = Annotated[str | None, option("--save", "Write a calibration file.", "Output", "FILE")]
-
-
 @dataclass(slots=True)
 class _Files:
     """The arguments by what they are."""
@@ -65,15 +40,23 @@ class _Files:
 
 
 def calibrate(
-    sources: Files = None,
-    step_seconds: StepSeconds = None,
-    generation_seconds: GenerationSeconds = None,
-    train_seconds: TrainSeconds = None,
-    sync_seconds: SyncSeconds = None,
-    rate: RatePoints = None,
-    bandwidth: Bandwidth = None,
-    link: Link = None,
-    save: Save = None,
+    sources: list[str] | None = argument(
+        "SOURCE... [SCENARIO]",
+        "Training logs, rates files, YAML lists of records of runs, and the scenario or launch that says what ran.",
+    ),
+    step_seconds: str | None = option("--step-seconds", _meant("step_seconds"), HEART),
+    generation_seconds: str | None = option("--generation-seconds", _meant("generation_seconds"), HEART),
+    train_seconds: str | None = option("--train-seconds", _meant("train_seconds"), HEART),
+    sync_seconds: str | None = option("--sync-seconds", _meant("sync_seconds"), HEART),
+    rate: list[str] | None = option(
+        "--rate",
+        "Response tokens per second of one instance with so many samples in flight; repeatable.",
+        HEART,
+        "CONCURRENCY=TOKENS_PER_SECOND",
+    ),
+    bandwidth: str | None = option("--bandwidth", "Slowest link of the sync in a rates file, one direction."),
+    link: str | None = option("--link", "A link profile, such as infiniband-400g.", metavar="NAME"),
+    save: str | None = option("--save", "Write a calibration file.", "Output", "FILE"),
     force: Force = False,
     mapped: Map = None,
     changes: Changes = None,
@@ -91,7 +74,7 @@ def calibrate(
     files = _sorted_out(sources or [])
     texts = dict(zip(TIMES.values(), (step_seconds, generation_seconds, train_seconds, sync_seconds), strict=True))
     said_by_heart = {key: text for key, text in texts.items() if text is not None}
-    inputs = _what_ran(files, lambda path: Inputs(path, profiles, texts=said_by_heart, changes=changes or ()))
+    inputs = _what_ran(files, changes, lambda path: Inputs(path, profiles, texts=said_by_heart, changes=changes or ()))
     check_files(inputs, save, force=force)
     heart = {
         phase: inputs.ask(key) if inputs.by_flag(key) else absent(key, inputs.flag(key)) for phase, key in TIMES.items()
@@ -122,15 +105,23 @@ def calibrate(
 
         write_whole(save, yaml_text("calibration", plain(fact)), force)
         inputs.notes.append(f"Wrote {save}: give it to any command that predicts, as --calibration {save}.")
-    warnings = [*inputs.warnings, *(f"{name} is partial: {one.partial}" for name, one in files.rates if one.partial)]
-    return calibrate_report(fact, found, outlook(gathered), gathered.unused, inputs.shown(), warnings, inputs.notes)
+    inputs.warnings += [f"{name} is partial: {one.partial}" for name, one in files.rates if one.partial]
+    return calibrate_report(fact, found, outlook(gathered), gathered.unused, inputs)
 
 
-def _what_ran(files: _Files, read: Callable[[str | None], Inputs]) -> Inputs:
-    """What says what ran: the scenario or launch that was named, else a configuration that a log prints."""
+def _what_ran(files: _Files, changes: Sequence[str] | None, read: Callable[[str | None], Inputs]) -> Inputs:
+    """
+    What says what ran: the scenario or launch that was named, else a configuration that a log prints, else `--set`.
+
+    Raises:
+        InputError: Nothing says it.
+    """
     for log in [] if files.scenario is not None else files.logs:
         with suppress(InputError):
             return read(log)
+    if files.scenario is None and files.logs and not changes:
+        todo = f"name the launch or the scenario beside it, as in `rlsize calibrate {files.logs[0]} train.sh`"
+        raise InputError(Fault("does not say what ran: model, GPUs, batch", files.logs[0], todo))
     return read(files.scenario)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from functools import partial
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from rlsize.equations import kernel_time, matching
 from rlsize.errors import InputError
@@ -68,8 +68,7 @@ PHASES = MappingProxyType(
 """Keys of a loop's answer, and what they are, by what flags say."""
 
 
-@dataclass(frozen=True, slots=True)
-class LoadedInstance:
+class LoadedInstance(NamedTuple):
     """One instance and the samples that it works on, whose lengths count and not how many they are."""
 
     question: EngineQuestion

@@ -121,7 +121,7 @@ def _placed(question: StepQuestion) -> PlacedLoop:
         return absent(key, "") if value is None else Figure(key=key, value=value)
 
     ready = question.engine
-    offer, size = Offer(gpu=ready.question.gpu), float(ready.numbers.gpus)
+    offer, size = Offer(gpu=ready.question.gpu), float(ready.gpus)
     problem = LoopProblem(
         samples=said("samples_per_step", question.samples),
         group_size=said("group_size", question.group_size),

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import math
+from operator import itemgetter
 from typing import TYPE_CHECKING
 
 from rlsize.estimates.all_constants import all_constants
 from rlsize.estimates.calibrating import half_band
 from rlsize.facts.figure import Figure
-from rlsize.reports.report import Column, Report, Table
+from rlsize.reports.report import Column, Report, Table, Unseen, tables_of
+from rlsize.reports.wording import counted, peak_words
 from rlsize.units import listed, show
 
 if TYPE_CHECKING:
@@ -16,6 +18,7 @@ if TYPE_CHECKING:
 
     from rlsize.estimates.calibrating import Calibrated, Compared, Outlook
     from rlsize.facts.calibration import CalibratedConstant, CalibratedRun, Calibration
+    from rlsize.shell.inputs import Inputs
 
 _MOST_CONSTANTS = 8
 _SCALES = {True: "tokens, and the pass", False: "tokens, nobody knows how much"}
@@ -27,9 +30,7 @@ def calibrate_report(
     found: Calibrated,
     further: tuple[str, Sequence[Outlook]],
     unused: Sequence[tuple[str, str]],
-    inputs: Sequence[Figure] = (),
-    warnings: Sequence[str] = (),
-    notes: Sequence[str] = (),
+    inputs: Inputs,
 ) -> Report:
     """
     The report of `rlsize calibrate`.
@@ -39,28 +40,24 @@ def calibrate_report(
         found: The same with predictions.
         further: What is to be known, and what further measurements would do to its band, itself without any first.
         unused: What was measured and not used, with the reason.
-        inputs: What was asked.
-        warnings: What casts doubt.
-        notes: What happened on the way.
+        inputs: What was asked, with what casts doubt and what happened on the way.
     """
-    tables = {"points": _points(found.compared), "constants": _constants(fact.constants)}
     target, outlooks = further
-    if outlooks:
-        tables["further"] = _further(target, outlooks)
+    tables = tables_of(
+        points=_points(found.compared),
+        constants=_constants(fact.constants),
+        further=_further(target, outlooks) if outlooks else None,
+        run=_run(fact.run) if fact.run is not None else None,
+        unused=_unused(unused) if unused else None,
+    )
     if fact.run is not None:
-        tables["run"] = _run(fact.run)
         shown = listed([f"{key} {show(value, key)}" for key, value in fact.run.shown.items()])
-        notes = (*notes, f"Of the run, and used where nobody says otherwise: {shown}.")
-    if unused:
-        tables["unused"] = _unused(unused)
+        inputs.notes += [f"Of the run, and used where nobody says otherwise: {shown}.", *peak_words(fact.run.memory)]
     return Report(
-        command="calibrate",
         headline=_headline(found, further, fact.run),
         results=_results(found, fact, outlooks),
-        inputs=tuple(inputs),
         tables=tables,
-        warnings=(*warnings, *(_doubt(one) for one in found.compared if one.doubtful)),
-        notes=tuple(notes),
+        **inputs.told(warnings=(_doubt(one) for one in found.compared if one.doubtful)),
     )
 
 
@@ -76,10 +73,7 @@ def _headline(found: Calibrated, further: tuple[str, Sequence[Outlook]], run: Ca
         return _twin(run) if run is not None else "Nothing was measured."
     told = "1 measurement" if count == 1 else f"{count} measurements"
     off = math.exp(sum(math.log(one.point.measured / one.before) for one in found.compared) / count)
-    if count == 1:
-        begin = f"{told}, {show(off)} times what was predicted"
-    else:
-        begin = f"{told}, on average {show(off)} times what was predicted"
+    begin = f"{told}, {'on average ' * (count > 1)}{show(off)} times what was predicted"
     if run is not None:
         return f"{begin}. {_twin(run)}"
     target, outlooks = further
@@ -94,40 +88,26 @@ def _percent(half: float) -> str:
 
 
 def _results(found: Calibrated, fact: Calibration, outlooks: Sequence[Outlook]) -> tuple[Figure, ...]:
-    results = [
+    band = {"band_fraction": outlooks[0].before} if outlooks else {}
+    return (
         Figure(key="measurements", value=len(found.compared), provenance="given", source="the sources"),
-        Figure(key="constants_moved", value=len(fact.constants), provenance="predicted", source="Gaussian update"),
-    ]
-    if outlooks:
-        source = "half the 80 % band over its median"
-        results.append(Figure(key="band_fraction", value=outlooks[0].before, provenance="predicted", source=source))
-    return tuple(results)
+        *counted({"constants_moved": len(fact.constants)}, "Gaussian update"),
+        *counted(band, "half the 80 % band over its median"),
+    )
 
 
 def _run(run: CalibratedRun) -> Table:
     """What of each phase the model explains, and what stays the run's own."""
-    return Table(
-        title="The run's phases",
-        columns=(
-            Column("phase", "phase", "left"),
-            Column("measured_seconds", "measured"),
-            Column("explained_seconds", "explained"),
-            Column("own_seconds", "its own"),
-            Column("scales", "its own grows with", "left"),
-        ),
-        rows=tuple(
-            {
-                "phase": one.phase,
-                "measured_seconds": one.measured,
-                "explained_seconds": one.explained,
-                "own_seconds": one.seconds,
-                "factor": one.factor,
-                "scales": _SCALES[one.grows] if one.seconds else "",
-            }
-            for one in run.own
-        ),
-        note="its own: beyond what constants may explain; GPUs and layouts shorten none of it but in passes",
+    cells = (
+        Column("phase", "phase", "left"),
+        Column("measured_seconds", "measured", of=lambda one: one.measured),
+        Column("explained_seconds", "explained", of=lambda one: one.explained),
+        Column("own_seconds", "its own", of=lambda one: one.seconds),
+        Unseen("factor"),
+        Column("scales", "its own grows with", "left", of=lambda one: _SCALES[one.grows] if one.seconds else ""),
     )
+    note = "its own: beyond what constants may explain; GPUs and layouts shorten none of it but in passes"
+    return Table.of("The run's phases", run.own, cells, note=note)
 
 
 def _doubt(one: Compared) -> str:
@@ -140,60 +120,32 @@ def _doubt(one: Compared) -> str:
 
 
 def _points(compared: Sequence[Compared]) -> Table:
-    return Table(
-        title="Measured and predicted",
-        columns=(
-            Column("what", "what", "left", wide=True),
-            Column("unit", "unit", "left"),
-            Column("measured", "measured"),
-            Column("predicted", "predicted"),
-            Column("low", "from"),
-            Column("high", "to"),
-            Column("calibrated", "calibrated"),
-            Column("source", "source", "left", wide=True),
-        ),
-        rows=tuple(
-            {
-                "what": one.point.of.what,
-                "unit": one.point.of.unit,
-                "measured": one.point.measured,
-                "predicted": one.before,
-                "low": one.band[0],
-                "high": one.band[1],
-                "calibrated": one.after,
-                "source": one.point.source,
-            }
-            for one in compared
-        ),
-        note="from and to: 80 % band before calibration",
+    cells = (
+        Column("what", "what", "left", wide=True, of=lambda one: one.point.of.what),
+        Column("unit", "unit", "left", of=lambda one: one.point.of.unit),
+        Column("measured", "measured", of=lambda one: one.point.measured),
+        Column("predicted", "predicted", of=lambda one: one.before),
+        Column("low", "from", of=lambda one: one.band[0]),
+        Column("high", "to", of=lambda one: one.band[1]),
+        Column("calibrated", "calibrated", of=lambda one: one.after),
+        Column("source", "source", "left", wide=True, of=lambda one: one.point.source),
     )
+    return Table.of("Measured and predicted", compared, cells, note="from and to: 80 % band before calibration")
 
 
 def _constants(constants: Sequence[CalibratedConstant]) -> Table:
     known = all_constants()
     told = sorted((one for one in constants if _said(one) > _TOLD), key=_said, reverse=True)
     left = len(told) - _MOST_CONSTANTS
-    return Table(
-        title="Constants that moved most",
-        columns=(
-            Column("name", "constant", "left"),
-            Column("meaning", "", "left", wide=True),
-            Column("factor", "factor"),
-            Column("before_fraction", "± before"),
-            Column("after_fraction", "± after"),
-        ),
-        rows=tuple(
-            {
-                "name": one.name,
-                "meaning": known[one.name].meaning,
-                "factor": one.factor,
-                "before_fraction": half_band(one.spread_before),
-                "after_fraction": half_band(one.spread),
-            }
-            for one in told[:_MOST_CONSTANTS]
-        ),
-        note="±: 80 % band" + (f"; {left} more changed by over 1 %" if left > 0 else ""),
+    cells = (
+        Column("name", "constant", "left"),
+        Column("meaning", "", "left", wide=True, of=lambda one: known[one.name].meaning),
+        Column("factor", "factor"),
+        Column("before_fraction", "± before", of=lambda one: half_band(one.spread_before)),
+        Column("after_fraction", "± after", of=lambda one: half_band(one.spread)),
     )
+    note = "±: 80 % band" + (f"; {left} more changed by over 1 %" if left > 0 else "")
+    return Table.of("Constants that moved most", told[:_MOST_CONSTANTS], cells, note=note)
 
 
 def _said(one: CalibratedConstant) -> float:
@@ -204,21 +156,17 @@ def _said(one: CalibratedConstant) -> float:
 
 
 def _further(target: str, outlooks: Sequence[Outlook]) -> Table:
-    return Table(
-        title=f"What would narrow the band of the {target} most",
-        columns=(
-            Column("what", "measure", "left", wide=True),
-            Column("now_fraction", "± now"),
-            Column("then_fraction", "± with it"),
-        ),
-        rows=tuple({"what": one.what, "now_fraction": one.before, "then_fraction": one.after} for one in outlooks),
-        note="±: 80 % band; the scatter of a single measurement stays",
+    cells = (
+        Column("what", "measure", "left", wide=True),
+        Column("now_fraction", "± now", of=lambda one: one.before),
+        Column("then_fraction", "± with it", of=lambda one: one.after),
     )
+    note = "±: 80 % band; the scatter of a single measurement stays"
+    return Table.of(f"What would narrow the band of the {target} most", outlooks, cells, note=note)
 
 
 def _unused(unused: Sequence[tuple[str, str]]) -> Table:
-    return Table(
-        title="Not used",
-        columns=(Column("what", "what", "left", wide=True), Column("reason", "why", "left", wide=True)),
-        rows=tuple({"what": what, "reason": reason} for what, reason in dict.fromkeys(unused)),
+    what = Column("what", "what", "left", wide=True, of=itemgetter(0))
+    return Table.of(
+        "Not used", dict.fromkeys(unused), (what, Column("reason", "why", "left", wide=True, of=itemgetter(1)))
     )

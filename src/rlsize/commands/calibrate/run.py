@@ -12,7 +12,8 @@ from rlsize.errors import Fault, InputError
 from rlsize.estimates import step_prediction
 from rlsize.estimates.calibration_belief import believed
 from rlsize.estimates.figures import numbers
-from rlsize.estimates.run_twin import left_of_step, measured_phases, own_phases, twin_points
+from rlsize.estimates.run_memory import own_memory
+from rlsize.estimates.run_twin import left_of_step, measured_phases, own_phases, twin_points, without_tools
 from rlsize.estimates.step_assembly import OVERLAPPING, assembled
 from rlsize.facts.calibration import CalibratedRun
 from rlsize.facts.records.record import Refused
@@ -21,14 +22,16 @@ from rlsize.loop.resolve import resolve, setting_of
 from rlsize.planner.step_parts import loop_parts
 from rlsize.quantities.table import PLACES
 from rlsize.shell.observation import DECIDED, read_run, shown_by
+from rlsize.units import show
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from rlsize.commands.calibrate.points import Gathered, PlacedLoop
     from rlsize.equations._ops import Real
-    from rlsize.facts.calibration import Calibration, OwnPhase
+    from rlsize.facts.calibration import Calibration, OwnMemory, OwnPhase
     from rlsize.facts.run_summary import RunSummary
+    from rlsize.loop.resolve import Loop
     from rlsize.shell.inputs import Inputs
 
 _FREE = frozenset(
@@ -70,8 +73,7 @@ class Run:
         except Refused as refusal:
             what = f"has run, and cannot be predicted as it was said: {refusal}"
             raise InputError(Fault(what, self.log.source, "is that the script of this log, and its GPU?")) from None
-        phases = phases_of(resolve(asked))
-        self.fill = 0.0 if phases is None else float(phases.worst.fill)
+        self.memory, self.fill = self._peak(resolve(asked))
         samples = self.loop.terms.problem.samples
         if "samples_per_step" in seen and _off(float(seen["samples_per_step"]), samples.number):
             both = f"{seen['samples_per_step']:g} samples a step, and {samples.number:g} are said"
@@ -85,10 +87,27 @@ class Run:
         if not self.phases:
             raise InputError(Fault("times neither steps nor phases", self.log.source, "name another log of the run"))
 
+    def _peak(self, loop: Loop) -> tuple[OwnMemory | None, float]:
+        """The trainer's peak beside what is predicted, and what share of a GPU the fullest phase takes then."""
+        phases = phases_of(loop)
+        if phases is None:
+            return None, 0.0
+        trained = [phase for phase in phases.phases if phase.pool != "rollout"]
+        memory = own_memory({phase.name: phase.parts for phase in trained}, self.log)
+        if memory is None:
+            return None, float(phases.worst.fill)
+        took, there = memory.measured, trained[0].memory
+        if took > there:
+            both = f"{show(took, '_bytes')} of a GPU with {show(there, '_bytes')} to give"
+            self.warnings.append(f"the trainer of {self.log.source} took {both}: is it that GPU?")
+        anchored = phases_of(loop, own=memory)
+        return memory, 0.0 if anchored is None else float(anchored.worst.fill)
+
     def gather(self, found: Gathered) -> None:
         """Add the phases as points; those that are not predicted stay the run's own."""
         setting = setting_of(self.loop.engine, self.loop.train)
-        points = twin_points(self.phases, self.parts, step_prediction.STAGES, (self.log.source, setting))
+        phases = without_tools(self.phases, self.log)
+        points = twin_points(phases, self.parts, step_prediction.STAGES, (self.log.source, setting))
         found.points += [point for point in points if point.of.central > 0]
         found.step = found.step or self.loop
 
@@ -118,6 +137,7 @@ class Run:
             fill=self.fill,
             scatter={phase: scatter for phase, (_, scatter) in self.phases.items()},
             tokens=self.loop.terms.problem.step_tokens,
+            memory=self.memory,
             own=list(own),
         )
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import typer
 
 from rlsize.commands.check.outputs import Outputs
 from rlsize.commands.check.report import Checked, Place, check_report, findings
-from rlsize.errors import Fault, InputError, RlsizeError, noting
+from rlsize.errors import Fault, InputError, RlsizeError, noting, refuse
 from rlsize.reports.report import Report
 from rlsize.shell.answer import check_form
 from rlsize.shell.command import TERMINAL, Force, in_own_words, option, switch
@@ -36,22 +36,12 @@ def check(
     context: typer.Context,
     scenario: ScenarioFile = None,
     changes: Changes = None,
-    budget: Annotated[
-        str | None, option("--budget", "A budget file; its lines go before the scenario's own.", metavar="FILE")
-    ] = None,
-    baseline: Annotated[
-        str | None, option("--baseline", "A saved plan; limits on a change need one.", metavar="FILE")
-    ] = None,
-    strict: Annotated[bool, switch("--strict", "Fail where an 80 % band crosses its limit.", "Inputs")] = False,
-    junit: Annotated[
-        str | None, option("--junit", "Write JUnit XML: a test case for each limit.", "CI", "FILE")
-    ] = None,
-    github: Annotated[
-        bool, switch("--github", "Annotate the budget file on GitHub, and add to the summary of the step.", "CI")
-    ] = False,
-    save: Annotated[
-        str | None, option("--save", "Write the loop as a plan: the baseline of a later check.", "Output", "FILE")
-    ] = None,
+    budget: str | None = option("--budget", "A budget file; its lines go before the scenario's own.", metavar="FILE"),
+    baseline: str | None = option("--baseline", "A saved plan; limits on a change need one.", metavar="FILE"),
+    strict: bool = switch("--strict", "Fail where an 80 % band crosses its limit.", "Inputs"),
+    junit: str | None = option("--junit", "Write JUnit XML: a test case for each limit.", "CI", "FILE"),
+    github: bool = switch("--github", "Annotate the budget file on GitHub, and add to the summary of the step.", "CI"),
+    save: str | None = option("--save", "Write the loop as a plan: the baseline of a later check.", "Output", "FILE"),
     force: Force = False,
 ) -> Report:
     """
@@ -147,8 +137,7 @@ def _opened(
     if not budgets and not faults:
         todo = "name a file, or give the scenario a `budget:` section"
         faults.append(Fault("there is no budget to check", "--budget", todo))
-    if faults:
-        raise InputError(*faults)
+    refuse(faults)
     return _Against(budgets=budgets, baseline=plan, baseline_name=baseline or "")
 
 
@@ -174,18 +163,12 @@ def _judged(inputs: Inputs, against: _Against, loop: Loop, found: Evaluation, *,
         names = ", ".join(line.name for line in waiting)
         inputs.notes.append(f"Not judged, as this run makes the baseline: {names}.")
         lines = tuple(line for line in lines if line not in waiting)
-    unknown = [_fault(line, against) for line in lines if line.status == "unknown"]
-    if unknown:
-        raise InputError(*unknown)
-    places = {}
-    for line in lines:
-        if not line.implied:
-            file = against.file(line.quantity)
-            places[line.name] = Place(file=file.name, line=file.line(line.quantity, line.bound))
+    refuse(_fault(line, against) for line in lines if line.status == "unknown")
+    files = [(line, against.file(line.quantity)) for line in lines if not line.implied]
     scenario = inputs.file.document if inputs.file else None
     return Checked(
         lines=lines,
-        places=places,
+        places={line.name: Place(file=one.name, line=one.line(line.quantity, line.bound)) for line, one in files},
         strict=strict,
         placement=found.placement,
         results=found.results,

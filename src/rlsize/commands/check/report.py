@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from rlsize.facts.budget import Change
 from rlsize.facts.figure import Figure
@@ -75,17 +75,13 @@ class Checked:
         return sum(line.status == status for line in self.lines)
 
 
-def check_report(
-    checked: Checked, inputs: Sequence[Figure] = (), warnings: Sequence[str] = (), notes: Sequence[str] = ()
-) -> Report:
+def check_report(checked: Checked, **told: Any) -> Report:
     """
     The report of `rlsize check`.
 
     Args:
         checked: What was found.
-        inputs: What the loop was worked out from.
-        warnings: What casts doubt.
-        notes: What explains the answer.
+        told: What the report says of the inputs.
     """
     broken, doubtful = checked.count("fail"), checked.count("warn")
     counts = {"limits": len(checked.lines), "broken_limits": broken, "doubtful_limits": doubtful}
@@ -94,12 +90,10 @@ def check_report(
         command="check",
         headline=_headline(checked),
         results=results,
-        inputs=tuple(inputs),
         tables={"limits": _table(checked)} if checked.lines else {},
-        warnings=tuple(warnings),
-        notes=tuple(notes),
         no=bool(checked.refused or checked.impossible),
         quiet=frozenset(figure.key for figure in results),
+        **told,
     )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from statistics import fmean
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
 import typer
 
@@ -14,7 +14,7 @@ from rlsize.facts.figure import Figure, absent
 from rlsize.reports.report import Report
 from rlsize.shell.access import blamed
 from rlsize.shell.answer import check_files, deliver
-from rlsize.shell.command import Force, option
+from rlsize.shell.command import Force, argument, option
 from rlsize.shell.inputs import Inputs
 from rlsize.shell.live_engines import INTERRUPTED, WATCH, WatchFlags, check_watch, watched_engines
 from rlsize.shell.named_inputs import NamedInputs, named_inputs
@@ -65,32 +65,6 @@ _RATES = (
     "tokens_generated_per_trained_token", "train_seconds",
 )  # fmt: skip
 
-Named = Annotated[
-    list[str] | None,
-    typer.Argument(
-        metavar="SOURCE...",
-        help="Engines (http://HOST:PORT), a training log (or - for stdin), and a scenario or launch, in any order.",
-        show_default=False,
-    ),
-]
-Before = Annotated[
-    str | None,
-    option("--before", "A recorded observation to compare with, from --record.", metavar="FILE"),
-]
-FailOn = Annotated[
-    str | None,
-    option(
-        "--fail-on", "Exit with 1 on any of these: worse, any, or verdicts such as starving, with commas.", "Output",
-        "WORDS",
-    ),
-]  # fmt: skip
-Record = Annotated[
-    str | None,
-    option(
-        "--record", "Write what was seen with pools and prices: a baseline for --before, a way back.", "Output", "FILE"
-    ),
-]
-
 
 @asks_beside_files(
     Inputs=(*_RATES, *WATCH, *POOLS),
@@ -101,11 +75,21 @@ def diagnose(
     inputs: Inputs,
     context: typer.Context,
     watch: WatchFlags,
-    sources: Named = None,
-    before: Before = None,
-    fail_on: FailOn = None,
+    sources: list[str] | None = argument(
+        "SOURCE...",
+        "Engines (http://HOST:PORT), a training log (or - for stdin), and a scenario or launch, in any order.",
+    ),
+    before: str | None = option("--before", "A recorded observation to compare with, from --record.", metavar="FILE"),
+    fail_on: str | None = option(
+        "--fail-on",
+        "Exit with 1 on any of these: worse, any, or verdicts such as starving, with commas.",
+        "Output",
+        "WORDS",
+    ),
     changes: Changes = None,
-    record: Record = None,
+    record: str | None = option(
+        "--record", "Write what was seen with pools and prices: a baseline for --before, a way back.", "Output", "FILE"
+    ),
     force: Force = False,
 ) -> Report:
     """

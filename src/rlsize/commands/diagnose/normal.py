@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rlsize.reports.report import Column, Table
+from rlsize.reports.report import Column, Table, Unseen
 from rlsize.reports.wording import words
 from rlsize.units import show
 
@@ -22,6 +22,12 @@ PHASES = {
     "other": "between phases",
 }
 """What phases are called that are not called by their name."""
+_VERDICTS = {None: "not judged", True: "usual", False: "not normal"}
+_USUAL = (
+    "usual: what the model needs on these GPUs, with micro-batches packed and engines filled, or two passes of "
+    "log-probs by what the update takes; up to: the end of the interval in which 95 of 100 runs elsewhere lie; "
+    "not normal: beyond it, and over 1.5 times usual"
+)
 _SHOWN = 4  # causes that are shown
 _CAUSES = {
     "micro_batch": "micro-batches too small to fill a GPU: pack more tokens into a micro-batch",
@@ -67,35 +73,25 @@ def _evidence(cause: Cause) -> str:
 
 
 def phases_table(phases: Sequence[JudgedPhase]) -> Table:
-    """Each phase beside what is usual."""
-    return Table(
-        title="Is this normal",
-        columns=(
-            Column("_phase", "phase", "left"),
-            Column("took_seconds", "took"),
-            Column("usual_seconds", "usual"),
-            Column("usual_to_seconds", "up to"),
-            Column("times_usual", "ratio"),
-            Column("step_fraction", "share"),
-            Column("verdict", "", "left"),
-        ),
-        rows=tuple(
-            {
-                "phase": one.phase,
-                "_phase": phase_words(one.phase),
-                "took_seconds": one.took.value,
-                "usual_seconds": one.usual.value,
-                "usual_from_seconds": one.band[0] if one.band else None,
-                "usual_to_seconds": one.band[1] if one.band else None,
-                "times_usual": one.ratio.value,
-                "step_fraction": one.share.value,
-                "verdict": {None: "not judged", True: "usual", False: "not normal"}[one.normal],
-            }
-            for one in phases
-        ),
-        note="usual: what the model needs on these GPUs, with micro-batches packed and engines filled; up to: the end "
-        "of the interval in which 95 of 100 runs elsewhere lie; not normal: beyond it, and over 1.5 times usual",
+    """Each phase beside what is usual, where that is known of any."""
+    judged = any(one.usual.known for one in phases)
+
+    def beside(column: Column) -> Column | Unseen:
+        return column if judged else Unseen(column.key, column.of)
+
+    cells = (
+        Unseen("phase"),
+        Column("_phase", "phase", "left", of=lambda one: phase_words(one.phase)),
+        Column("took_seconds", "took", of=lambda one: one.took.value),
+        beside(Column("usual_seconds", "usual", of=lambda one: one.usual.value)),
+        Unseen("usual_from_seconds", lambda one: one.band[0] if one.band else None),
+        beside(Column("usual_to_seconds", "up to", of=lambda one: one.band[1] if one.band else None)),
+        beside(Column("times_usual", "ratio", of=lambda one: one.ratio.value)),
+        Column("step_fraction", "share", of=lambda one: one.share.value),
+        beside(Column("verdict", "", "left", of=lambda one: _VERDICTS[one.normal])),
     )
+    title = "Is this normal" if judged else "Where the step goes"
+    return Table.of(title, phases, cells, note=_USUAL if judged else "")
 
 
 def causes_table(found: Diagnosis, changes: Sequence[str]) -> Table:
@@ -106,24 +102,13 @@ def causes_table(found: Diagnosis, changes: Sequence[str]) -> Table:
         found: The diagnosis.
         changes: What to set for each cause, in the keys of the framework or scenario; empty where nothing is to be set.
     """
-    return Table(
-        title="Likely causes",
-        columns=(
-            Column("_phase", "of", "left"),
-            Column("cause", "likely", "left", wide=True),
-            Column("evidence", "evidence", "left", wide=True),
-            Column("change", "set", "left", wide=True),
-        ),
-        rows=tuple(
-            {
-                "phase": one.phase,
-                "_phase": phase_words(one.phase),
-                "kind": one.kind,
-                "sign": one.sign,
-                "cause": cause_words(one),
-                "evidence": _evidence(one),
-                "change": change,
-            }
-            for one, change in zip(found.causes[:_SHOWN], (*changes, *[""] * _SHOWN), strict=False)
-        ),
+    said = dict(enumerate(changes))
+    cells: tuple[Column | Unseen, ...] = (
+        Unseen("phase"),
+        Column("_phase", "of", "left", of=lambda one: phase_words(one.phase)),
+        *map(Unseen, ("kind", "sign")),
+        Column("cause", "likely", "left", wide=True, of=cause_words),
+        Column("evidence", "evidence", "left", wide=True, of=_evidence),
+        Column("change", "set", "left", wide=True, of=lambda one: said.get(found.causes.index(one), "")),
     )
+    return Table.of("Likely causes", found.causes[:_SHOWN], cells)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from rlsize.commands.diagnose.normal import cause_words, causes_table, phases_table
 from rlsize.commands.diagnose.words import CHECKS, action, because, headline, verification
 from rlsize.facts.figure import Figure
-from rlsize.reports.report import Column, Report, Table
+from rlsize.reports.report import Column, Report, Table, Unseen
 from rlsize.reports.running_loop import apart_words, instances_table
 from rlsize.reports.wording import words
 from rlsize.units import show
@@ -18,7 +18,6 @@ if TYPE_CHECKING:
 
     from rlsize.facts.evidence import Diagnosis, Evidence, Finding
     from rlsize.facts.observation_file import ObservedAllocation, RunObservation
-    from rlsize.reports.report import Cell
     from rlsize.verdicts.before_after import Compared
 
 _LASTING = {  # what stands by itself when it got better, and whether more of it is better
@@ -68,7 +67,6 @@ def diagnose_report(
     logged = [run.figures[key] for key in ("step_seconds", "train_seconds", "staleness_steps") if key in run.figures]
     rates = (found.consumption, found.required, found.fleet_rate, found.matched)
     return Report(
-        command="diagnose",
         headline=headline(found),
         results=(verdict, found.trainer_idle, *logged, *rates, *costs),
         inputs=tuple(inputs),
@@ -102,91 +100,69 @@ def _steps_table(found: Diagnosis, changes: Sequence[str]) -> Table:
             return action(one)
         return f"Look for {cause_words(found.causes[0])}" + (f" ({changes[0]})" if changes and changes[0] else "")
 
-    return Table(
-        title="What to do, in this order",
-        columns=(
-            Column("step", "#"),
-            Column("action", "do", "left", wide=True),
-            Column("evidence", "because", "left", wide=True),
-            Column("gain_fraction", "gain, at most"),
-        ),
-        rows=tuple(
-            {
-                "step": place,
-                "check": one.check,
-                "kind": one.kind,
-                "action": todo(one),
-                "evidence": because(one),
-                "gain_fraction": one.gain.value if one.gain.known else None,
-                "verify": verification(one),
-            }
-            for place, one in enumerate(found.steps, 1)
-        ),
-        note="; ".join(f"{place}. done when {verification(one)}" for place, one in enumerate(found.steps, 1)),
+    steps = tuple(found.steps)
+    cells: tuple[Column | Unseen, ...] = (
+        Column("step", "#", of=lambda one: steps.index(one) + 1),
+        *map(Unseen, ("check", "kind")),
+        Column("action", "do", "left", wide=True, of=todo),
+        Column("evidence", "because", "left", wide=True, of=because),
+        Column("gain_fraction", "gain, at most", of=lambda one: one.gain.value),
+        Unseen("verify", verification),
     )
+    note = "; ".join(f"{place}. done when {verification(one)}" for place, one in enumerate(steps, 1))
+    return Table.of("What to do, in this order", steps, cells, note=note)
 
 
 def _checks_table(found: Diagnosis) -> Table:
-    """Every check."""
-    return Table(
-        title="Checks",
-        columns=(
-            Column("_name", "check", "left"),
-            Column("_state", "", "left"),
-            Column("evidence", "evidence", "left", wide=True),
-        ),
-        rows=tuple(
-            {
-                "check": one.check,
-                "status": one.status,
-                "kind": one.kind,
-                "_name": CHECKS[one.check],
-                "_state": _STATES[one.status],
-                "evidence": because(one),
-                "names": ", ".join(one.names),
-            }
-            for one in found.findings
-        ),
+    """Every check; people see those that could be made, and below them what the others need."""
+    known = [one for one in found.findings if one.status != "unknown"]
+    lacking: dict[str, list[str]] = {}
+    for one in found.findings:
+        if one.status == "unknown":
+            lacking.setdefault(because(one), []).append(CHECKS[one.check])
+    cells: tuple[Column | Unseen, ...] = (
+        *map(Unseen, ("check", "status", "kind")),
+        Column("_name", "check", "left", of=lambda one: CHECKS[one.check]),
+        Column("_state", "", "left", of=lambda one: _STATES[one.status]),
+        Column("evidence", "evidence", "left", wide=True, of=because),
+        Unseen("names", lambda one: ", ".join(one.names)),
     )
+    ordered = sorted(found.findings, key=lambda one: one.status == "unknown")
+    note = "".join(f"not known: {', '.join(names)} ({why})\n" for why, names in lacking.items()).strip()
+    return Table.of("Checks", ordered, cells, note=note, shown=len(known))
 
 
 def _comparison_table(compared: Sequence[Compared]) -> Table:
     """Each quantity before and after, with its change."""
-    return Table(
-        title="Before and after",
-        columns=(
-            Column("_quantity", "", "left"),
-            Column("_before", "before"),
-            Column("_after", "after"),
-            Column("_change", "change"),
-            Column("_interval", "95 %"),
-            Column("outcome", "", "left"),
-        ),
-        rows=tuple(_row(one) for one in compared),
-        note="means of settled steps; intervals by drawing blocks of steps anew, as steps remember each other",
+
+    def fraction(one: Compared) -> float | None:
+        if one.change is not None:
+            return one.change.fraction
+        return one.after / one.before - 1.0 if one.before and one.after is not None else None
+
+    def end(one: Compared, side: str) -> float | None:
+        return None if one.change is None else getattr(one.change, side)
+
+    def change(one: Compared) -> str:
+        return "-" if (found := fraction(one)) is None else f"{100 * found:+.1f} %"
+
+    def interval(one: Compared) -> str:
+        return f"{100 * one.change.low:+.1f} to {100 * one.change.high:+.1f} %" if one.change is not None else ""
+
+    cells: tuple[Column | Unseen, ...] = (
+        *map(Unseen, ("quantity", "before", "after")),
+        Unseen("change_fraction", fraction),
+        Unseen("low_fraction", lambda one: end(one, "low")),
+        Unseen("high_fraction", lambda one: end(one, "high")),
+        Column("_quantity", "", "left", of=lambda one: words(one.quantity)),
+        Column("_before", "before", of=lambda one: show(one.before, one.quantity)),
+        Column("_after", "after", of=lambda one: show(one.after, one.quantity)),
+        Column("_change", "change", of=change),
+        Column("_interval", "95 %", of=interval),
+        Column("outcome", "", "left"),
     )
-
-
-def _row(one: Compared) -> dict[str, Cell]:
-    change, fraction = one.change, None
-    if change is not None:
-        fraction = change.fraction
-    elif one.before and one.after is not None:
-        fraction = one.after / one.before - 1.0
-    return {
-        "quantity": one.quantity,
-        "before": one.before,
-        "after": one.after,
-        "change_fraction": fraction,
-        "low_fraction": None if change is None else change.low,
-        "high_fraction": None if change is None else change.high,
-        "outcome": one.outcome,
-        "_quantity": words(one.quantity),
-        "_before": show(one.before, one.quantity),
-        "_after": show(one.after, one.quantity),
-        "_change": "-" if fraction is None else f"{100 * fraction:+.1f} %",
-        "_interval": "" if change is None else f"{100 * change.low:+.1f} to {100 * change.high:+.1f} %",
-    }
+    note = "means of settled steps; intervals by drawing blocks of steps anew, as steps remember each other"
+    return Table.of("Before and after", compared, cells, note=note)
 
 
 def outcome_words(compared: Iterable[Compared], path: str) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rlsize.commands.diagnose.normal import cause_words, phase_words
+from rlsize.commands.diagnose.normal import PHASES, cause_words, phase_words
 from rlsize.units import show, some_of
 
 if TYPE_CHECKING:
@@ -110,6 +110,8 @@ def _idle_evidence(found: Finding) -> str:
         told, own = said(found.figures, "reported", "x_fraction"), said(found.figures, "own", "x_fraction")
         who = "the trainer" if found.kind == "trainer" else "engines"
         return f"the log says that {who} stand still for {told}; their own times leave {own}: do not trust it"
+    if found.kind == "untimed" and found.status == "note":
+        return f"{hidden} of the step is not timed: rewards, data, checkpoints or evaluation"
     if found.status == "note":
         return f"logged waits read near zero, yet {hidden} of the step is no work: do not trust the idle ratio"
     return f"{hidden} of the step is neither work, sync nor waiting"
@@ -282,11 +284,20 @@ _EVIDENCE: Mapping[str, Callable[[Finding], str]] = {
 }
 
 
+_GOES_INTO = PHASES | {"update": "the update", "logprob": "log-probs", "other": "what nobody times"}
 _NEXT = dict.fromkeys(
     ("in turn", "unclear", "one phase takes most", "matched"),
     "name the run's launch or scenario beside it, which tells what each phase should take",
 ) | {"neither side at its limit": "see what holds samples up between the two: caps of queues, tools, verifiers"}
 """What to do first where nothing is to be mended, by verdict."""
+
+
+def _longest(found: Diagnosis) -> str:
+    """The end of a sentence that names what takes most of a step, where nothing is predicted of its phases."""
+    one = found.phases[0] if found.phases else None
+    if one is None or one.normal is not None or not one.share.known:
+        return "."
+    return f": {show(one.share.value, one.share.key)} of the step goes into {_GOES_INTO.get(one.phase, one.phase)}."
 
 
 def headline(found: Diagnosis) -> str:
@@ -305,7 +316,7 @@ def headline(found: Diagnosis) -> str:
         "neither side at its limit": f"The trainer waits {idle}, yet the engines have room.",
         "in turn": "Both sides work in turn, as this mode has it"
         + (", and each phase takes what is usual" if phases.status == "fine" else "")
-        + (f": the trainer stands still for {idle}." if found.trainer_idle.known else "."),
+        + (f": the trainer stands still for {idle}." if found.trainer_idle.known else _longest(found)),
         "matched": "Both sides match.",
         "unclear": "What there is does not say which side starves.",
     }[found.verdict]

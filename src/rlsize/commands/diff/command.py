@@ -31,20 +31,17 @@ def diff(
     context: typer.Context,
     before: Annotated[str, argument("BEFORE", "A scenario, a saved plan, or a rates file.")],
     after: Annotated[str, argument("AFTER", "Another one of the same kind.")],
-    of: Annotated[
-        str | None,
-        option(
-            "--of",
-            "The result to tell first; cost_per_step_usd where prices are known, else step_seconds.",
-            metavar="KEY",
-        ),
-    ] = None,
-    split: Annotated[
-        str | None, option("--split", "alone (each change by itself), or shapley (fair shares too).", metavar="NAME")
-    ] = None,
-    scenario: Annotated[
-        str | None, option("--scenario", "For rates files: the scenario whose loop they change.", metavar="FILE")
-    ] = None,
+    of: str | None = option(
+        "--of",
+        "The result to tell first; cost_per_step_usd where prices are known, else step_seconds.",
+        metavar="KEY",
+    ),
+    split: str | None = option(
+        "--split", "alone (each change by itself), or shapley (fair shares too).", metavar="NAME"
+    ),
+    scenario: str | None = option(
+        "--scenario", "For rates files: the scenario whose loop they change.", metavar="FILE"
+    ),
 ) -> Report:
     """
     What changed between two files, and what that did to every result.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, TypeVar
 
-from rlsize.errors import Fault, InputError, noting, suggestion
+from rlsize.errors import Fault, InputError, noting, refuse, suggestion
 
 if TYPE_CHECKING:
     from rlsize.verdicts.difference import Difference
@@ -31,8 +31,7 @@ def both(read: Callable[[str], T], before: str, after: str) -> tuple[T, T]:
     for path in (before, after):
         with noting(faults):
             found.append(read(path))
-    if faults:
-        raise InputError(*dict.fromkeys(faults))
+    refuse(dict.fromkeys(faults))
     return found[0], found[1]
 
 

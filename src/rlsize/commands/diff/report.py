@@ -100,7 +100,6 @@ def diff_report(compared: Compared, warnings: Sequence[str] = (), notes: Sequenc
     found = _results_table(compared) if compared.differences else None
     inputs = _inputs_table(compared) if compared.inputs else None
     return Report(
-        command="diff",
         headline=_headline(compared),
         results=results,
         tables=tables_of(results=found, **causes, inputs=inputs),

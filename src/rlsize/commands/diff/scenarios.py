@@ -209,15 +209,13 @@ def evaluated_side(name: str, inputs: Inputs, other: Side | None) -> Side:
     """
     from rlsize.loop.answer import answer_of
     from rlsize.loop.resolve import resolve
-    from rlsize.reports.plan import dropped_words, late_words
+    from rlsize.reports.plan import dropped_words
 
     loop = resolve(inputs)
     if other is not None and other.loop.place is not None:
         loop = replace(loop, outlook=replace(loop.outlook, joint=other.loop.outlook.joint))
     if loop.bound:
         inputs.warnings.append(f"a step takes longer than it says: {loop.bound}")
-    if loop.place is not None:
-        inputs.warnings += late_words(loop.outlook, loop.place)
     found = answer_of(loop)
     inputs.warnings += dropped_words(found.results)
     return Side(name=name, inputs=inputs, loop=loop, found=found)

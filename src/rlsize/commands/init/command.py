@@ -27,26 +27,22 @@ File = Annotated[str, typer.Argument(metavar="FILE", help="The scenario file to 
 def init(
     file: Annotated[str, typer.Argument(metavar="FILE", help="The scenario file to write.")] = "scenario.yaml",
     *,
-    rates: Annotated[
-        str | None,
-        option("--rates", "A rates file of `rlsize observe` or `rlsize measure`.", "What is measured", "FILE"),
-    ] = None,
-    budget: Annotated[
-        list[str] | None,
-        option("--budget", "A limit, such as cost_per_step_usd=2.5; repeatable.", "Price and limits", "KEY=NUMBER"),
-    ] = None,
-    yes: Annotated[bool, switch("--yes|-y", "Ask nothing: flags and usual answers decide.")] = False,
+    rates: str | None = option(
+        "--rates", "A rates file of `rlsize observe` or `rlsize measure`.", "What is measured", "FILE"
+    ),
+    budget: list[str] | None = option(
+        "--budget", "A limit, such as cost_per_step_usd=2.5; repeatable.", "Price and limits", "KEY=NUMBER"
+    ),
+    yes: bool = switch("--yes|-y", "Ask nothing: flags and usual answers decide."),
     force: Force = False,
     profiles: Profiles = None,
-    source: Annotated[
-        str | None,
-        option("--from", "A launch script or configuration of a framework, or - : what it says.", "Launch", "FILE"),
-    ] = None,
-    framework: Annotated[
-        str | None,
-        option("--framework", "Its framework; told by its content when not given.", "Launch", "NAME[@VERSION]"),
-    ] = None,
-    json_: Annotated[bool, switch("--json", "With --from: print what was read, as JSON.")] = False,
+    source: str | None = option(
+        "--from", "A launch script or configuration of a framework, or - : what it says.", "Launch", "FILE"
+    ),
+    framework: str | None = option(
+        "--framework", "Its framework; told by its content when not given.", "Launch", "NAME[@VERSION]"
+    ),
+    json_: bool = switch("--json", "With --from: print what was read, as JSON."),
     **answers: str | None,
 ) -> None:
     """

@@ -13,7 +13,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from rlsize.errors import Fault, InputError
 from rlsize.facts.budget import quantities
@@ -161,8 +161,7 @@ Usual = Callable[[Answers, Desk], str]
 Applies = Callable[[Answers, Desk], bool]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Question:
+class Question(NamedTuple):
     """
     One question; its flag is that of its row.
 
@@ -284,107 +283,99 @@ partial: as sync, but long samples go on in the next step. plan: `rlsize plan` c
 
 QUESTIONS = (
     Question(
-        key="model", part=_GPUS, ask="Model: a profile, or the path of a config.json",
-        more="What is trained. A config.json is the one of its Hugging Face repository.",
-        read=model, profiles="model",
+        "model", _GPUS, "Model: a profile, or the path of a config.json",
+        "What is trained. A config.json is the one of its Hugging Face repository.", read=model, profiles="model",
     ),
     Question(
-        key="cluster.gpu", part=_GPUS, ask="GPU: a profile",
-        more="Its memory, rates and links decide what fits and how quick it is.",
-        read=gpu, profiles="gpu",
+        "cluster.gpu", _GPUS, "GPU: a profile",
+        "Its memory, rates and links decide what fits and how quick it is.", read=gpu, profiles="gpu",
     ),
     Question(
-        key="cluster.gpus", part=_GPUS, ask="GPUs, trainer and rollout fleet together",
-        more="All that there are; how they are split comes later.",
+        "cluster.gpus", _GPUS, "GPUs, trainer and rollout fleet together",
+        "All that there are; how they are split comes later.",
     ),
     Question(
-        key="cluster.gpus_per_node", part=_GPUS,
-        ask="GPUs in a node (the profile only assumes it)",
-        more="GPUs of one node talk over the fast link, nodes over the network.",
+        "cluster.gpus_per_node", _GPUS, "GPUs in a node (the profile only assumes it)",
+        "GPUs of one node talk over the fast link, nodes over the network.",
         none=(NONE,), usual=_usual_node, alone=NONE, applies=_node_unknown,
     ),
     Question(
-        key="algorithm.name", part=_STEP, ask="Algorithm: grpo, ppo, rloo, dapo, ...",
-        more="One of grpo, ppo, rloo, reinforce++, dapo, sft. It says which models there are: ppo adds a critic.",
+        "algorithm.name", _STEP, "Algorithm: grpo, ppo, rloo, dapo, ...",
+        "One of grpo, ppo, rloo, reinforce++, dapo, sft. It says which models there are: ppo adds a critic.",
     ),
     Question(
-        key="workload.prompts_per_step", part=_STEP, ask="Prompts per optimizer step",
-        more="Times the samples of a prompt, it is the batch of an optimizer step.",
+        "workload.prompts_per_step", _STEP, "Prompts per optimizer step",
+        "Times the samples of a prompt, it is the batch of an optimizer step.",
     ),
     Question(
-        key="workload.group_size", part=_STEP, ask="Samples of one prompt (group size)",
-        more="Group methods such as grpo compare the samples of a prompt; 1 where there is nothing to compare.",
+        "workload.group_size", _STEP, "Samples of one prompt (group size)",
+        "Group methods such as grpo compare the samples of a prompt; 1 where there is nothing to compare.",
     ),
     Question(
-        key="workload.prompt_tokens", part=_STEP, ask="Prompt tokens, mean",
-        more="Prompts are computed once for each group, and their KV cache stays while samples run.",
+        "workload.prompt_tokens", _STEP, "Prompt tokens, mean",
+        "Prompts are computed once for each group, and their KV cache stays while samples run.",
     ),
     Question(
-        key="workload.response_tokens.mean", part=_STEP, ask="Response tokens, mean",
-        more="What is generated and trained; nothing moves the answer more.",
+        "workload.response_tokens.mean", _STEP, "Response tokens, mean",
+        "What is generated and trained; nothing moves the answer more.",
     ),
     Question(
-        key="workload.response_tokens.max", part=_STEP,
-        ask="Longest response, where generation is cut off",
-        more="A step waits for its longest samples, unless it runs async.",
-        usual=_usual_longest,
+        "workload.response_tokens.max", _STEP, "Longest response, where generation is cut off",
+        "A step waits for its longest samples, unless it runs async.", usual=_usual_longest,
     ),
     Question(
-        key="placement.mode", part=_PLACE,
-        ask="Mode: colocated, disaggregated, async, or plan to choose later", more=_MODES,
-        none=(PLAN,),
+        "placement.mode", _PLACE, "Mode: colocated, disaggregated, async, or plan to choose later",
+        _MODES, none=(PLAN,),
     ),
     Question(
-        key="placement.max_staleness", part=_PLACE, ask="Staleness cap, in optimizer steps",
-        more="How many optimizer steps the trainer may be ahead of the weights that began a sample.",
+        "placement.max_staleness", _PLACE, "Staleness cap, in optimizer steps",
+        "How many optimizer steps the trainer may be ahead of the weights that began a sample.",
         none=(NONE,), usual=lambda _, __: scalar(STARTER["placement.max_staleness"]),
         applies=lambda answers, _: answers.get("placement.mode") == CAPPED,
     ),
     Question(
-        key="placement.trainer_gpus", part=_PLACE, ask="Trainer GPUs, or plan to choose later",
-        more="The rest generate. plan: `rlsize plan` chooses.",
+        "placement.trainer_gpus", _PLACE, "Trainer GPUs, or plan to choose later",
+        "The rest generate. plan: `rlsize plan` chooses.",
         none=(PLAN, NONE), applies=lambda answers, _: answers.get("placement.mode") not in {None, COLOCATED},
     ),
     Question(
-        key="placement.rollout_gpus", part=_PLACE, ask="Rollout GPUs, or plan to choose later",
-        more="GPUs of the rollout fleet; all that the trainer leaves when not given.",
+        "placement.rollout_gpus", _PLACE, "Rollout GPUs, or plan to choose later",
+        "GPUs of the rollout fleet; all that the trainer leaves when not given.",
         none=(PLAN, NONE), applies=lambda _, __: False,
     ),
     Question(
-        key=RATE, also="--rates", part=_RATES,
-        ask="Response tok/s of an instance, or a rates file",
-        more="A number such as 4000 or 4000 ± 200, or what `rlsize observe` and `rlsize measure` save. "
+        RATE, _RATES, "Response tok/s of an instance, or a rates file",
+        "A number such as 4000 or 4000 ± 200, or what `rlsize observe` and `rlsize measure` save. "
         "none: it is predicted.",
-        none=(NONE,), read=rate,
+        none=(NONE,), read=rate, also="--rates",
     ),
     Question(
-        key="rollout.tensor_parallel", part=_RATES, ask="GPUs of that instance (tensor parallelism)",
-        more="A rate is that of an instance of some size; without it nobody knows how many instances fit.",
+        "rollout.tensor_parallel", _RATES, "GPUs of that instance (tensor parallelism)",
+        "A rate is that of an instance of some size; without it nobody knows how many instances fit.",
         none=(NONE,), applies=_size_unknown,
     ),
     Question(
-        key="rates.train_seconds", part=_RATES, ask="Busy trainer seconds of a step",
-        more="Log-prob passes and update, without waiting and weight sync: 20, or 20 ± 2. none: it is predicted.",
+        "rates.train_seconds", _RATES, "Busy trainer seconds of a step",
+        "Log-prob passes and update, without waiting and weight sync: 20, or 20 ± 2. none: it is predicted.",
         none=(NONE,), applies=train_unmeasured,
     ),
     Question(
-        key="rates.measured_trainer_gpus", part=_RATES, ask="GPUs that it was measured on",
-        more="On other GPUs a step takes another time; without it nobody knows how much.",
+        "rates.measured_trainer_gpus", _RATES, "GPUs that it was measured on",
+        "On other GPUs a step takes another time; without it nobody knows how much.",
         none=(NONE,), applies=_trainer_unknown,
     ),
     Question(
-        key="prices.gpu_hour", part=MONEY, ask="Dollars per GPU-hour",
-        more="No price is ever assumed: without one no answer has dollars. `rlsize profiles list price` has some.",
+        "prices.gpu_hour", MONEY, "Dollars per GPU-hour",
+        "No price is ever assumed: without one no answer has dollars. `rlsize profiles list price` has some.",
         none=(NONE,),
     ),
     Question(
-        key="prices.as_of", part=MONEY, ask="Day of that price",
-        more="Prices move; the file says when this one held.",
+        "prices.as_of", MONEY, "Day of that price",
+        "Prices move; the file says when this one held.",
         none=(NONE,), read=day, usual=_today, alone=NONE, applies=_priced,
     ),
     Question(
-        key="prices.region", part=MONEY, ask="Region of that price",
-        more="Where it holds, in the words of whoever asks it.",
-        none=(NONE,), read=words, applies=_priced,
+        "prices.region", MONEY, "Region of that price",
+        "Where it holds, in the words of whoever asks it.", none=(NONE,), read=words, applies=_priced,
     ),
 )  # fmt: skip

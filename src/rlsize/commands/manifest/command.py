@@ -90,7 +90,6 @@ def manifest(
     lent = "Trainer GPUs that generate while they wait are the trainer's: only the fleet of its own is resized."
     notes = (lent,) if found.mode == "hybrid" else ()
     report = Report(
-        command="manifest",
         headline=_headline(resize, pods, wanted.name, output, rollback),
         results=tuple(
             Figure(key=key, value=value, provenance="predicted", source=_SOURCES.get(key, "the resize"))

@@ -35,62 +35,43 @@ _LONGEST_QUERY = 4096
 class ObjectFlags:
     """What flags say of the object."""
 
-    platform: Annotated[
-        str | None,
-        option("--platform", "deployment, statefulset, raycluster, leaderworkerset, keda or kueue.", OBJECT, "NAME"),
-    ] = None
+    platform: str | None = option(
+        "--platform", "deployment, statefulset, raycluster, leaderworkerset, keda or kueue.", OBJECT, "NAME"
+    )
     name: Annotated[str, option("--name", "Name of the object; rollout when not given.", OBJECT, "NAME")] = "rollout"
     namespace: Annotated[str, option("--namespace|-n", "Its namespace; default when not given.", OBJECT, "NAME")] = (
         "default"
     )
-    group: Annotated[
-        str | None, option("--group", "RayCluster: the worker group. Kueue with --base: the flavour.", OBJECT, "NAME")
-    ] = None
+    group: str | None = option(
+        "--group", "RayCluster: the worker group. Kueue with --base: the flavour.", OBJECT, "NAME"
+    )
     gpu_resource: Annotated[
         str, option("--gpu-resource", "What pods ask GPUs as; nvidia.com/gpu when not given.", OBJECT, "NAME")
     ] = "nvidia.com/gpu"
-    base: Annotated[
-        str | None,
-        option("--base", "A manifest that there is: all of it is written, with the resize in it.", OBJECT, "FILE"),
-    ] = None
-    prometheus: Annotated[
-        str | None, option("--prometheus", "Address of the Prometheus that KEDA asks.", KEDA, "URL")
-    ] = None
-    query: Annotated[
-        str | None, option("--query", "What KEDA asks; samples in flight when not given.", KEDA, "PROMQL")
-    ] = None
-    selector: Annotated[
-        str | None, option("--selector", """Matchers of that query: 'job="rollout"'.""", KEDA, "MATCHERS")
-    ] = None
-    target: Annotated[
-        str | None, option("--target", "What KEDA scales: deployment, statefulset, leaderworkerset.", KEDA, "NAME")
-    ] = None
-    rollout_label: Annotated[
-        list[str] | None, option("--rollout-label", "Label of the preemptible nodes; repeatable.", KUEUE, "KEY=VALUE")
-    ] = None
-    trainer_label: Annotated[
-        list[str] | None, option("--trainer-label", "Label of the protected nodes; repeatable.", KUEUE, "KEY=VALUE")
-    ] = None
-    rollout_taint: Annotated[
-        list[str] | None,
-        option("--rollout-taint", "Taint that rollouts tolerate, KEY[=VALUE]:EFFECT; repeatable.", KUEUE, "TAINT"),
-    ] = None
-    trainer_taint: Annotated[
-        list[str] | None, option("--trainer-taint", "Taint that the trainer tolerates; repeatable.", KUEUE, "TAINT")
-    ] = None
-    cohort: Annotated[
-        str | None, option("--cohort", "Cohort that rollouts borrow from; none when not given.", KUEUE, "NAME")
-    ] = None
-    cpu_per_gpu: Annotated[
-        str | None, option("--cpu-per-gpu", "CPUs of a pod for each GPU: 16.", KUEUE, "QUANTITY")
-    ] = None
-    memory_per_gpu: Annotated[
-        str | None, option("--memory-per-gpu", "Memory of a pod for each GPU: 128Gi.", KUEUE, "QUANTITY")
-    ] = None
-    rollback: Annotated[
-        str | None, option("--rollback", "Go back to the allocation of an observation or plan.", metavar="FILE")
-    ] = None
-    output: Annotated[str | None, option("--output|-o", "Write it there, and say what it is.", "Output", "FILE")] = None
+    base: str | None = option(
+        "--base", "A manifest that there is: all of it is written, with the resize in it.", OBJECT, "FILE"
+    )
+    prometheus: str | None = option("--prometheus", "Address of the Prometheus that KEDA asks.", KEDA, "URL")
+    query: str | None = option("--query", "What KEDA asks; samples in flight when not given.", KEDA, "PROMQL")
+    selector: str | None = option("--selector", """Matchers of that query: 'job="rollout"'.""", KEDA, "MATCHERS")
+    target: str | None = option("--target", "What KEDA scales: deployment, statefulset, leaderworkerset.", KEDA, "NAME")
+    rollout_label: list[str] | None = option(
+        "--rollout-label", "Label of the preemptible nodes; repeatable.", KUEUE, "KEY=VALUE"
+    )
+    trainer_label: list[str] | None = option(
+        "--trainer-label", "Label of the protected nodes; repeatable.", KUEUE, "KEY=VALUE"
+    )
+    rollout_taint: list[str] | None = option(
+        "--rollout-taint", "Taint that rollouts tolerate, KEY[=VALUE]:EFFECT; repeatable.", KUEUE, "TAINT"
+    )
+    trainer_taint: list[str] | None = option(
+        "--trainer-taint", "Taint that the trainer tolerates; repeatable.", KUEUE, "TAINT"
+    )
+    cohort: str | None = option("--cohort", "Cohort that rollouts borrow from; none when not given.", KUEUE, "NAME")
+    cpu_per_gpu: str | None = option("--cpu-per-gpu", "CPUs of a pod for each GPU: 16.", KUEUE, "QUANTITY")
+    memory_per_gpu: str | None = option("--memory-per-gpu", "Memory of a pod for each GPU: 128Gi.", KUEUE, "QUANTITY")
+    rollback: str | None = option("--rollback", "Go back to the allocation of an observation or plan.", metavar="FILE")
+    output: str | None = option("--output|-o", "Write it there, and say what it is.", "Output", "FILE")
     force: Force = False
 
 
@@ -141,16 +122,13 @@ def wanted_of(inputs: Inputs, said: ObjectFlags, found: Allocation) -> Wanted:
             own.update(label_of(text, f"--{side}-label", inputs.faults))
         tainted = getattr(said, f"{side}_taint") or ()
         taints[side] = tuple(toleration_of(text, f"--{side}-taint", inputs.faults) for text in tainted)
+    told = {key: getattr(said, key) or "" for key in ("name", "namespace", "group", "prometheus", "query", "cohort")}
     return Wanted(
-        name=said.name,
-        namespace=said.namespace,
-        group=said.group or "",
+        **told,
         group_index=counts["group_index"] or 0,
         minimum=counts["min_replicas"],
         maximum=counts["max_replicas"],
         gpu_resource=said.gpu_resource,
-        prometheus=said.prometheus or "",
-        query=said.query or "",
         # the matchers are written anew, so that nothing gets out of their braces
         selector=selector_text(matchers(said.selector, "--selector", inputs.faults)) if said.selector else "",
         threshold=threshold.number if threshold.known else None,
@@ -159,7 +137,6 @@ def wanted_of(inputs: Inputs, said: ObjectFlags, found: Allocation) -> Wanted:
         engine=found.engine,
         labels=labels,
         tolerations=taints,
-        cohort=said.cohort or "",
         borrow=counts["borrowed_gpus"] or 0,
         per_gpu={resource: text for resource, text in per_gpu.items() if text is not None},
     )

@@ -9,7 +9,7 @@ import typer
 
 from rlsize.errors import Fault, InputError, UnfinishedError
 from rlsize.reports.report import Report
-from rlsize.shell.access import Authority, Insecure, TokenFile
+from rlsize.shell.access import AUTHORITY, INSECURE, TOKEN_FILE
 from rlsize.shell.command import Force, option, switch, tell
 from rlsize.shell.inputs import Inputs
 from rlsize.shell.quantity_flags import BATCH, LENGTHS, asks, short
@@ -37,57 +37,43 @@ Show = Annotated[str | None, option("--show", "Show what a rates file holds, and
 def measure(
     inputs: Inputs,
     context: typer.Context,
-    only: Annotated[
-        str | None,
-        option(
-            "--only", "What to measure, of rollout, train and sync; by default what the machine can.", metavar="LIST"
-        ),
-    ] = None,
-    dummy_weights: Annotated[
-        bool, switch("--dummy-weights", "Random weights: nothing is downloaded, and speed needs no more.", "Inputs")
-    ] = False,
-    quick: Annotated[bool, switch("--quick", "A first look: two levels, 45 s for each kind.", "Inputs")] = False,
+    only: str | None = option(
+        "--only", "What to measure, of rollout, train and sync; by default what the machine can.", metavar="LIST"
+    ),
+    dummy_weights: bool = switch(
+        "--dummy-weights", "Random weights: nothing is downloaded, and speed needs no more.", "Inputs"
+    ),
+    quick: bool = switch("--quick", "A first look: two levels, 45 s for each kind.", "Inputs"),
     show: Show = None,
-    url: Annotated[
-        list[str] | None,
-        option("--url", "A server that runs already, http://HOST:PORT; repeatable for a fleet.", _ROLLOUT, "URL"),
-    ] = None,
-    concurrency: Annotated[
-        str | None, option("--concurrency", "Samples in flight to measure at, as 16,64,256.", _ROLLOUT, "LIST")
-    ] = None,
-    engine_python: Annotated[
-        str | None, option("--engine-python", "The Python that has vLLM; by default this one.", _ROLLOUT, "PATH")
-    ] = None,
-    engine_arg: Annotated[
-        list[str] | None,
-        option("--engine-arg", "An argument of vLLM's LLM, as enforce_eager=true; repeatable.", _ROLLOUT, "NAME=VALUE"),
-    ] = None,
-    trainer_python: Annotated[
-        str | None,
-        option("--trainer-python", "The Python that has torch; by default that of the engine.", _TRAINER, "PATH"),
-    ] = None,
-    torchrun: Annotated[
-        str | None,
-        option("--torchrun", "torchrun's flags for several nodes, in place of --standalone.", _TRAINER, "FLAGS"),
-    ] = None,
-    buckets: Annotated[
-        str | None, option("--buckets", "Bucket sizes, as 64MB,512MB; by default three.", _SYNC, "LIST")
-    ] = None,
-    engine_update: Annotated[
-        bool,
-        switch(
-            "--engine-update",
-            "Also time how a running vLLM loads new weights; writes two checkpoints to a temporary folder.",
-            _SYNC,
-        ),
-    ] = False,
-    token_file: TokenFile = None,
-    ca: Authority = None,
-    insecure: Insecure = False,
-    save: Annotated[
-        str | None, option("--save", "Write a rates file that `fleet --per-instance` takes.", "Output", "FILE")
-    ] = None,
-    log: Annotated[str | None, option("--log", "Keep what engines and trainers print.", "Output", "FILE")] = None,
+    url: list[str] | None = option(
+        "--url", "A server that runs already, http://HOST:PORT; repeatable for a fleet.", _ROLLOUT, "URL"
+    ),
+    concurrency: str | None = option(
+        "--concurrency", "Samples in flight to measure at, as 16,64,256.", _ROLLOUT, "LIST"
+    ),
+    engine_python: str | None = option(
+        "--engine-python", "The Python that has vLLM; by default this one.", _ROLLOUT, "PATH"
+    ),
+    engine_arg: list[str] | None = option(
+        "--engine-arg", "An argument of vLLM's LLM, as enforce_eager=true; repeatable.", _ROLLOUT, "NAME=VALUE"
+    ),
+    trainer_python: str | None = option(
+        "--trainer-python", "The Python that has torch; by default that of the engine.", _TRAINER, "PATH"
+    ),
+    torchrun: str | None = option(
+        "--torchrun", "torchrun's flags for several nodes, in place of --standalone.", _TRAINER, "FLAGS"
+    ),
+    buckets: str | None = option("--buckets", "Bucket sizes, as 64MB,512MB; by default three.", _SYNC, "LIST"),
+    engine_update: bool = switch(
+        "--engine-update",
+        "Also time how a running vLLM loads new weights; writes two checkpoints to a temporary folder.",
+        _SYNC,
+    ),
+    token_file: str | None = TOKEN_FILE,
+    ca: str | None = AUTHORITY,
+    insecure: bool = INSECURE,
+    save: str | None = option("--save", "Write a rates file that `fleet --per-instance` takes.", "Output", "FILE"),
+    log: str | None = option("--log", "Keep what engines and trainers print.", "Output", "FILE"),
     force: Force = False,
 ) -> Report:
     """

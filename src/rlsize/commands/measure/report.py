@@ -41,7 +41,6 @@ def measure_report(rates: Rates, inputs: Sequence[Figure] = (), notes: Sequence[
     """
     partial = [f"partial: {rates.partial}; what was measured until then is shown"] if rates.partial else []
     return Report(
-        command="measure",
         headline=_headline(rates),
         results=tuple(_results(rates)),
         inputs=tuple(inputs),

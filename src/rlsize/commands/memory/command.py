@@ -79,7 +79,7 @@ def memory(inputs: Inputs, write: Write = None, force: Force = False) -> Report:
         return report
     from rlsize.commands.memory.phases import with_phases
     from rlsize.commands.memory.saving import with_savers
-    from rlsize.loop.phases import phases_of
+    from rlsize.loop.unsaid import phases_as_said
 
     measured = loop.known.rate.known or loop.known.train_seconds.known
     if report.no and not loop.refused:
@@ -89,7 +89,7 @@ def memory(inputs: Inputs, write: Write = None, force: Force = False) -> Report:
         report = replace(report, no=False, warnings=(*report.warnings, shown))
     if question.keeps.backend and not measured:
         report = replace(report, headline=headline(answer, None))  # what fits is for the phases to say
-    judged_report = with_phases(report, phases_of(loop, seed), measured=measured)
+    judged_report = with_phases(report, phases_as_said(inputs, loop, seed), measured=measured)
     return with_savers(judged_report, inputs, loop, write, force=force)
 
 

@@ -27,6 +27,7 @@ _NAMES: Mapping[str, str] = {
     "engine_runtime": "engine runtime",
     "reward": "reward model",
     "contexts": "CUDA contexts",
+    "own": "beside the model",
 }
 VERDICTS: Mapping[str, str] = {"fits": "yes", "not sure": "not sure", "dies": "no"}
 """What people read of a verdict."""
@@ -62,7 +63,8 @@ def verdict(found: Phases) -> str:
     fullest = f"{worst.name} takes {_gib(worst.held.number)} of {_gib(worst.memory)} GiB"
     if found.verdict == "fits":
         return f"Fits: {fullest}."
-    return f"Fits, not sure: {fullest}, and may take {_gib(worst.high)}."
+    why = f", as nobody says {' and '.join(found.unsaid)}" if found.unsaid else ""
+    return f"Fits, not sure: {fullest}, and may take {_gib(worst.high)}{why}."
 
 
 def _gib(size: float) -> str:

@@ -248,7 +248,7 @@ def _tenants_table(question: MemoryQuestion, answer: MemoryAnswer) -> Table:
     rules = {
         "gathered_layer_bytes": "largest layer, embedding or head: two in bf16, gradients of one",
         "activation_bytes": f"{tokens} tokens, recompute {question.recompute.name}, flash attention",
-        "logits_bytes": f"{tokens} tokens x vocabulary, not fused",
+        "logits_bytes": f"{tokens} tokens x vocabulary, {'' if question.keeps.fused_loss else 'not '}fused",
         "allocator_bytes": "reserved beyond what tensors take",
     }
     for part in answer.overheads:

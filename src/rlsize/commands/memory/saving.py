@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from rlsize.commands.memory.phases import VERDICTS
 from rlsize.errors import DoesNotFitError, Fault
-from rlsize.loop.knobs import KINDS, untimed
+from rlsize.loop.knobs import KINDS
 from rlsize.loop.savers import savers
 from rlsize.reports.report import Column, Table
 from rlsize.shell.launches import can_change, in_own_keys, write_back
@@ -53,7 +53,6 @@ def with_savers(report: Report, inputs: Inputs, loop: Loop, target: str | None, 
         notes = (*notes, *write_back(inputs, best.values, target, force=force))
     if not found:
         return replace(report, notes=notes)
-    notes = (*notes, *untimed(one.values for one in found))
     return replace(report, tables={**report.tables, "savers": _table(inputs, found)}, notes=notes)
 
 

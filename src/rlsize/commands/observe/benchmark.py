@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
+from operator import itemgetter
 from typing import TYPE_CHECKING
 
 from rlsize.errors import InputError
@@ -12,7 +13,7 @@ from rlsize.estimates.headroom import headroom_left
 from rlsize.facts.figure import Figure
 from rlsize.facts.headroom import HEADROOM_PARTS
 from rlsize.reports.chart import Chart, Series
-from rlsize.reports.report import Column, Report, Table
+from rlsize.reports.report import Column, Report, Table, Unseen
 from rlsize.units import listed, show
 
 if TYPE_CHECKING:
@@ -20,7 +21,6 @@ if TYPE_CHECKING:
 
     from rlsize.facts.benchmark_result import BenchmarkResult
     from rlsize.facts.rates import Rates
-    from rlsize.reports.report import Cell
     from rlsize.shell.inputs import Inputs
 
 _SAYS_SO = "a file that says it"
@@ -95,7 +95,6 @@ def bench_report(
     runs = joined(results)
     told = [*doubts, *_told(runs, doubts), *warnings]
     return Report(
-        command="observe",
         headline=_headline(results, rates),
         results=(*_rates(rates), *_trainer(results)),
         inputs=tuple(inputs),
@@ -184,68 +183,43 @@ def _runs_table(results: Sequence[BenchmarkResult], rates: Rates | None) -> Tabl
     """One row for each run."""
     used = {instance.instance for instance in rates.instances} if rates else set()
     at = next((index for index, result in enumerate(results) if result.source in used), None)
-    return Table(
-        title="Runs",
-        columns=(
-            Column("_tool", "tool", "left", wide=True),
-            Column("concurrency", "in flight"),
-            Column("requests", "requests"),
-            Column("response_tokens_per_second", "rate"),
-            Column("mean_prompt_tokens", "prompt"),
-            Column("mean_response_tokens", "response"),
-            Column("inter_token_seconds", "per token"),
-        ),
-        rows=tuple(_row(result, used=result.source in used) for result in results),
-        marked=at,
-        note="rate: response tokens per second; prompt, response: mean tokens of a request",
-        shown=_SHOWN_RUNS,
+    cells: tuple[Column | Unseen, ...] = (
+        *map(Unseen, ("source", "tool")),
+        # a line breaks between words only
+        Column("_tool", "tool", "left", wide=True, of=lambda result: result.tool.replace("_", " ")),
+        Unseen("model"),
+        Unseen("used", lambda result: result.source in used),
+        Column("concurrency", "in flight"),
+        Unseen("mean_concurrency"),
+        Unseen("request_rate_per_second", lambda result: result.request_rate),
+        Column("requests", "requests"),
+        Unseen("failed_requests"),
+        Unseen("run_seconds", lambda result: result.duration_seconds),
+        Column("response_tokens_per_second", "rate"),
+        Unseen("total_tokens_per_second"),
+        Column("mean_prompt_tokens", "prompt"),
+        Column("mean_response_tokens", "response"),
+        Column("inter_token_seconds", "per token", of=lambda result: result.seconds_per_token),
+        *map(Unseen, ("first_token_seconds", "batch_seconds", "measured_at")),
     )
-
-
-def _row(result: BenchmarkResult, *, used: bool) -> dict[str, Cell]:
-    return {
-        "source": result.source,
-        "tool": result.tool,
-        "_tool": result.tool.replace("_", " "),  # a line breaks between words only
-        "model": result.model,
-        "used": used,
-        "concurrency": result.concurrency,
-        "mean_concurrency": result.mean_concurrency,
-        "request_rate_per_second": result.request_rate,
-        "requests": result.requests,
-        "failed_requests": result.failed_requests,
-        "run_seconds": result.duration_seconds,
-        "response_tokens_per_second": result.response_tokens_per_second,
-        "total_tokens_per_second": result.total_tokens_per_second,
-        "mean_prompt_tokens": result.mean_prompt_tokens,
-        "mean_response_tokens": result.mean_response_tokens,
-        "inter_token_seconds": result.seconds_per_token,
-        "first_token_seconds": result.first_token_seconds,
-        "batch_seconds": result.batch_seconds,
-        "measured_at": result.measured_at,
-    }
+    note = "rate: response tokens per second; prompt, response: mean tokens of a request"
+    return Table.of("Runs", results, cells, marked=at, note=note, shown=_SHOWN_RUNS)
 
 
 def _keys_table(results: Sequence[BenchmarkResult]) -> Table:
     """Which key of a tool's file stands behind each figure, and what it counts; once for each tool."""
-    rows: dict[tuple[str, str, str], dict[str, Cell]] = {}
+    found: dict[tuple[str, str, str], str] = {}
     for result in results:
-        for figure, meaning in _COUNTS.items():
-            key = result.keys.get(figure)
+        for figure, key in ((figure, result.keys.get(figure)) for figure in _COUNTS):
             if key is not None:
-                counts = result.counts.get(figure, meaning)
-                row: dict[str, Cell] = {"tool": result.tool, "figure": figure, "key": key, "counts": counts}
-                rows.setdefault((result.tool, figure, key), row)
-    return Table(
-        title="Keys that were read",
-        columns=(
-            Column("tool", "tool", "left", wide=True),
-            Column("key", "key", "left", wide=True),
-            Column("counts", "what it counts", "left", wide=True),
-        ),
-        rows=tuple(rows.values()),
-        shown=_SHOWN_RUNS,
+                found.setdefault((result.tool, figure, key), result.counts.get(figure, _COUNTS[figure]))
+    cells = (
+        Column("tool", "tool", "left", wide=True, of=itemgetter(0)),
+        Unseen("figure", itemgetter(1)),
+        Column("key", "key", "left", wide=True, of=itemgetter(2)),
+        Column("counts", "what it counts", "left", wide=True, of=found.__getitem__),
     )
+    return Table.of("Keys that were read", found, cells, shown=_SHOWN_RUNS)
 
 
 def _chart(results: Sequence[BenchmarkResult]) -> Chart | None:
@@ -261,7 +235,5 @@ def _chart(results: Sequence[BenchmarkResult]) -> Chart | None:
         title="Response tokens per second by requests in flight",
         x_label="requests in flight",
         y_label="response tokens per second",
-        series=(
-            Series(name="runs", xs=tuple(at for at, _ in points), ys=tuple(rate for _, rate in points), role="rollout"),
-        ),
+        series=(Series.of("runs", points, "rollout"),),
     )

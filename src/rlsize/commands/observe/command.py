@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
 import typer
 
@@ -22,37 +22,25 @@ if TYPE_CHECKING:
     from rlsize.facts.run_summary import RunSummary
     from rlsize.shell.live_engines import Engines
 
-Named = Annotated[
-    list[str] | None,
-    argument("SOURCE...", "Engines (http://HOST:PORT), a training log, a benchmark's result files; - is stdin."),
-]
-Save = Annotated[
-    str | None, option("--save", "Write a rates file that `fleet --per-instance` takes.", "Output", "FILE")
-]
-Record = Annotated[
-    str | None,
-    option(
-        "--record",
-        "Write what was seen with pools and prices: a baseline for `diagnose --before`, a way back.",
-        "Output",
-        "FILE",
-    ),
-]
-Learn = Annotated[
-    str | None,
-    option("--learn", "Write what the log's keys were taken to mean: a file for --map to correct.", "Output", "FILE"),
-]
-
 
 @asks_beside_files(Inputs=(*WATCH, "concurrency", "prompt_share", *POOLS), Prices=PRICES)
 def observe(
     inputs: Inputs,
     context: typer.Context,
     watch: WatchFlags,
-    sources: Named = None,
-    save: Save = None,
-    record: Record = None,
-    learn: Learn = None,
+    sources: list[str] | None = argument(
+        "SOURCE...", "Engines (http://HOST:PORT), a training log, a benchmark's result files; - is stdin."
+    ),
+    save: str | None = option("--save", "Write a rates file that `fleet --per-instance` takes.", "Output", "FILE"),
+    record: str | None = option(
+        "--record",
+        "Write what was seen with pools and prices: a baseline for `diagnose --before`, a way back.",
+        "Output",
+        "FILE",
+    ),
+    learn: str | None = option(
+        "--learn", "Write what the log's keys were taken to mean: a file for --map to correct.", "Output", "FILE"
+    ),
     force: Force = False,
 ) -> Report:
     """

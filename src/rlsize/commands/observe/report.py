@@ -13,7 +13,7 @@ from rlsize.estimates.length_fit import pasted
 from rlsize.facts.figure import Figure, absent
 from rlsize.facts.headroom import HEADROOM_PARTS
 from rlsize.reports.chart import Chart, Mark, Series
-from rlsize.reports.report import Column, Report, Table
+from rlsize.reports.report import Column, Report, Table, Unseen
 from rlsize.reports.running_loop import apart_words, instances_table
 from rlsize.reports.wording import words
 from rlsize.units import listed, show
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from rlsize.facts.observations import Observation
     from rlsize.facts.run_summary import RunSummary
     from rlsize.reports.chart import Role
-    from rlsize.reports.report import Cell
 
 _LONG_WINDOW = "more than two pages"
 _QUIET = frozenset((
@@ -48,7 +47,6 @@ def observe_report(
     """
     left = headroom_left(seen.includes)
     report = Report(
-        command="observe",
         headline=_headline(seen),
         results=(*_rates(seen), left, *_conditions(seen)),
         inputs=tuple(inputs),
@@ -179,6 +177,7 @@ _PHASES = {
     "reward_seconds": "rewards",
     "validation_seconds": "validation",
     "checkpoint_seconds": "checkpoint",
+    "generation_tools_seconds": "tools, in generation",
     "other_seconds": "other",
     "step_seconds": "whole step",
 }
@@ -193,18 +192,12 @@ _ROLES: dict[str, Role] = {  # of the parts of a step, from the bottom of a pict
 _RESULTS = (
     *("step_seconds", "train_seconds", "consumption_tokens_per_second", "trained_tokens_per_second"),
     *("fleet_tokens_per_second", "trainer_idle_fraction", "sync_pause_fraction", "batch_tokens", "samples_per_step"),
-    *(
-        "mean_response_tokens",
-        "mean_prompt_tokens",
-        "clipped_fraction",
-        "staleness_steps",
-        "largest_staleness_steps",
-        "mfu",
-    ),
+    *("mean_response_tokens", "mean_prompt_tokens", "clipped_fraction", "staleness_steps", "largest_staleness_steps"),
+    "mfu",
     *("queued_samples", "dropped_samples_per_step", "prefix_cache_hit_fraction", "rollout_gpus", "trainer_gpus"),
     *("reported_rollout_tokens_per_second", "reported_trainer_tokens_per_second"),
     *("reported_trainer_idle_fraction", "reported_rollout_idle_fraction", "prompt_tokens_per_step"),
-    "total_tokens_per_step",
+    *("total_tokens_per_step", "turns", "sample_tools_seconds", "peak_allocated_bytes", "peak_reserved_bytes"),
 )
 _ASKED = {"step_seconds", "train_seconds", "consumption_tokens_per_second", "trainer_idle_fraction"}
 _DRAWN = 1000  # steps of a picture, at most
@@ -223,7 +216,6 @@ def run_log_report(run: RunSummary, inputs: Sequence[Figure] = (), warnings: Seq
     known = [run.figure(key, _lacking(run, key)) for key in _RESULTS if key in _ASKED or key in run.figures]
     tables = {"phases": _phases_table(run), "keys": _keys_table(run)}
     return Report(
-        command="observe",
         headline=_run_headline(run),
         results=(*known, measured("settled_steps", len(run.steps), run.source)),
         inputs=tuple(inputs),
@@ -259,58 +251,39 @@ def _run_headline(run: RunSummary) -> str:
 def _phases_table(run: RunSummary) -> Table:
     """Each phase per optimizer step: mean, spread over the steps, share of the step."""
     whole = run.figure("step_seconds")
-    rows: list[dict[str, Cell]] = []
-    for key, name in _PHASES.items():
-        if key not in run.figures:
-            continue
-        figure, values = run.figures[key], run.columns.get(key, ())
-        cuts = quantiles(values, n=10, method="inclusive") if len(values) > 1 else [None] * 9
-        rows.append(
-            {
-                "phase": name,
-                "mean_seconds": figure.value,
-                "p10_seconds": cuts[0],
-                "p50_seconds": cuts[4],
-                "p90_seconds": cuts[8],
-                "share_fraction": figure.number / whole.number if whole.known and whole.number else None,
-                "key": run.keys.get(key, ""),
-            }
-        )
-    return Table(
-        title="Phases of an optimizer step",
-        columns=(
-            Column("phase", "", "left"),
-            Column("mean_seconds", "mean"),
-            Column("p10_seconds", "p10"),
-            Column("p50_seconds", "median"),
-            Column("p90_seconds", "p90"),
-            Column("share_fraction", "share"),
-        ),
-        rows=tuple(rows),
+
+    def cut(key: str, tenths: int) -> float | None:
+        values = run.columns.get(key, ())
+        return quantiles(values, n=10, method="inclusive")[tenths - 1] if len(values) > 1 else None
+
+    def share(key: str) -> float | None:
+        return run.figures[key].number / whole.number if whole.known and whole.number else None
+
+    cells = (
+        Column("phase", "", "left", of=_PHASES.__getitem__),
+        Column("mean_seconds", "mean", of=lambda key: run.figures[key].value),
+        Column("p10_seconds", "p10", of=lambda key: cut(key, 1)),
+        Column("p50_seconds", "median", of=lambda key: cut(key, 5)),
+        Column("p90_seconds", "p90", of=lambda key: cut(key, 9)),
+        Column("share_fraction", "share", of=share),
+        Unseen("key", lambda key: run.keys.get(key, "")),
     )
+    return Table.of("Phases of an optimizer step", (key for key in _PHASES if key in run.figures), cells)
 
 
 def _keys_table(run: RunSummary) -> Table:
     """Which key each quantity was read from, and what it counts where that is not what its name says."""
-    return Table(
-        title="What was read",
-        columns=(
-            Column("_quantity", "", "left", wide=True),
-            Column("_key", "from", "left", wide=True),
-            Column("counts", "which counts", "left", wide=True),
+    cells = (
+        Unseen("quantity", str),
+        Unseen("key", run.keys.__getitem__),
+        Column("_quantity", "", "left", wide=True, of=words),
+        Column(
+            "_key", "from", "left", wide=True, of=lambda name: run.keys[name] + " (guessed)" * (name in run.guessed)
         ),
-        rows=tuple(
-            {
-                "quantity": name,
-                "key": key,
-                "counts": run.counts.get(name, ""),
-                "guessed": name in run.guessed,
-                "_quantity": words(name),
-                "_key": f"{key} (guessed)" if name in run.guessed else key,
-            }
-            for name, key in run.keys.items()
-        ),
+        Column("counts", "which counts", "left", wide=True, of=lambda name: run.counts.get(name, "")),
+        Unseen("guessed", run.guessed.__contains__),
     )
+    return Table.of("What was read", run.keys, cells)
 
 
 def _phases_chart(run: RunSummary) -> Chart | None:

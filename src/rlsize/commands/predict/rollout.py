@@ -115,7 +115,7 @@ def _known(inputs: Inputs, loop: Loop, results: tuple[Figure, ...], ready: Repli
         return results
     inputs.notes.append("The rate of an instance is known; the tables are the prediction.")
     each, fleet = "rollout_gpu_tokens_per_second", "fleet_tokens_per_second"
-    known = {rate.key: rate, each: apply(each, matching.rate_per_gpu, rate=rate, gpus=ready.numbers.gpus)}
+    known = {rate.key: rate, each: apply(each, matching.rate_per_gpu, rate=rate, gpus=ready.gpus)}
     if "instances" in inputs.used:
         many = inputs.used["instances"]
         known[fleet] = apply(fleet, matching.fleet_supply, instances=many, instance_rate=rate, headroom=1.0)
@@ -218,7 +218,6 @@ def _gpus(engine: EngineQuestion) -> int:
 def _report(inputs: Inputs, outlook: RolloutOutlook, bound: str = "") -> Report:
     """What there is to say: rates with bands, where a step's time goes, what to measure first."""
     return Report(
-        command="predict rollout",
         headline=_headline(outlook, bound),
         results=outlook.results,
         tables={"levels": _levels(outlook), "parts": _parts(outlook)},
@@ -250,7 +249,6 @@ def _does_not_fit(
     if degree is not None:
         first = Figure(key=key, value=degree * layout.pipeline * layout.data, provenance="predicted", source=others)
     return Report(
-        command="predict rollout",
         headline=f"{reason[0].upper()}{reason[1:]}. {others}",
         results=(Figure(key="rollout_fits", value=False, provenance="predicted", source=reason), first),
         inputs=inputs.shown(),

@@ -92,6 +92,7 @@ def predict_step(inputs: Inputs) -> Report:
     from rlsize.estimates.step_assembly import step_parts
     from rlsize.loop.modes import step_outlook
     from rlsize.loop.resolve import resolve
+    from rlsize.reports.plan import dropped_words
 
     loop = resolve(inputs)
     stages = loop.stages
@@ -108,13 +109,12 @@ def predict_step(inputs: Inputs) -> Report:
     parts = step_parts(own.step, own.place.loop) if own.step is not None else ()
     assumed = _assumptions(inputs, loop, own.place)
     return Report(
-        command="predict step",
         headline=_headline(outlook, loop, stages),
         results=(*results, quickest),
         tables=tables_of(parts=_parts(parts), modes=_modes(outlook), assumed=_assumed(assumed) if assumed else None),
         chart=_chart(outlook, stages.train),
         quiet=_QUIET,
-        **inputs.told(warnings=_warnings(loop, outlook), notes=(*_notes(outlook, parts), *_measure(outlook))),
+        **inputs.told(warnings=dropped_words(outlook.results), notes=(*_notes(outlook, parts), *_measure(outlook))),
     )
 
 
@@ -149,7 +149,6 @@ def _does_not_fit(inputs: Inputs, loop: Loop, stages: Stages) -> Report:
     elif loop.pools.split:
         where = f"on {rollout.number:g} + {trainer.number:g}"
     return Report(
-        command="predict step",
         headline=cannot_run(reason),
         results=(Figure(key="step_fits", value=False, provenance="predicted", source=reason),),
         no=True,
@@ -270,15 +269,6 @@ def _notes(outlook: StepOutlook, parts: Sequence[StepPart]) -> Iterator[str]:
         longest = f"{found['longest_response_tokens'].number:,.0f} tokens"
         many = f"{batch} samples at once on an instance, {limit}"
         yield f"{many}; the longest response of a step has about {longest}."
-
-
-def _warnings(loop: Loop, outlook: StepOutlook) -> list[str]:
-    """What is dropped as too late, and a mode whose longest response outlives its staleness cap."""
-    from rlsize.reports.plan import dropped_words, late_words
-
-    able = [mode.place for mode in outlook.modes if mode.seconds is not None]
-    late = [f"{place.loop}: {words}" for place in able for words in late_words(loop.outlook, place)]
-    return [*dropped_words(outlook.results), *late]
 
 
 def _measure(outlook: StepOutlook) -> Iterator[str]:

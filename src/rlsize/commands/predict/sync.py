@@ -52,7 +52,6 @@ def predict_sync(inputs: Inputs) -> Report:
         outlook = sync_outlook(_alone(inputs), inputs.belief(STAGE), seed_of(inputs))
         told = (outlook.seconds,)
     return Report(
-        command="predict sync",
         headline=_headline(outlook, told),
         results=(outlook.sent, *told),
         tables={"transports": _table(outlook)},

@@ -76,7 +76,6 @@ def predict_train(inputs: Inputs) -> Report:
     if loop is not None and not loop.refused:
         answer = _in_a_loop(loop, question, answer)
     return Report(
-        command="predict train",
         headline=_headline(question, answer),
         results=answer.results,
         tables={"parts": _table(answer)},

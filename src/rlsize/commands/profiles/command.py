@@ -93,13 +93,11 @@ def check_profiles(
     Example:  rlsize profiles check my-profiles
     """
     from rlsize.commands.profiles.listing import check_report
-    from rlsize.errors import InputError
+    from rlsize.errors import refuse
     from rlsize.readers.profiles import FOLDERS, Catalogue, user_folders
 
     catalogue = Catalogue(user_folders([*(profiles or []), *([folder] if folder else [])]))
-    faults = catalogue.check(folder)
-    if faults:
-        raise InputError(*faults)
+    refuse(catalogue.check(folder))
     return check_report({kind: catalogue.count(kind, folder) for kind in FOLDERS})
 
 
@@ -162,7 +160,6 @@ def _report(model: Model, size: ModelSize, saved: Figure, *, folder: str, shadow
     params, active = size.params.number / 1e9, size.active_params.number / 1e9
     caches = [getattr(size, name) for name in _CACHES]
     return Report(
-        command="profiles add-model",
         headline=f"{model.name}: {params:.4g}B parameters, {active:.4g}B work on each token; wrote {saved.value}",
         results=(saved, size.params, size.active_params, *(cache for cache in caches if cache.value)),
         quiet=frozenset({"profile"}),

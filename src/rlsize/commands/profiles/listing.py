@@ -66,14 +66,11 @@ def list_report(profiles: Mapping[str, Sequence[tuple[str, Any]]]) -> Report:
     """
     counts = {kind: len(named) for kind, named in profiles.items()}
     told = [f"{count} {TITLES[kind] if kind == 'gpu' else TITLES[kind].lower()}" for kind, count in counts.items()]
-    results = tuple(
-        Figure(key=f"{kind}_profiles", value=count, source="the profile folders") for kind, count in counts.items()
-    )
+    results = {f"{kind}_profiles": count for kind, count in counts.items()}
     return Report(
-        command="profiles list",
         headline=", ".join(told) or "no profiles",
-        results=results,
-        quiet=frozenset(figure.key for figure in results),
+        results=tuple(Figure(key=key, value=count, source="the profile folders") for key, count in results.items()),
+        quiet=frozenset(results),
         tables={kind: _table(kind, named) for kind, named in profiles.items()},
         notes=(_HINT,),
     )
@@ -89,7 +86,6 @@ def check_report(counts: Mapping[str, int]) -> Report:
     cells = (Column("kind", "kind", "left", of=str), Column("profiles", "profiles", of=counts.__getitem__))
     total = sum(counts.values())
     return Report(
-        command="profiles check",
         headline=f"{total} {'profile' if total == 1 else 'profiles'} checked, no fault found",
         results=(Figure(key="profiles", value=total, source="the profile folders"), Figure(key="faults", value=0)),
         quiet=frozenset({"profiles", "faults"}),

@@ -71,7 +71,6 @@ def profile_page(kind: str, name: str, profile: Any, path: str) -> Report:
     also = [f"also called: {', '.join(aliases)}"] if aliases else []
     results: dict[str, Value] = {"kind": kind, "name": name, "file": path, "unverified_numbers": len(doubtful)}
     return Report(
-        command="profiles show",
         headline=f"{getattr(profile, 'title', name)} ({kind} {name})",
         results=tuple(Figure(key=key, value=value, source=path) for key, value in results.items()),
         quiet=frozenset(results),

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import PurePath
-from typing import Annotated
 
 from rlsize.errors import Fault, InputError
 from rlsize.facts.figure import Figure
@@ -15,14 +14,14 @@ from rlsize.shell.quantity_flags import PLANNED, asks
 
 FORMS = (".html", ".md")
 
-Output = Annotated[str | None, option("--output|-o", "The page: FILE.html or FILE.md.", None, "FILE")]
-Title = Annotated[str | None, option("--title", "Its title.", None, "TEXT")]
-Question = Annotated[str | None, option("--question", "The question that it answers.", None, "TEXT")]
-
 
 @asks(**PLANNED)
 def report(
-    inputs: Inputs, output: Output = None, title: Title = None, question: Question = None, force: Force = False
+    inputs: Inputs,
+    output: str | None = option("--output|-o", "The page: FILE.html or FILE.md.", None, "FILE"),
+    title: str | None = option("--title", "Its title.", None, "TEXT"),
+    question: str | None = option("--question", "The question that it answers.", None, "TEXT"),
+    force: Force = False,
 ) -> Report:
     """
     Write a capacity review as one page, with sliders.
@@ -48,7 +47,7 @@ def report(
     answer = found.planned
     told = plan_report(answer, inputs.told(), ranked)
     if answer.chosen is None:
-        return replace(told, command="report")
+        return told
     model = answer.outlook.problem.model
     page = review_page(
         answer,
@@ -65,7 +64,6 @@ def report(
     write_whole(path, html_text(page) if form == ".html" else page_markdown(page), force=force)
     best = tuple(replace(figure, key=told.of + figure.key) for figure in told.results if figure.known)
     return Report(
-        command="report",
         headline=f"Wrote {path}. {told.headline}",
         results=(Figure(key="page", value=path, provenance="given", source="--output"), *best),
         inputs=told.inputs,

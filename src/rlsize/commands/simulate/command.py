@@ -102,26 +102,20 @@ class Orders:
 def simulate(
     inputs: Inputs,
     context: typer.Context,
-    sweep: Annotated[
-        list[str] | None,
-        option(
-            "--sweep",
-            "Run a grid: max_staleness=0:8, rollout_gpus=16:48:8, mode=sync,async; repeatable.",
-            "Runs",
-            "KEY=RANGE",
-        ),
-    ] = None,
-    backend: Annotated[
-        str | None, option("--backend", "Where runs work: processes, threads, ray or dask.", "Runs", metavar="NAME")
-    ] = None,
+    sweep: list[str] | None = option(
+        "--sweep",
+        "Run a grid: max_staleness=0:8, rollout_gpus=16:48:8, mode=sync,async; repeatable.",
+        "Runs",
+        "KEY=RANGE",
+    ),
+    backend: str | None = option(
+        "--backend", "Where runs work: processes, threads, ray or dask.", "Runs", metavar="NAME"
+    ),
     runs: Runs = None,
-    trace: Annotated[
-        str | None, option("--trace", "Write the first run as a Chrome/Perfetto trace.", "Output", metavar="FILE")
-    ] = None,
-    history: Annotated[
-        str | None,
-        option("--history", "Write everything that happens in the first run, as JSON Lines.", "Output", metavar="FILE"),
-    ] = None,
+    trace: str | None = option("--trace", "Write the first run as a Chrome/Perfetto trace.", "Output", metavar="FILE"),
+    history: str | None = option(
+        "--history", "Write everything that happens in the first run, as JSON Lines.", "Output", metavar="FILE"
+    ),
 ) -> Report:
     """
     What the loop does over time: step time, idle, staleness.

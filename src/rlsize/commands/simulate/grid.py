@@ -24,7 +24,7 @@ from rlsize.facts.records.record import Refused
 from rlsize.reports.chart import Chart, Series
 from rlsize.reports.pictures import Panels
 from rlsize.reports.report import Column, Report, Table
-from rlsize.reports.wording import numbered, words
+from rlsize.reports.wording import counted, numbered, words
 from rlsize.simulator.outcome import spread_over
 from rlsize.units import show
 
@@ -209,11 +209,10 @@ def _report(points: Sequence[GridPoint], inputs: Inputs, runs: Collection[Done])
         cost = spread_over(cheapest.outcomes, "cost_per_step_usd").mean
         headline += f"; the cheapest costs {show(cost, '_usd')}, at {_name(cheapest)}"
     return Report(
-        command="simulate",
         headline=f"{headline}.",
         results=(
-            Figure(key="points", value=len(done), provenance="predicted", source="points that were run"),
-            Figure(key=_BEST, value=seconds, provenance="predicted", source="the quickest step"),
+            *counted({"points": len(done)}, "points that were run"),
+            *counted({_BEST: seconds}, "the quickest step"),
             compiled_figure(runs),
         ),
         inputs=inputs.shown(),

@@ -81,7 +81,6 @@ def simulate_report(answer: SimulationAnswer, inputs: Inputs) -> Report:
         over_time=Table(title="", columns=(), rows=parts, shown=0),  # for JSON and CSV; --plot draws it
     )
     return Report(
-        command="simulate",
         headline=_headline(answer, spreads, runs),
         results=(*results, *answer.parts, compiled_figure(answer.done)),
         inputs=inputs.shown(),

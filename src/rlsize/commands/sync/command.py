@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
 import typer
 
@@ -53,9 +53,7 @@ _LIKE = {  # classes of transport of which predictions are made, by the method t
 def sync(
     inputs: Inputs,
     ctx: typer.Context,
-    compare_links: Annotated[
-        bool, switch("--compare-links", "The same sync over every link profile.", "Inputs")
-    ] = False,
+    compare_links: bool = switch("--compare-links", "The same sync over every link profile.", "Inputs"),
 ) -> Report:
     """
     How long a weight sync takes, by method and link.

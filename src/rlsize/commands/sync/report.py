@@ -34,7 +34,6 @@ def sync_report(answer: SyncAnswer, inputs: Inputs) -> Report:
     """
     found = {figure.key: figure for figure in answer.results}
     return Report(
-        command="sync",
         headline=_headline(answer.question, found),
         results=answer.results,
         tables=tables_of(methods=_methods_table(answer), links=_links_table(answer) if answer.links else None),

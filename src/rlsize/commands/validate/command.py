@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import replace
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 
@@ -32,22 +32,18 @@ _LIMITS = "Limits (exit code 1 beyond them)"
 def validate(
     inputs: Inputs,
     context: typer.Context,
-    files: Annotated[list[str] | None, argument("FILE...", "YAML lists of records of measurements.")] = None,
-    transfer: Annotated[
-        bool, switch("--transfer", "Also calibrate on each record and predict the others of its family.", "Inputs")
-    ] = False,
-    classes: Annotated[
-        list[str] | None, option("--class", "Only this class of records, such as rollout; repeatable.", metavar="NAME")
-    ] = None,
-    max_median: Annotated[
-        str | None, option("--max-median", "Largest median error of a class before calibration.", _LIMITS, "PERCENT")
-    ] = None,
-    max_p90: Annotated[
-        str | None, option("--max-p90", "Largest 90th percentile of the error.", _LIMITS, "PERCENT")
-    ] = None,
-    rows: Annotated[
-        str | None, option("--rows", "Write one prediction per record, as JSON lines.", "Output", "FILE")
-    ] = None,
+    files: list[str] | None = argument("FILE...", "YAML lists of records of measurements."),
+    transfer: bool = switch(
+        "--transfer", "Also calibrate on each record and predict the others of its family.", "Inputs"
+    ),
+    classes: list[str] | None = option(
+        "--class", "Only this class of records, such as rollout; repeatable.", metavar="NAME"
+    ),
+    max_median: str | None = option(
+        "--max-median", "Largest median error of a class before calibration.", _LIMITS, "PERCENT"
+    ),
+    max_p90: str | None = option("--max-p90", "Largest 90th percentile of the error.", _LIMITS, "PERCENT"),
+    rows: str | None = option("--rows", "Write one prediction per record, as JSON lines.", "Output", "FILE"),
     force: Force = False,
 ) -> Report:
     """
@@ -88,7 +84,7 @@ def validate(
 
         write_whole(rows, rows_text(grading.records, grading.refused), force)
         inputs.notes.append(f"Wrote {rows}: one line per record.")
-    return validate_report(grading, inputs.shown(), tuple(_warnings(listing)), inputs.notes)
+    return validate_report(grading, inputs, _warnings(listing))
 
 
 def patient(say: Say) -> Say:

@@ -10,15 +10,17 @@ from typing import TYPE_CHECKING
 from rlsize.facts.figure import Figure
 from rlsize.reports.chart import Chart, Series
 from rlsize.reports.report import Column, Report, Table, Unseen, tables_of
+from rlsize.reports.wording import counted
 from rlsize.units import short, show
 from rlsize.verdicts.contests import CLOSE
 from rlsize.verdicts.grading import worse, worst
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from rlsize.facts.records.listing import RefusedRecord
     from rlsize.reports.report import Cell
+    from rlsize.shell.inputs import Inputs
     from rlsize.verdicts.contests import Contest
     from rlsize.verdicts.grading import ClassGrade, Limits, TransferGrade
     from rlsize.verdicts.predictions import PredictedRecord
@@ -57,9 +59,7 @@ class Grading:
     contests: Sequence[Contest] = ()
 
 
-def validate_report(
-    found: Grading, inputs: Sequence[Figure] = (), warnings: Sequence[str] = (), notes: Sequence[str] = ()
-) -> Report:
+def validate_report(found: Grading, inputs: Inputs, warnings: Iterable[str]) -> Report:
     """
     The report of `rlsize validate`; its answer is no where a class is worse than allowed.
 
@@ -67,7 +67,6 @@ def validate_report(
         found: What was found.
         inputs: What was asked.
         warnings: What casts doubt.
-        notes: What happened on the way.
     """
     tables = tables_of(
         classes=_classes(found.grades),
@@ -78,19 +77,15 @@ def validate_report(
         worst=_worst(found.records),
         refused=_refused(found.refused) if found.refused else None,
     )
-    said = [*_class_notes(found), *(_transfer_notes(found.moved) if found.moved else []), *notes]
     results = _results(found)
     return Report(
-        command="validate",
         headline=_headline(found),
         results=results,
-        inputs=tuple(inputs),
         tables=tables,
-        warnings=tuple(warnings),
-        notes=tuple(said),
         chart=_chart(found.records),
         no=bool(worse(found.grades, found.limits)),
         quiet=frozenset(figure.key for figure in results),
+        **inputs.told(first=(*_class_notes(found), *_transfer_notes(found.moved)), warnings=warnings),
     )
 
 
@@ -122,7 +117,7 @@ def _results(found: Grading) -> tuple[Figure, ...]:
     if graded:
         values["largest_median_error_fraction"] = max(own.median for own in graded)
         values["largest_p90_error_fraction"] = max(own.p90 for own in graded)
-    return tuple(Figure(key=key, value=value, provenance="predicted") for key, value in values.items())
+    return counted(values, "")
 
 
 def _scored(own: Score) -> dict[str, Cell]:
@@ -314,13 +309,17 @@ def _transfer_tables(grades: Sequence[TransferGrade]) -> dict[str, Table]:
     return {"transfer": after, "transfer_beside": beside}
 
 
-def _transfer_notes(moved: Transfer) -> list[str]:
+def _transfer_notes(moved: Transfer | None) -> list[str]:
     """What was left out of the pairs, and why."""
     notes = (
-        ("Families with many records give a seeded choice of their pairs", moved.chosen),
-        ("Records without another in their family give no pair", moved.alone),
-        ("Records that contradict their neighbours calibrate nothing", moved.odd),
-        ("Pairs that could not be calibrated or predicted", moved.left_out),
+        ()
+        if moved is None
+        else (
+            ("Families with many records give a seeded choice of their pairs", moved.chosen),
+            ("Records without another in their family give no pair", moved.alone),
+            ("Records that contradict their neighbours calibrate nothing", moved.odd),
+            ("Pairs that could not be calibrated or predicted", moved.left_out),
+        )
     )
     return [
         f"{text}: {', '.join(f'{name} {count}' for name, count in sorted(counts.items()))}."

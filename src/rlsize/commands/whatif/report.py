@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from rlsize.facts.figure import Figure
-from rlsize.loop.knobs import KINDS, untimed
+from rlsize.loop.knobs import KINDS
 from rlsize.reports.chart import Chart, Mark, Series
 from rlsize.reports.report import Column, Report, Table
-from rlsize.reports.wording import interval
+from rlsize.reports.wording import interval, peak_words
 from rlsize.shell.launches import in_own_keys
 from rlsize.units import listed, show
 from rlsize.verdicts.whatif import best_of
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from rlsize.facts.calibration import OwnPhase
+    from rlsize.loop.phases import Phases
     from rlsize.loop.resolve import Loop
     from rlsize.reports.report import Cell
     from rlsize.shell.inputs import Inputs
@@ -55,6 +57,7 @@ def whatif_report(
     """
     own, single, both = found
     results = () if base.found is None else tuple(base.found.results[key] for key in _RESULTS)
+    results += () if base.phases is None else (_fullest(base.phases),)
     tables = {"own": _table("Your changes", inputs, own, base)} if own else {}
     for name, kind in zip(_TABLES, KINDS, strict=True):
         ones = [one for one in single if one.change.kind == kind and not one.other_gpu]
@@ -72,7 +75,7 @@ def whatif_report(
         inputs=shown,
         tables=tables,
         warnings=tuple(inputs.warnings),
-        notes=(*notes, *_beside(base.loop), *untimed(one.change.values for ones in found for one in ones)),
+        notes=(*notes, *_beside(base.loop)),
         chart=_chart(inputs, [*own, *single]),
         no=any(not one.runs for one in own),
     )
@@ -104,7 +107,7 @@ def _beside(loop: Loop | None) -> list[str]:
         listed([f"{one.phase} {show(one.seconds, '_seconds')}" for one in loop.problem.run.own if _told(one, grows)])
         for grows in (False, True)
     )
-    found = []
+    found = peak_words(loop.problem.run.memory)
     if waits:
         found.append(f"Beside what the model knows, a step of the run waits: {waits}. No GPU or layout shortens that.")
     if passes:
@@ -152,10 +155,17 @@ def _row(inputs: Inputs, one: Outcome, base: Outcome) -> dict[str, Cell]:
         "low": gain.band[0] if gain is not None and gain.band else None,
         "high": gain.band[1] if gain is not None and gain.band else None,
         **{key: results.get(key) for key in _RESULTS},
+        "worst_phase_bytes_per_gpu": None if one.phases is None else _fullest(one.phases),
         "verdict": "no" if one.refused else _VERDICTS[one.verdict],
         "training": one.change.kind.removeprefix("training "),
         "reason": one.refused or _doubt(one, base),
     }
+
+
+def _fullest(phases: Phases) -> Figure:
+    """What a GPU holds in the phase that fills it most."""
+    source = f"{phases.worst.name} of the {phases.worst.pool} GPUs"
+    return replace(phases.worst.held, key="worst_phase_bytes_per_gpu", source=source)
 
 
 def _doubt(one: Outcome, base: Outcome) -> str:

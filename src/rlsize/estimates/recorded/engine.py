@@ -10,7 +10,7 @@ import numpy as np
 
 from rlsize.estimates.constants_rollout import STAGE as ROLLOUT
 from rlsize.estimates.engine_work import EngineQuestion
-from rlsize.estimates.figures import numbers
+from rlsize.estimates.figures import alike, entries, numbers
 from rlsize.estimates.rollout_prediction import check_fits, engine, fixed_lengths, offline, steady
 
 if TYPE_CHECKING:
@@ -33,16 +33,7 @@ def replica(record: EngineRecord, profiles: Profiles) -> Replica:
     Raises:
         Refused: A number type that the GPU lacks.
     """
-    question = EngineQuestion(
-        model=profiles.model,
-        gpu=profiles.gpu,
-        layout=record.layout,
-        engine=record.stack,
-        version=record.version,
-        weights=record.weights,
-        kv_dtype=record.kv_dtype,
-        served=record.served,
-    )
+    question = EngineQuestion(**{**alike(record, EngineQuestion), **entries(profiles), "engine": record.stack})
     model, gpu = profiles.model, profiles.gpu
     own = (record.layout, record.stack, record.version, record.weights, record.kv_dtype, record.served)
     return _replica(_Key((model.name, id(model), gpu.name, id(gpu), *own), question))

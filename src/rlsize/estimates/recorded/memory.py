@@ -11,7 +11,7 @@ from rlsize.equations.engine_memory import in_gib
 from rlsize.estimates.constants_memory import STAGE, TRAINING_NOISE
 from rlsize.estimates.engine_memory import kv_capacity
 from rlsize.estimates.engine_work import EngineQuestion
-from rlsize.estimates.figures import numbers
+from rlsize.estimates.figures import alike, numbers
 from rlsize.estimates.memory_shape import memory_shape
 from rlsize.estimates.model_size import model_size
 from rlsize.estimates.trainer_memory import TrainerLoad, trainer_memory
@@ -89,12 +89,7 @@ def training_load(record: MemoryRecord, profiles: Profiles) -> TrainerLoad:
         gradient_width=gradient,
         optimizer_width=optimizer,
         gathered_width=gathered,
-        state_offloaded="state_offloaded" in record.traits,
-        gradients_held="gradients_held" in record.traits,
-        gathered_whole="gathered_whole" in record.traits,
-        compiled="compiled" in record.traits,
-        chunked_loss="chunked_loss" in record.traits,
-        activations_offloaded="activations_offloaded" in record.traits,
+        **{"gradients_held": False} | alike(dict.fromkeys(record.traits, True), TrainerLoad),
     )
 
 

@@ -31,8 +31,8 @@ def predict(record: EngineRecord, profiles: Profiles, values: Mapping[str, Real]
     """
     asked = engine.replica(record, profiles)
     found, _ = engine.predicted(record, asked, values)
-    each = matching.rate_per_gpu(rate=found.rate, gpus=asked.numbers.gpus)
-    every = {_TOTAL: matching.pool_rate(gpus=max(record.gpus, asked.numbers.gpus), gpu_rate=each), _EACH: each}
+    each = matching.rate_per_gpu(rate=found.rate, gpus=asked.gpus)
+    every = {_TOTAL: matching.pool_rate(gpus=max(record.gpus, asked.gpus), gpu_rate=each), _EACH: each}
     return {key: every[key] for key in record.measured}
 
 

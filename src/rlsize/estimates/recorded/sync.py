@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from rlsize.estimates.constants_sync import STAGE
-from rlsize.estimates.figures import numbers
+from rlsize.estimates.figures import alike, entries, numbers
 from rlsize.estimates.sync_prediction import SyncTimeQuestion, sync_time
 
 if TYPE_CHECKING:
@@ -21,18 +21,9 @@ STAGES = (STAGE,)
 
 def predict(record: SyncRecord, profiles: Profiles, values: Mapping[str, Real]) -> dict[str, Real]:
     """Seconds of the update."""
-    question = SyncTimeQuestion(
-        model=profiles.model,
-        gpu=profiles.gpu,
-        transport=record.transport,
-        dtype=record.dtype,
-        trainer_gpus=float(record.trainer_gpus),
-        rollout_gpus=float(record.rollout_gpus),
-        instance_gpus=float(record.instance_gpus),
-        bucket_bytes=record.bucket_bytes,
-        converted=record.converted,
-    )
-    return {"sync_time_s": sync_time(numbers, question, values)}
+    gpus = {key: float(getattr(record, key)) for key in ("trainer_gpus", "rollout_gpus", "instance_gpus")}
+    asked = {**alike(record, SyncTimeQuestion), **gpus, **entries(profiles)}
+    return {"sync_time_s": sync_time(numbers, SyncTimeQuestion(**asked), values)}
 
 
 def graded(_: SyncRecord) -> str:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from rlsize.equations import train_step_kernels
 from rlsize.estimates.constants_train import STAGE
-from rlsize.estimates.figures import numbers
+from rlsize.estimates.figures import alike, entries, numbers
 from rlsize.estimates.train_prediction import TrainQuestion, train_step
 
 if TYPE_CHECKING:
@@ -42,28 +42,8 @@ def predict(record: TrainRecord, profiles: Profiles, values: Mapping[str, Real])
 
 def question_of(record: TrainRecord, profiles: Profiles) -> TrainQuestion:
     """What a record asks."""
-    return TrainQuestion(
-        model=profiles.model,
-        gpu=profiles.gpu,
-        gpus=float(record.gpus),
-        tensor=record.layout.tensor,
-        pipeline=record.layout.pipeline,
-        context=record.layout.context,
-        expert=record.layout.expert,
-        shards=record.shards or None,
-        sharding=record.sharding,
-        virtual_stages=record.virtual_stages,
-        dtype=record.dtype,
-        row_scaling=record.row_scaling,
-        recompute=record.recompute,
-        sequences=record.sequences,
-        tokens=record.tokens,
-        micro_batch_tokens=record.micro_batch_tokens,
-        fused=record.fused,
-        overlapped=record.overlapped,
-        native_attention=record.native_attention,
-        workload=record.workload,
-    )
+    asked = {**alike(record, TrainQuestion), **alike(record.layout, TrainQuestion), **entries(profiles)}
+    return TrainQuestion(**asked | {"gpus": float(record.gpus), "shards": record.shards or None})
 
 
 def _fields(record: TrainRecord) -> tuple[str, ...]:

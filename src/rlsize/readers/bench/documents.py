@@ -8,11 +8,10 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import dataclass
 from itertools import islice
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from rlsize.errors import Fault, InputError
+from rlsize.errors import Fault, InputError, refuse
 from rlsize.readers.validation import unique_keys
 
 if TYPE_CHECKING:
@@ -28,8 +27,7 @@ _KEY = re.compile(r'"([A-Za-z_][\w./ -]{0,80})"\s*:')
 _AGAIN = "save or copy it again"
 
 
-@dataclass(frozen=True, slots=True)
-class JsonObject:
+class JsonObject(NamedTuple):
     """
     One JSON object of a file.
 
@@ -42,8 +40,7 @@ class JsonObject:
     data: Mapping[str, Any]
 
 
-@dataclass(frozen=True, slots=True)
-class JsonObjects:
+class JsonObjects(NamedTuple):
     """
     The JSON objects of a file.
 
@@ -82,8 +79,7 @@ def json_parts(text: str, name: str) -> JsonObjects:
         what = f"holds more than {MOST_PARTS:,} lists and objects"
         raise InputError(Fault(what, name, "save it without details of each request"))
     parts = _by_line(text, name) or _one_after_the_other(text, name)
-    if not parts.whole:
-        raise InputError(*parts.faults[:MOST_FAULTS])
+    refuse(() if parts.whole else parts.faults[:MOST_FAULTS])
     return parts
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from rlsize.errors import Fault, InputError, noting
+from rlsize.errors import Fault, InputError, noting, refuse
 from rlsize.readers.bench.record import Record
 
 if TYPE_CHECKING:
@@ -40,8 +40,7 @@ def guidellm(data: Mapping[str, Any], where: str) -> list[BenchmarkResult]:
         place = f"{where}: benchmarks[{index}]" if len(benchmarks) > 1 else where
         with noting(faults):
             found.append(_run(Record(benchmark if isinstance(benchmark, dict) else {}, place), data))
-    if faults:
-        raise InputError(*faults)
+    refuse(faults)
     return found
 
 

@@ -11,7 +11,7 @@ import re
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from rlsize.errors import Fault, InputError
+from rlsize.errors import Fault, refuse
 from rlsize.facts.benchmark_result import BenchmarkResult
 from rlsize.units import cut, printable
 
@@ -177,8 +177,7 @@ class Record:
         Raises:
             InputError: All that is wrong with it.
         """
-        if self.faults:
-            raise InputError(*self.faults)
+        refuse(self.faults)
         made = BenchmarkResult(source=self.where, tool=tool, **fields)
         return BenchmarkResult(
             source=self.where,

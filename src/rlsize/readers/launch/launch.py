@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import shlex
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from itertools import pairwise
@@ -180,7 +179,9 @@ def _of_script(
     script = read_script(text, context.name, context.beside, variables={**_FIRST, **variables})
     context.notes += script.notes
     context.written |= {name: word.text for name, word in script.files.items()}
-    programs = [_with_files(one, context) for program in script.programs for one in (program, *_handed_on(program))]
+    programs = [
+        _with_files(one, context) for program in script.programs for one in (program, *_handed_on(program, context))
+    ]
     found = [hit for program in programs if (hit := _launched(program, context)) is not None]
     if not any(matching(one, settings_of(program.words[at:])) for one, program, at in found):
         by_keys = _by_signs(programs, context)  # a name such as train.py says less than keys do
@@ -216,15 +217,13 @@ def _headers(script: Script) -> Iterator[Setting]:
             yield replace(setting, key="batch.gpu", value=gpus[1])
 
 
-def _handed_on(program: Program) -> Iterator[Program]:
+def _handed_on(program: Program, context: Context) -> Iterator[Program]:
     """The command that a batch script runs, where a variable hands it on: `COMMAND="..." sbatch ray.sub`."""
     word = program.variables.get("COMMAND")
     if word is not None and any(PurePosixPath(one.text).name == "sbatch" for one in program.words[:1]):
-        try:
-            texts = shlex.split(word.text)
-        except ValueError:
-            return
-        yield Program(tuple(replace(word, text=text) for text in texts), program.variables)
+        inner = script_in(context.texts[context.name], word.text, word.span)
+        for one in read_script(inner, context.name, context.beside).programs:
+            yield replace(one, variables={**program.variables, **one.variables})
 
 
 def _with_files(program: Program, context: Context) -> Program:

@@ -79,7 +79,7 @@ def _kept(told: Mapping[str, Told]) -> Iterator[tuple[str, Told]]:
 def _value(key: str, value: object, catalogue: Catalogue) -> object:
     """A value as a scenario takes it; None where it has no place there."""
     kind = QUANTITIES[key].kind
-    if key == "model":
+    if key in {"model", "reference_model"}:
         return model_name(str(value), catalogue)
     if key == "gpu":
         return _known(catalogue, "gpu", str(value)) or str(value)
@@ -133,6 +133,11 @@ def _known(catalogue: Catalogue, kind: str, name: str) -> str:
 def doubts(launch: Launch) -> Iterator[str]:
     """What a reader must know of a launch: what was not understood and could matter."""
     yield from (f"{launch.name}: {key} is not read: {why}." for key, why in launch.reading.faults.items())
+    mode, fleet, trainer = (launch.reading.value(f"loop.{key}") for key in ("mode", "rollout_gpus", "trainer_gpus"))
+    if trainer is None and launch.reading.value("loop.gpus") is None:
+        yield f"{launch.name} does not tell on how many GPUs it runs: give --gpus."
+    if mode == "colocated" and fleet and trainer and fleet != trainer:
+        yield f"Engines have {fleet} of the {trainer} GPUs that they share with the trainer: read as if they had all."
     named = [f"{one.key} ({one.span})" for one in launch.reading.unread() if _SIZES.search(one.key)]
     if named:
         more = f" and {len(named) - _MOST_NAMED} more" if len(named) > _MOST_NAMED else ""

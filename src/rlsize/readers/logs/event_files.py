@@ -12,15 +12,13 @@ from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING
 
+from rlsize.readers.logs.wire import FIXED32, FIXED64, LARGEST, FrameError, Stream, fields, varint
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-LARGEST = 2**20
-"""Bytes of a frame that is looked into: a scalar takes less than a hundred, an image or a graph more."""
 _HEADER = 12
 _CRC = 4
-_VARINT, _FIXED64, _BYTES, _FIXED32 = 0, 1, 2, 5
-_TEN_BYTES = 70  # bits that a varint may have
 _SCALARS = {1: ("<f", 5), 2: ("<d", 6), 3: ("", 7), 9: ("", 10)}  # dtype: its layout in bytes, its field of values
 
 
@@ -38,10 +36,6 @@ class Event:
     seconds: float
     step: int
     values: dict[str, float]
-
-
-class FrameError(Exception):
-    """The frames of a file cannot be told apart any more."""
 
 
 @cache
@@ -81,7 +75,7 @@ def frames(blocks: Iterator[bytes]) -> Iterator[tuple[int, bytes | None]]:
     Raises:
         FrameError: The file ends in a frame, or a length is damaged; all frames before have been given.
     """
-    stream = _Stream(blocks)
+    stream = Stream(blocks)
     while True:
         start = stream.position
         header = stream.take(_HEADER)
@@ -102,38 +96,6 @@ def frames(blocks: Iterator[bytes]) -> Iterator[tuple[int, bytes | None]]:
         yield start, data if masked_crc(data) == int.from_bytes(frame[length:], "little") else None
 
 
-class _Stream:
-    """Bytes taken off blocks from left to right."""
-
-    def __init__(self, blocks: Iterator[bytes]) -> None:
-        self._blocks = blocks
-        self._bytes = b""
-        self._at = 0
-        self.position = 0
-
-    def take(self, count: int) -> bytes:
-        """The next bytes, fewer at the end."""
-        while len(self._bytes) - self._at < count:
-            block = next(self._blocks, b"")
-            if not block:
-                break
-            self._bytes = self._bytes[self._at :] + block
-            self._at = 0
-        found = self._bytes[self._at : self._at + count]
-        self._at += len(found)
-        self.position += len(found)
-        return found
-
-    def skip(self, count: int) -> bool:
-        """Pass over bytes; False if there are fewer."""
-        while count > 0:
-            passed = len(self.take(min(count, LARGEST)))
-            if not passed:
-                return False
-            count -= passed
-        return True
-
-
 def scalars(data: bytes) -> Event | None:
     """
     The scalars of a frame; None if it has none.
@@ -142,8 +104,8 @@ def scalars(data: bytes) -> Event | None:
         ValueError: It is no event.
     """
     seconds, step, values = 0.0, 0, {}
-    for number, kind, value in _fields(data):
-        if number == 1 and kind == _FIXED64:
+    for number, kind, value in fields(data):
+        if number == 1 and kind == FIXED64:
             seconds = struct.unpack("<d", value.to_bytes(8, "little"))[0] if isinstance(value, int) else 0.0
         elif number == 2 and isinstance(value, int):  # noqa: PLR2004 (the field's number in event.proto)
             step = value
@@ -154,14 +116,14 @@ def scalars(data: bytes) -> Event | None:
 
 def _summary(data: bytes) -> Iterator[tuple[str, float]]:
     """The scalars of a summary, with their tags."""
-    for number, _, entry in _fields(data):
+    for number, _, entry in fields(data):
         if number != 1 or not isinstance(entry, bytes):
             continue
         tag, found = "", None
-        for inner, kind, value in _fields(entry):
+        for inner, kind, value in fields(entry):
             if inner == 1 and isinstance(value, bytes):
                 tag = value.decode("utf-8", "replace")
-            elif inner == 2 and kind == _FIXED32 and isinstance(value, int):  # noqa: PLR2004 (simple_value)
+            elif inner == 2 and kind == FIXED32 and isinstance(value, int):  # noqa: PLR2004 (simple_value)
                 found = struct.unpack("<f", value.to_bytes(4, "little"))[0]
             elif inner == 8 and isinstance(value, bytes):  # noqa: PLR2004 (tensor)
                 found = _scalar_tensor(value)
@@ -171,10 +133,10 @@ def _summary(data: bytes) -> Iterator[tuple[str, float]]:
 
 def _scalar_tensor(data: bytes) -> float | None:
     """The only element of a tensor; None if it has several, or is no number."""
-    fields = list(_fields(data))
-    kind = next((value for number, _, value in fields if number == 1 and isinstance(value, int)), 0)
+    found = list(fields(data))
+    kind = next((value for number, _, value in found if number == 1 and isinstance(value, int)), 0)
     layout, own = _SCALARS.get(kind, ("", 0))
-    for number, _, value in fields:
+    for number, _, value in found:
         if number == 4 and isinstance(value, bytes) and layout and len(value) == struct.calcsize(layout):  # noqa: PLR2004 (tensor_content)
             return float(struct.unpack(layout, value)[0])
         if number == own:
@@ -189,43 +151,5 @@ def _element(value: int | bytes, layout: str) -> float | None:
         raw = value.to_bytes(size, "little") if isinstance(value, int) else value
         return float(struct.unpack(layout, raw)[0]) if len(raw) == size else None
     if isinstance(value, bytes):
-        value = _varint(value, 0)[0] if value else 0
+        value = varint(value, 0)[0] if value else 0
     return float(value - 2**64 if value >= 2**63 else value)
-
-
-def _fields(data: bytes) -> Iterator[tuple[int, int, int | bytes]]:
-    """
-    The fields of a message: number, kind, value.
-
-    Raises:
-        ValueError: It is no message.
-    """
-    at = 0
-    while at < len(data):
-        key, at = _varint(data, at)
-        kind = key & 7
-        value: int | bytes
-        if kind == _VARINT:
-            value, at = _varint(data, at)
-        else:
-            size, at = _varint(data, at) if kind == _BYTES else (8 if kind == _FIXED64 else 4, at)
-            value = data[at : at + size]
-            at += size
-            if len(value) < size or kind not in {_FIXED64, _BYTES, _FIXED32}:
-                raise ValueError("not a message")
-            if kind != _BYTES:
-                value = int.from_bytes(value, "little")
-        yield key >> 3, kind, value
-
-
-def _varint(data: bytes, at: int) -> tuple[int, int]:
-    """A number of variable length, and where it ends."""
-    found = shift = 0
-    while at < len(data) and shift < _TEN_BYTES:
-        byte = data[at]
-        at += 1
-        found |= (byte & 0x7F) << shift
-        if byte < 0x80:  # noqa: PLR2004 (the bit that says that more bytes follow)
-            return found, at
-        shift += 7
-    raise ValueError("not a number")

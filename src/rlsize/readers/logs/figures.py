@@ -43,7 +43,7 @@ def expression(figure: Figure, keys: Sequence[str]) -> str:
     text = " + ".join(keys)
     if figure.how is not None:
         return figure.says.format(*keys)
-    return text if figure.scale == 1.0 else f"{text} * {figure.scale:g}"
+    return text if figure.scale == 1.0 else f"{text} * {figure.scale:.10g}"
 
 
 def response_share(name: str, rate: str, response: str, prompt: str) -> Figure:
@@ -51,6 +51,9 @@ def response_share(name: str, rate: str, response: str, prompt: str) -> Figure:
     says = "share of response tokens in {0}, by {1} and {2}"
     counts = "response tokens, by their share of the logged rate, which counts prompts too"
     return Figure(field=name, of=((rate,), (response,), (prompt,)), how=part, says=says, counts=counts)
+
+
+GIB = 2.0**30  # what frameworks divide by, whether they write GB or GiB
 
 
 def plain(name: str, *keys: str, scale: float = 1.0, counts: str = "") -> Figure:

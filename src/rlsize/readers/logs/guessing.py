@@ -47,7 +47,7 @@ def guessed(values: Values, wanted: Collection[str] | None, taken: Iterable[str]
     for candidates in found.values():
         candidates.sort(key=lambda candidate: candidate[0].rank)
     longest = step if step is not None else _step(found, values)
-    for field in (*_PARTS, "step_seconds"):
+    for field in (*_PARTS, "generation_tools_seconds", "step_seconds"):
         fitting = [one for one in found.pop(field, []) if _value(one, values) <= min(_SLACK * longest, _LONGEST)]
         found |= {field: fitting} if fitting else {}
     _check_tokens(found, values)

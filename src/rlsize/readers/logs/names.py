@@ -15,6 +15,7 @@ from typing import NamedTuple
 _WORD = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|\d+|%")
 _JOINED = (
     (re.compile(r"log[_ -]prob"), "logprob"),
+    (re.compile(r"([GM])iB\b"), r"\1IB"),
     (re.compile(r"\b(?:E2E|e2e|[Ee]nd[_ -]to[_ -]end)(?![a-z])"), "endtoend"),
 )
 _SCALES = {"ms": 1e-3, "msec": 1e-3, "millis": 1e-3, "milliseconds": 1e-3, "us": 1e-6, "mins": 60.0, "minutes": 60.0}
@@ -27,6 +28,11 @@ _NO_PHASE = {"ratio", "fraction", "frac", "percent", "pct", "%", "token", "token
 _NO_PHASE |= {"mem", "gb", "gib", "eta", "remaining", "elapsed", "cumulative", "runtime", "since", "timestamp", "epoch"}
 _NO_PHASE |= {"uptime", "consumption", "estimated", "count", "num", "limit", "timeout", "interval", "max", "loss", "it"}
 _NO_PHASE |= {"latency", "age", "lag"}
+_TOOLS = {"tool", "tools", "toolcall", "toolcalls", "env", "environment", "environments", "sandbox", "interaction"}
+_MEMORY = {"mem", "memory"}
+_PEAK = {"max", "peak", "peaked"}
+_NO_PEAK = {"cpu", "host", "ram", "available", "free", "limit", "fraction", "percent", "pct", "%", "ratio", "kv"}
+_BYTES = {"b": 1.0, "bytes": 1.0, "mb": 2.0**20, "mib": 2.0**20, "gb": 2.0**30, "gib": 2.0**30}
 _WHOLE = {"step", "steps", "iteration", "iter", "update", "batch"}
 _STATISTICS = {"wall", "execution", "mean", "avg", "average", "total", "value", "last", "s", "sum", *_TIME}
 _WEIGHTS = {"weights", "weight", "params", "param", "parameters", "model"}
@@ -40,6 +46,7 @@ _PHASES = (
     ("sync_seconds", {"sync", "synchronization", "broadcast", "refit"}),
     ("logprob_seconds", {"logprob", "logprobs", "logp", "logps", "old", "ref", "reference", "values"}),
     ("reward_seconds", {"reward", "rewards", "verifier", "verify", "verification", "grading", "score", "scoring"}),
+    ("generation_tools_seconds", _TOOLS),
     ("", {"prepare", "preparation", "prep", "preprocess", "postprocess", "processing", "data", "load", "loading"}),
     ("", {"adv", "advantage", "advantages", "kl", "balance", "offload", "onload", "sleep", "wake", "init", "startup"}),
     ("", {"compile", "warmup", "log", "logging", "metrics", "dump", "convert", "pack", "packing", "tokenize"}),
@@ -59,6 +66,7 @@ _TRAINER = {"train", "trainer", "training", "update", "learner", "policy", "acto
 _LENGTH = {"length", "lengths", "len", "lens"}
 _NO_LENGTH = {"ratio", "penalty", "loss", "reward", "rewards", "limit", "aborted", "terminated", "turns", "round", "by"}
 _NO_LENGTH |= {"divisible", "buffer", "target", "cache"}
+_RATES = [["per", unit] for unit in ("s", "sec", "second", "min", "minute", "h", "hour")]
 _MEAN = {"mean", "avg", "average"}
 _SAMPLES = re.compile(
     r"(?:^|[/_ ])(?:n|num|number_of|batch_num)_(?:samples|seqs?|sequences|trajectories|rollouts)$|samples_per_step$"
@@ -102,11 +110,11 @@ def is_time(key: str) -> bool:
     """
     Whether a name says that it is a time.
 
-    >>> [is_time(key) for key in ("timing_s/gen", "t_gen", "Rollout time", "learning_rate", "reward/mean")]
+    >>> [is_time(key) for key in ("timing_s/gen", "t_gen", "Rollout time", "learning_rate", "train_steps_per_second")]
     [True, True, True, False, False]
     """
     found = words(key)
-    if not _OF_TOKENS.isdisjoint(found):
+    if not _OF_TOKENS.isdisjoint(found) or found[-2:] in _RATES:
         return False
     last = words(re.split(r"[/.]", key)[-1])
     return not _TIME.isdisjoint(found) or "s" in found[-1:] or (len(last) > 1 and last[0] == "t")
@@ -122,6 +130,16 @@ def unit_scale(key: str) -> float:
     return next((_SCALES[word] for word in words(key) if word in _SCALES), 1.0)
 
 
+def memory_scale(key: str) -> float | None:
+    """
+    Bytes of the unit that the name of a memory says, as allocators count: both GB and GiB are 2^30; None without one.
+
+    >>> memory_scale("perf/max_memory_allocated_gb"), memory_scale("memory/max_reserved(MiB)"), memory_scale("mem")
+    (1073741824.0, 1048576.0, None)
+    """
+    return next((_BYTES[word] for word in reversed(words(key)) if word in _BYTES), None)
+
+
 @lru_cache(maxsize=10_000)
 def meaning(key: str) -> Meaning | None:
     """
@@ -133,7 +151,8 @@ def meaning(key: str) -> Meaning | None:
     found = set(words(key))
     if found & _NO_MEAN:
         return None
-    return _inverse(key, found) or _time(key, found) or _rate(key, found) or _length(key, found) or _other(key, found)
+    rules = (_inverse, _time, _memory, _rate, _length, _other)
+    return next((says for rule in rules if (says := rule(key, found)) is not None), None)
 
 
 def _rank(key: str) -> tuple[int, int]:
@@ -179,6 +198,14 @@ def _phase(key: str) -> str:
             if found & stems:
                 return field
     return "step_seconds" if set(words(key)) <= _STATISTICS else ""
+
+
+def _memory(key: str, found: set[str]) -> Meaning | None:
+    """The most of a GPU that tensors took, or that their allocator kept."""
+    scale = memory_scale(key)
+    if scale is None or not found & _MEMORY or not found & _PEAK or found & _NO_PEAK:
+        return None
+    return Meaning(f"peak_{'reserved' if 'reserved' in found else 'allocated'}_bytes", scale, rank=_rank(key))
 
 
 def _rate(key: str, found: set[str]) -> Meaning | None:

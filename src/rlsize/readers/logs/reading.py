@@ -16,7 +16,7 @@ from rlsize.readers.logs.mapping import Mapper, with_said
 from rlsize.readers.logs.merging import Parts, grouped, merged
 from rlsize.readers.logs.recognising import Asked, LogKind, first_record, hints, kind_by_keys, kind_of, names
 from rlsize.readers.logs.rows import Row, Skips
-from rlsize.readers.logs.source import again, opened
+from rlsize.readers.logs.source import opened
 from rlsize.readers.logs.trackers import FORM as TRACKER
 from rlsize.readers.logs.trackers import SQLITE, database_values, folder_of_metrics, folder_values
 
@@ -33,7 +33,7 @@ MOST_STEPS = 200_000
 _RESPONSE = "mean_response_tokens"
 _PIECED = "its records are put together from lines: a sum of several keys may lack one that was not there"
 _EVENTS = "events.out.tfevents.*"
-_CONSOLES = ("output.log", "files/output.log")  # what W&B keeps of a run's console
+_CONSOLES = ("run-*.wandb", "output.log", "files/output.log")  # what W&B keeps of a run: its figures, its console
 _MOST_FILES = 500
 _IN_TURN = ("generation_seconds", "logprob_seconds", "update_seconds", "sync_seconds")
 _OVERLAP = 1.1  # of the step; timers that follow each other add up to less
@@ -61,16 +61,14 @@ def read_log(
         raise InputError(Fault(f"no log format is called {format}", "--format", suggestion(format, FORMATS)))
     keys = frozenset(key for figure in said for names in figure.of for key in names)
     failed: InputError | None = None
-    with again(path) as place:
-        for loose in (False, True):
-            skips = Skips()
-            try:
-                with _rows(place, Asked(format, keys, loose=loose), skips, tell) as (kind, rows):
-                    return _log(shown_source(path), kind, rows, skips, said)
-            except InputError as error:
-                failed = failed or error
-    faults = failed.faults if failed else ()
-    raise InputError(*(fault._replace(where=shown_source(path)) if fault.where == place else fault for fault in faults))
+    for loose in (False, True):
+        skips = Skips()
+        try:
+            with _rows(path, Asked(format, keys, loose=loose), skips, tell) as (kind, rows):
+                return _log(shown_source(path), kind, rows, skips, said)
+        except InputError as error:
+            failed = failed or error
+    raise InputError(*(failed.faults if failed else ()))
 
 
 @contextmanager
@@ -99,7 +97,7 @@ def _rows(
 def _folder(path: str, asked: Asked, skips: Skips) -> Iterator[tuple[LogKind, Iterator[Row]]]:
     """What the event files of a folder are, and their rows."""
     files = sorted(file for file in Path(path).glob(_EVENTS) if file.is_file())
-    console = next((file for name in _CONSOLES if (file := Path(path) / name).is_file()), None)
+    console = next((file for name in _CONSOLES for file in sorted(Path(path).glob(name)) if file.is_file()), None)
     if console is not None and not files:
         with _rows(str(console), asked, skips, None) as found:
             yield found

@@ -28,6 +28,8 @@ _ROWS = 200
 _ENOUGH = 2
 """Keys by which a framework is known from a form that others have too."""
 _SHOWN = 8
+_BEGIN = 8
+"""Bytes by which a file is no text: those of W&B and TensorBoard have a zero there. A log that was cut may begin so."""
 _TAIL = 64 * 2**10
 _MOST = 4 * 2**30
 """Unpacked bytes after which nobody looks any further for a first record."""
@@ -166,6 +168,8 @@ def first_record(source: Source, asked: Asked) -> tuple[LogKind, Blocks] | None:
     """
     window, line, seen = source.head, 1, 0
     start = True
+    if asked.loose and b"\0" in window.lstrip(b"\0")[:_BEGIN]:
+        return None  # no text
     while window:
         kind = kind_of(window, asked, start=start)
         if kind is not None:

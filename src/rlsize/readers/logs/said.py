@@ -10,7 +10,7 @@ from rlsize.errors import Fault, InputError, noting, suggestion
 from rlsize.facts.mapping import KeyMapping
 from rlsize.facts.run_log import StepRecord
 from rlsize.readers.logs.figures import Figure, inverse
-from rlsize.readers.logs.names import unit_scale
+from rlsize.readers.logs.names import memory_scale, unit_scale
 from rlsize.readers.logs.shares import times
 from rlsize.readers.validation import opened, validated
 from rlsize.readers.yaml_documents import read_document
@@ -82,5 +82,6 @@ def _figure(quantity: str, text: str) -> Figure | None:
         return Figure(field=quantity, of=terms[:1], how=inverse, says="1 / {0}")
     if product:
         return Figure(field=quantity, of=terms[:2], how=times, says="{0} x {1}")
-    usual = unit_scale(keys[0]) if quantity.endswith("_seconds") else 1.0
+    units = {"seconds": unit_scale, "bytes": memory_scale}
+    usual = units.get(quantity.rpartition("_")[2], lambda _: 1.0)(keys[0]) or 1.0
     return Figure(field=quantity, of=terms, scale=usual if scale is None else scale)

@@ -8,12 +8,13 @@ import sys
 import zlib
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, cast
 
 from rlsize.errors import Fault, InputError
-from rlsize.readers.byte_sources import GZIP, GZIP_WINDOW, ZSTD, shown_source
+from rlsize.readers.byte_sources import GZIP, GZIP_WINDOW, STDIN, ZSTD, shown_source
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -87,32 +88,28 @@ def opened(path: str, skips: Skips, tell: Callable[[float], None] | None = None)
 
 
 @contextmanager
-def again(path: str) -> Iterator[str]:
-    """A path that can be opened more than once: that of a copy, where it is standard input."""
-    if path != "-":
-        yield path
-        return
-    import shutil
-    from tempfile import NamedTemporaryFile
-
-    with NamedTemporaryFile(prefix="rlsize-") as copy:
-        shutil.copyfileobj(sys.stdin.buffer, copy)
-        copy.flush()
-        yield copy.name
-
-
-@contextmanager
 def _file(path: str, name: str) -> Iterator[BinaryIO]:
-    if path == "-":
-        yield sys.stdin.buffer
-        return
     try:
-        file = Path(path).open("rb")  # noqa: SIM115 (closed below; only the opening may fail as a fault of the user's)
+        file = (_kept(sys.stdin.buffer) if path == STDIN else Path(path)).open("rb")
     except (OSError, ValueError) as error:
         why = getattr(error, "strerror", None) or error
         raise InputError(Fault(f"cannot be read: {why}", name, "check the path and its permissions")) from None
     with file:
         yield file
+
+
+@lru_cache(maxsize=1)
+def _kept(stream: BinaryIO) -> Path:
+    """A stream as a file until the program ends, as a log is read more than once."""
+    import atexit
+    import shutil
+    from tempfile import NamedTemporaryFile
+
+    with NamedTemporaryFile(prefix="rlsize-", delete=False) as copy:
+        kept = Path(copy.name)
+        atexit.register(kept.unlink, missing_ok=True)
+        shutil.copyfileobj(stream, copy)
+    return kept
 
 
 def _size(file: BinaryIO) -> int:

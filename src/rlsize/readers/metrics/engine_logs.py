@@ -10,11 +10,11 @@ from __future__ import annotations
 
 import re
 from collections import deque
-from dataclasses import dataclass
 from datetime import datetime
 from itertools import pairwise
+from math import inf
 from statistics import median
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from rlsize.errors import Fault, InputError
 from rlsize.facts.counters import EngineCounters, Snapshot
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 MARKS = (b"Avg generation throughput: ", b"gen throughput (token/s): ")
 """Bytes, one of which stands in every line that is read."""
 
-MOST_LINES = 50_000  # of an engine, the newest: about six days of vLLM
+MOST_LINES = 200_000  # of all engines, the newest of each: about three days of eight of vLLM
 MOST_ENGINES = 256
 _USUAL = 60.0  # seconds between two lines, at most; engines write every ten, and SGLang more often
 _SILENT = 3.0  # times the usual interval from which an engine is taken to have been idle in between
@@ -76,8 +76,7 @@ _KEYS = {
 }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Logged:
+class Logged(NamedTuple):
     """
     What an engine's log says.
 
@@ -94,8 +93,7 @@ class Logged:
     repeats: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class _Entry:
+class _Entry(NamedTuple):
     """One line: engine, process and rank, moment, numbers by name, and how many lines like it were left out."""
 
     engine: str
@@ -105,35 +103,31 @@ class _Entry:
     repeats: int = 0
 
 
-def is_engine_log(head: bytes) -> bool:
-    """Whether a file's first bytes are of an engine's log."""
-    return any(mark in head for mark in MARKS)
-
-
-def has_engine_lines(path: str) -> bool:
+def engine_lines(path: str) -> int:
     """
-    Whether any line of a log is an engine's, however far into it.
+    The most lines, at moments of their own, that any engine has in a log; 2 for more, as nobody looks on after that.
 
     Raises:
         InputError: It cannot be read.
     """
-    longest = max(map(len, MARKS))
-    end = b""
+    begun: dict[tuple[str, str], float] = {}
+    found = 0
     with opened(path, Skips()) as source:
-        for block in source.blocks():
-            if is_engine_log(end + block[:longest]) or is_engine_log(block):
-                return True
-            end = block[-longest:]
-    return False
+        cursor = Cursor(source.blocks(), Skips())
+        while (line := cursor.find(*MARKS)) is not None:
+            found, entry = 1, _entry(line) if line.ended else None
+            if entry is not None and entry.engine and entry.seconds > begun.setdefault(entry.rank, entry.seconds):
+                return 2
+    return found
 
 
-def engine_log(path: str, window: float | None = None) -> Logged:
+def engine_log(path: str, window: float = inf) -> Logged:
     """
     The engines of a log.
 
     Args:
         path: A file, plain or packed, or `-`.
-        window: How much of it counts, from its end, but two lines at least; None for all. [s]
+        window: How much of it counts, from its end, but two lines at least. [s]
 
     Raises:
         InputError: It cannot be read, or no engine has two lines in the window.
@@ -146,10 +140,12 @@ def engine_log(path: str, window: float | None = None) -> Logged:
         for entry in _entries(cursor, skips):
             repeats += entry.repeats
             if entry.rank in engines or len(engines) < MOST_ENGINES:
-                _add(engines.setdefault(entry.rank, deque(maxlen=MOST_LINES)), entry)
-    if window is not None and engines:
-        end = max(entries[-1].seconds for entries in engines.values())
-        engines = {rank: _newest(entries, end - window) for rank, entries in engines.items()}
+                kept = engines.setdefault(entry.rank, deque())
+                _add(kept, entry)
+                _forget(kept, kept[-1].seconds - window, MOST_LINES // len(engines))
+    end = max((kept[-1].seconds for kept in engines.values()), default=0.0)
+    for kept in engines.values():
+        _forget(kept, end - window, MOST_LINES)
     name = shown_source(path)
     told = {rank: list(entries) for rank, entries in engines.items() if len(entries) > 1}
     alone = len({process for process, _ in engines}) == 1
@@ -170,10 +166,10 @@ def engine_log(path: str, window: float | None = None) -> Logged:
     )
 
 
-def _newest(entries: deque[_Entry], start: float) -> deque[_Entry]:
-    """The lines from a moment on, or the last two."""
-    found = [entry for entry in entries if entry.seconds >= start]
-    return deque(found if len(found) > 1 else list(entries)[-2:])
+def _forget(entries: deque[_Entry], start: float, most: int) -> None:
+    """Drop lines from before a moment, and the oldest beyond so many; the last two stay, as a rate needs them."""
+    while len(entries) > 2 and (len(entries) > most or entries[0].seconds < start):  # noqa: PLR2004 (two)
+        entries.popleft()
 
 
 def _entries(cursor: Cursor, skips: Skips) -> Iterator[_Entry]:

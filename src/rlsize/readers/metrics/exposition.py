@@ -8,9 +8,8 @@ from __future__ import annotations
 
 import math
 import re
-from dataclasses import dataclass
 from itertools import islice
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from rlsize.errors import Fault, InputError
 from rlsize.readers.yaml_documents import decoded
@@ -31,8 +30,7 @@ _OPENING = re.compile(r"\S[^\n]*\n?")
 _SERIES = re.compile(r"[a-zA-Z_:][a-zA-Z0-9_:]*[{ \t]")
 
 
-@dataclass(frozen=True, slots=True)
-class Series:
+class Series(NamedTuple):
     """
     One line of a page.
 

@@ -6,11 +6,10 @@ Clock and sleep are parameters: nothing here knows the time by itself.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
-from rlsize.errors import InputError, noting
+from rlsize.errors import InputError, noting, refuse
 from rlsize.facts.counters import EngineCounters, Snapshot
 from rlsize.readers.http_pages import Page, fetch
 from rlsize.readers.metrics.exposition import LARGEST_PAGE, page_text
@@ -24,8 +23,7 @@ if TYPE_CHECKING:
     from rlsize.readers.http_pages import Access, Target
 
 
-@dataclass(frozen=True, slots=True)
-class Reading:
+class Reading(NamedTuple):
     """
     One attempt to read one page.
 
@@ -76,8 +74,7 @@ def saved_window(pairs: Sequence[tuple[str, str]], seconds: float) -> list[Readi
         for path, moment in zip(pair, (0.0, seconds), strict=True):
             with noting(faults):
                 readings.append(_reading(name, moment, saved_page(path)))
-    if faults:
-        raise InputError(*faults)
+    refuse(faults)
     return readings
 
 

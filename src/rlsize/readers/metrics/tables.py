@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from itertools import pairwise
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from rlsize.facts.counters import Buckets, Totals
 
@@ -44,8 +44,7 @@ class Metric:
     mean: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class EngineKind:
+class EngineKind(NamedTuple):
     """
     A kind of engine.
 

@@ -6,6 +6,7 @@ import json
 import shlex
 from typing import TYPE_CHECKING, Any
 
+from rlsize.frameworks.expressions import names
 from rlsize.frameworks.told import Reading
 from rlsize.frameworks.wanted import spelled
 from rlsize.writers.launch.shell import plain
@@ -42,7 +43,9 @@ def launch_text(framework: Framework, variant: Variant, keys: Mapping[str, Any])
     if variant.form == "toml":
         return _toml(groups[""])
     exports = [f"export {key}={shlex.quote(plain(value))}" for key, value in groups.get("env.", {}).items()]
-    server = [_command(variant.server, "dashes", groups["server."]) + " &"] if "server." in groups else []
+    model = next((keys[key] for key in names(framework.quantities["model"]) if key in keys), "MODEL")
+    serves = variant.server.replace("MODEL", shlex.quote(str(model)))
+    server = [_command(serves, "dashes", groups["server."]) + " &"] if "server." in groups else []
     launcher = " ".join(_words("flags", groups.get("launcher.", {})))
     command = " ".join(variant.command.replace("{launcher}", launcher).split())
     return "\n".join([*exports, *server, _command(command, variant.form, groups[""])]) + "\n"
@@ -59,7 +62,8 @@ def _words(form: str, keys: Mapping[str, Any]) -> Iterable[str]:
             yield shlex.quote(f"{key}={plain(value)}")
         else:
             flag = f"--{key.replace('_', '-') if form == 'dashes' else key}"
-            yield flag if value is True else f"{flag} {shlex.quote(plain(value))}"
+            parts = value if isinstance(value, (list, tuple)) else () if value is True else (value,)
+            yield " ".join([flag, *(shlex.quote(plain(part)) for part in parts)])
 
 
 def _toml(keys: Mapping[str, Any]) -> str:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 import shlex
 from collections import Counter
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
 
 from rlsize.writers.launch.edits import Edit, Lines
 
@@ -56,13 +58,19 @@ class ShellEditor:
         name: Its file.
         settings: What it sets, by key, what counts most last.
         spelled: How a key is written.
-        flags: Whether the framework takes flags, for a script that sets nothing yet.
+        usual: What the framework's keys are where they are not set, kin beside kin.
     """
 
     def __init__(
-        self, data: bytes, name: str, settings: Mapping[str, Setting], spelled: Callable[[str], str], *, flags: bool
+        self,
+        data: bytes,
+        name: str,
+        settings: Mapping[str, Setting],
+        spelled: Callable[[str], str],
+        usual: Mapping[str, Any] = MappingProxyType({}),
     ) -> None:
-        self.lines, self.data, self.spelled, self.flags = Lines(data), data, spelled, flags
+        self.lines, self.data, self.spelled, self.usual = Lines(data), data, spelled, usual
+        self.ranks = {key: rank for rank, key in enumerate(usual)}
         spans = Counter(setting.span for setting in settings.values())
         self.places: dict[str, _Place] = {}
         self.order = list(settings)
@@ -79,6 +87,7 @@ class ShellEditor:
         self.capitals = re.search(rb"=(?:True|False)\b", data) is not None
         own = [setting.key for key, setting in settings.items() if not _group(key)]
         self.dashed = sum("-" in key for key in own) > sum("_" in key for key in own)
+        self.flags = any(b"--" + key.encode() in data for key in own)
 
     def edits(self, key: str, value: object) -> Iterator[Edit] | None:
         """What gives a key a value; None takes it away. None where that cannot be done."""
@@ -86,7 +95,8 @@ class ShellEditor:
             return None
         place = self.places.get(key)
         if place is not None and key not in self.shared:
-            if value is None or (value is False and place.value is None):
+            off = value is False and place.value is None and not self.usual.get(key)
+            if value is None or off:
                 return self._without(place)
             if place.value is None:
                 return iter([] if value is True else [Edit(place.end, place.end, b" " + self._text(value))])
@@ -143,6 +153,8 @@ class ShellEditor:
         elif indent is not None and rest in (b"", b"\\"):
             start = self.lines.start(start)
             end = min(len(self.data), self.lines.end(end) + len(self.lines.newline))
+        elif indent is not None:  # the first of several on its line
+            end += len(self.data[end:]) - len(self.data[end:].lstrip(b" \t"))
         else:
             start -= len(self.data[:start]) - len(self.data[:start].rstrip(b" \t"))
         yield Edit(start, end, b"")
@@ -154,12 +166,12 @@ class ShellEditor:
         group = next((prefix for prefix in AROUND if key.startswith(prefix)), "")
         after = self.order.index(key) if key in self.order else -1
         kin = [
-            (_common(key, other), at, other)
+            (_common(key, other), self._nearness(key, other), at, other)
             for at, other in enumerate(self.order)
             if other in self.places and at > after and _group(other) == group and other != "launcher.program"
         ]
         if group == "env.":
-            return self._variable(key, value, [other for _, _, other in kin])
+            return self._variable(key, value, [other for *_, other in kin])
         if group in {"batch.", "cluster.", "accelerate.", "deepspeed."}:
             return None
         if not kin:
@@ -168,8 +180,13 @@ class ShellEditor:
             end = next((end for end in ends if end), None) if not group else None
             word = b" \\" + self.lines.newline + b"  " + self._word(key, value, None)
             return None if end is None else iter([Edit(end, end, word)])
-        place = self.places[max(kin)[2]]
+        place = self.places[max(kin)[-1]]
         return iter([self._behind(place, self._word(key, value, place))])
+
+    def _nearness(self, key: str, other: str) -> float:
+        """How near two keys stand in the framework's own order; less for what it does not have."""
+        both = key in self.ranks and other in self.ranks
+        return -abs(self.ranks[key] - self.ranks[other]) if both else -math.inf
 
     def _variable(self, key: str, value: object, kin: list[str]) -> Iterator[Edit] | None:
         """A variable before another one of the same program, or of the same export."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +14,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
     from rlsize.facts.launch import Setting
+
+_LOOK_BACK = 400  # bytes before a value in which its key stands
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,10 +55,22 @@ class TreeEditor:
         setting = self.own.get(key)
         if value is None:
             gone = setting and not self.json and self.lines.without(setting.span.start, setting.span.end)
+            gone = gone or (setting and self._between(setting.span.start, setting.span.end))
             return iter([gone]) if gone else None
         if setting is not None:
             return iter([Edit(setting.span.start, setting.span.end, self._value(value, setting).encode())])
         return self._new(self.spelled(key).lstrip("+~"), value)
+
+    def _between(self, start: int, end: int) -> Edit | None:
+        """A key with its value taken away from between braces, and the comma that parted it from its neighbour."""
+        head = re.search(rb"([{,])\s*[\"']?[\w.-]+[\"']?\s*:\s*\Z", self.data[max(0, start - _LOOK_BACK) : start])
+        if head is None:
+            return None
+        before = start - len(head[0])
+        if head[1] == b",":
+            return Edit(before, end, b"")
+        tail = re.match(rb"\s*,\s*", self.data[end:])
+        return Edit(before + 1, end + len(tail[0]), b"") if tail else None
 
     def _value(self, value: object, setting: Setting | None = None) -> str:
         if not isinstance(value, str) or self.json:

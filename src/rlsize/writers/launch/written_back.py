@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 _BOM = b"\xef\xbb\xbf"
 _TABLE = re.compile(rb"^\s*\[[\w.]+\]\s*$", re.MULTILINE)
 _ROUNDS = 3  # what follows from a key that changes is pinned, and that may have followers of its own
+_FEW = 3  # keys that are named
 
 
 class _Editor(Protocol):
@@ -79,6 +80,10 @@ def written_back(
     data = original[len(bom) :]
     keys = {key: value for key, value in asked.keys.items() if not _elsewhere(reading, key, name)}
     content, missed = _proven(data, name, reading, keys, again)
+    left = {key for key in missed if key in asked.beside or key.startswith("server.")}
+    if left and left == missed.keys():  # told to be changed by hand
+        keys = {key: value for key, value in keys.items() if key not in left}
+        content, missed = _proven(data, name, reading, keys, again)
     if not missed:
         after = changes(again(content.decode()), wanted)
         missed = {key: None for key in after.keys if key in keys}
@@ -116,14 +121,10 @@ def _proven(
     expected = {key: value for key, value in {**before, **keys}.items() if value is not None}
     asked, missed = dict(keys), dict[str, Any]()
     for _ in range(_ROUNDS):
-        editor = _editor(data, name, reading)
-        found = {key: editor.edits(key, value) for key, value in asked.items()}
-        undone = {key: before.get(key) for key, edits in found.items() if edits is None}
-        if undone:
-            return data, undone
-        own = [edit for edits in found.values() if edits is not None for edit in edits]
-        content = edited(data, [*own, *editor.rest()])
         try:
+            content, undone = _edited(data, name, reading, asked, again)
+            if undone:
+                return data, {key: before.get(key) for key in undone}
             after = _said(again(content.decode()))
         except InputError:
             return data, dict(keys)
@@ -134,6 +135,30 @@ def _proven(
             break
         asked |= {key: before[key] for key in missed}
     return data, missed
+
+
+def _edited(
+    data: bytes, name: str, reading: Reading, keys: Mapping[str, Any], again: Callable[[str], Reading]
+) -> tuple[bytes, list[str]]:
+    """The file with values written into it, and keys that cannot be written; what goes goes last, as kin of others."""
+    for together in (True, False):
+        content, now = data, reading
+        last = sorted(keys, key=lambda key: keys[key] is None or keys[key] is False)
+        for part in [last] if together else [[key] for key in last]:
+            editor = _editor(content, name, now)
+            found = {key: editor.edits(key, keys[key]) for key in part}
+            undone = [key for key, edits in found.items() if edits is None]
+            if undone:
+                return data, undone
+            own = [edit for edits in found.values() if edits is not None for edit in edits]
+            try:
+                content = edited(content, [*own, *editor.rest()])
+            except DoesNotFitError:
+                break
+            now = reading if together else again(content.decode())
+        else:
+            return content, []
+    return data, list(keys)
 
 
 def _kept(data: bytes, content: bytes, name: str, reading: Reading, keys: Iterable[str]) -> Iterator[str]:
@@ -148,7 +173,7 @@ def _kept(data: bytes, content: bytes, name: str, reading: Reading, keys: Iterab
 
 def _said(reading: Reading) -> dict[str, Any]:
     """Values by key, but for what follows from others: variables of batch systems, programs, scripts, nothing."""
-    follows = ("env.SLURM_", "env.SKYPILOT_", "values.", "launcher.program")
+    follows = ("env.SLURM_", "env.SKYPILOT_", "env.COMMAND", "values.", "launcher.program")
     return {
         key: setting.value
         for key, setting in reading.settings.items()
@@ -166,18 +191,20 @@ def _editor(data: bytes, name: str, reading: Reading) -> _Editor:
             return RowEditor(data, name, reading.settings, said, python=ending == "py")
         if ending in {"yaml", "yml", "json"}:
             return TreeEditor(data, name, reading.settings, said)
-    return ShellEditor(data, name, reading.settings, said, flags=False)
+    usual = reading.framework.defaults
+    usual = {key: usual.get(key) for key in (*map(reading.key, reading.framework.writes), *usual)}
+    return ShellEditor(data, name, reading.settings, said, usual)
 
 
 def _by_hand(reading: Reading, keys: Mapping[str, Any], missed: Iterable[str], name: str) -> Iterator[Fault]:
     """What cannot be written safely, with the lines to change."""
-    for key in missed:
+    missed = list(missed)
+    others = ", ".join([key for key in missed if key not in keys][:_FEW])
+    for key in [key for key in missed if key in keys] or keys:
         setting = reading.settings.get(key)
         where = str(setting.span) if setting is not None else name
-        if key in keys:
-            yield Fault(f"{key} cannot be set here without changing more", where, _line(reading, key, keys[key], name))
-        else:
-            yield Fault(f"{key} would change as well", where, "change the keys by hand, each on its own line")
+        what = f"{key} cannot be set here without changing {others or 'more'}"
+        yield Fault(what, where, _line(reading, key, keys[key], name))
 
 
 def _line(reading: Reading, key: str, value: object, name: str) -> str:
@@ -185,4 +212,4 @@ def _line(reading: Reading, key: str, value: object, name: str) -> str:
     setting = reading.settings.get(key)
     place = f"{setting.span}: " if setting is not None else f"{name}: "
     written = setting.key if setting is not None else spelled(reading, key)
-    return f"{place}{written} = {plain(value)}"
+    return f"{place}take {written} away" if value is None else f"{place}{written} = {plain(value)}"

@@ -7,10 +7,9 @@ compared with what was there: a change that nobody asked for is refused, not wri
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
-from rlsize.errors import Fault, InputError
+from rlsize.errors import Fault, InputError, refuse
 from rlsize.units import some_of
 
 if TYPE_CHECKING:
@@ -29,8 +28,7 @@ MOST_EVENTS = 30_000
 _INT = "tag:yaml.org,2002:int"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Changed:
+class Changed(NamedTuple):
     """
     One value of a manifest that differs.
 
@@ -45,8 +43,7 @@ class Changed:
     after: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Edited:
+class Edited(NamedTuple):
     """
     A manifest after a resize.
 
@@ -85,8 +82,7 @@ def edited(text: str, name: str, resize: Resize, pods: Pods, wanted: Wanted) -> 
     goals: dict[Place, str] = {}
     for edit in resize.edits:
         faults += _cut(text, node, place, edit, name, cuts, goals)
-    if faults:
-        raise InputError(*faults)
+    refuse(faults)
     after = text
     for start, end, new in sorted(cuts, reverse=True):
         after = f"{after[:start]}{new}{after[end:]}"
@@ -261,9 +257,7 @@ def composed(text: str, name: str) -> list[Any]:
         problem = getattr(error, "problem", None) or "is not YAML"
         where = f"{name}:{mark.line + 1}" if mark is not None else name
         raise InputError(Fault(f"is not valid YAML: {problem}", where, "mend the line or the one above it")) from None
-    faults = [fault for document in documents for fault in _doubled(document, name)]
-    if faults:
-        raise InputError(*faults)
+    refuse(fault for document in documents for fault in _doubled(document, name))
     return documents
 
 

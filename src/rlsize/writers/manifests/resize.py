@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from rlsize.errors import Fault
 
@@ -18,8 +18,7 @@ FIXED_GROUP = (
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Pods:
+class Pods(NamedTuple):
     """
     The fleet as pods.
 
@@ -99,8 +98,7 @@ Step: TypeAlias = "str | tuple[str, str]"
 ANY = ("", "")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Edit:
+class Edit(NamedTuple):
     """
     One value of an object that the resize sets.
 
@@ -117,8 +115,7 @@ class Edit:
     most: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Expected:
+class Expected(NamedTuple):
     """
     A value that an object must have already for the resize to mean what it says.
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 import heapq
 from typing import TYPE_CHECKING
 
-from rlsize.readers.logs.event_files import FrameError, frames, scalars
+from rlsize.readers.logs.event_files import frames, scalars
 from rlsize.readers.logs.forms import Form
 from rlsize.readers.logs.rows import CUT, UNREADABLE, Row
+from rlsize.readers.logs.wire import FrameError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -54,6 +54,7 @@ _SHARED = (
     ),
     plain("reward_seconds", "timing/train/reward_calculation"),
     plain("checkpoint_seconds", "timing/train/checkpointing"),
+    plain("turns", "train/avg_turns_per_sample"),
     plain("total_tokens", *_TOTAL),
     Figure(field="total_tokens", of=(_TOKENS, _STEP), how=times, says="{0} x {1}"),
     Figure(field="response_tokens", of=(_TOTAL, _RESPONSE, _PROMPT), how=part, says="{0} x {1} / ({1} + {2})"),

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rlsize.readers.logs.figures import Figure, plain
+from rlsize.readers.logs.figures import GIB, Figure, plain
 from rlsize.readers.logs.mapping import Framework
 from rlsize.readers.logs.shares import count, gpus, times
 
@@ -46,6 +46,7 @@ _FIGURES = (
     Figure(field="samples", of=(*_ORCHESTRATED, ("Seq. Length",)), how=_samples, says="{0} x {1} / {2}"),
     plain("mean_total_tokens", "Seq. Length"),
     plain("mfu", "perf/mfu", "MFU", scale=0.01),
+    plain("peak_reserved_bytes", "perf/peak_memory", "Peak Mem.", scale=GIB),
     plain("trainer_tokens_per_second", *_RATE, counts=_PACKED),
     plain("trainer_tokens_per_second_per_gpu", "perf/throughput_per_gpu", counts=_PACKED),
     Figure(field="trainer_gpus", of=(_RATE, ("perf/throughput_per_gpu",)), how=gpus, says="{0} / {1}"),

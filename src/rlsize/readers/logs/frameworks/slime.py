@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 _ROLLOUT = "perf/rollout_time"
 _WAIT = "perf/train_wait_time"
 _RATE = ("perf/actor_train_tok_per_s",)
+_TOOLS = "perf/non_generation_time/mean"
 _TRAIN = ("perf/actor_train_time",)
 _SLEEPS = ("perf/sleep_time", "perf/wake_up_time")
 _HIDDEN = 0.9  # a trainer that waits for less than this share of a rollout works beside it
@@ -34,6 +35,8 @@ _FIGURES = (
     Figure(field="total_tokens", of=(_RATE, _TRAIN), how=times, says="{0} x {1}"),
     plain("trainer_tokens_per_second", *_RATE, counts="prompt and response tokens while the policy is updated"),
     plain("rollout_tokens_per_second_per_gpu", "perf/tokens_per_gpu_per_sec"),
+    plain("generation_tools_seconds", _TOOLS),
+    plain("sample_tools_seconds", _TOOLS),
     plain("mean_response_tokens", "rollout/response_len/mean"),
     plain("longest_response_tokens", "rollout/response_len/max"),
     plain("clipped_fraction", "rollout/truncated_ratio"),

@@ -7,12 +7,13 @@ MFU is in percent.
 
 from __future__ import annotations
 
-from rlsize.readers.logs.figures import plain
+from rlsize.readers.logs.figures import GIB, plain
 from rlsize.readers.logs.mapping import Framework
 
 _FIGURES = (
     plain("step_seconds", "time_metrics/end_to_end(s)"),
     plain("mfu", "mfu(%)", scale=0.01),
+    plain("peak_reserved_bytes", "memory/max_reserved(GiB)", "memory", scale=GIB),
     plain("trainer_tokens_per_second_per_gpu", "throughput(tps)", counts="tokens trained, per device"),
 )
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rlsize.readers.logs.figures import Figure, plain
+from rlsize.readers.logs.figures import GIB, Figure, plain
 from rlsize.readers.logs.mapping import Framework
 from rlsize.readers.logs.shares import count, known, other_part, part
 
@@ -24,6 +24,7 @@ _RESPONSE = ("response_length/mean",)
 _PROMPT = ("prompt_length/mean",)
 _TIME = ("perf/time_per_step",)
 _THROUGHPUT = ("perf/throughput",)
+_TOOLS = "timing_s/agent_loop/tool_calls/mean"
 _VERSION = "fully_async/count/current_param_version"
 _DROPPED = "fully_async/count/dropped_stale_samples"
 _UPDATE = "training/global_step"
@@ -59,6 +60,11 @@ _SHARED = (
     Figure(field="update_seconds", of=(("timing_s/update_actor",), ("timing_s/update_critic",))),
     plain("sync_seconds", "timing_s/update_weights", "timing_s/param_sync", "timing_s/sync_rollout_weights"),
     plain("reward_seconds", "timing_s/reward"),
+    plain("generation_tools_seconds", "timing_s/agent_loop/slowest/tool_calls", _TOOLS),
+    plain("sample_tools_seconds", _TOOLS),
+    plain("turns", "num_turns/mean", scale=0.5, counts="the model's half of the messages"),
+    plain("peak_allocated_bytes", "perf/max_memory_allocated_gb", scale=GIB),
+    plain("peak_reserved_bytes", "perf/max_memory_reserved_gb", scale=GIB),
     plain("validation_seconds", "timing_s/testing"),
     plain("checkpoint_seconds", "timing_s/save_checkpoint"),
     Figure(field="mfu", of=(("perf/mfu/actor", "mfu/actor"),), how=known),

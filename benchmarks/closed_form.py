@@ -1,0 +1,153 @@
+"""
+The step of a plan beside the simulator's, over random loops in all modes: caps, tails, splits, groups and late samples.
+
+    python -m benchmarks.closed_form [LOOPS]
+
+Prints by mode: loops, the median of simulated over planned steps, their 10th and 90th percentile, and the share of
+plans within 10 %.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections import defaultdict
+from dataclasses import dataclass
+from functools import cache
+from random import Random
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from rlsize.estimates.belief import prior
+from rlsize.estimates.engine_work import EngineQuestion
+from rlsize.estimates.step_assembly import USUAL_LATE, assembled
+from rlsize.estimates.step_prediction import STAGES
+from rlsize.estimates.train_prediction import TrainQuestion
+from rlsize.facts.figure import Figure, absent
+from rlsize.facts.records.record import Layout, Refused
+from rlsize.planner.choices import fleet_options, trainer_options
+from rlsize.planner.options import FleetOption, LoopProblem, Offer, Placement, TriedDegrees
+from rlsize.planner.outlook import Outlook, draws
+from rlsize.planner.simulation import simulation_of
+from rlsize.planner.step_parts import loop_parts
+from rlsize.planner.tables import Rejections
+from rlsize.readers.profiles import Catalogue
+from rlsize.simulator.run import simulate
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from rlsize.estimates.generation import Late
+    from rlsize.estimates.step_assembly import Loop
+    from rlsize.facts.model import Model
+
+MODELS = ("qwen3-1.7b", "qwen3-8b", "qwen3-14b")
+GPU = "h100-sxm"
+LOOPS: tuple[Loop, ...] = ("colocated", "synchronous", "one-step-off", "async", "async", "async")
+LATE: tuple[Late, ...] = ("wait", "continue", "drop")
+STEPS, WARM_UP = 40, 10
+NEAR = 0.1
+NODE = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """A random loop: its kind, and its step as planned and as simulated. [s]"""
+
+    kind: str
+    planned: float
+    simulated: float
+
+    @property
+    def ratio(self) -> float:
+        """Simulated over planned."""
+        return self.simulated / self.planned
+
+
+def main() -> None:
+    """Print how far both are apart."""
+    many = int(sys.argv[1]) if len(sys.argv) > 1 else 500
+    by: dict[str, list[float]] = defaultdict(list)
+    for pair in pairs(range(many)):
+        by[pair.kind].append(pair.ratio)
+    for kind, ratios in [*sorted(by.items()), ("all", [one for some in by.values() for one in some])]:
+        low, middle, high = np.quantile(ratios, (0.1, 0.5, 0.9))
+        near = f"{within(ratios):.0%} within {NEAR:.0%}"
+        print(f"{kind:16} {len(ratios):4}  {middle:.3f}  {low:.3f} to {high:.3f}  {near}")
+
+
+def within(ratios: list[float]) -> float:
+    """Share of loops whose plan is near the simulator."""
+    return float(np.mean(np.abs(1 / np.array(ratios) - 1) <= NEAR))
+
+
+def pairs(seeds: range) -> Iterator[Pair]:
+    """The loops that can run."""
+    for seed in seeds:
+        problem, place, kind = random_loop(Random(seed))  # noqa: S311 (made-up loops, not a secret)
+        terms = Outlook(problem=problem, belief=prior(*STAGES), seed=0, joint=draws(0)).central
+        try:
+            planned = float(assembled(terms.work, loop_parts(terms, place)).seconds)
+            setting, _ = simulation_of(terms, place)
+        except Refused:
+            continue
+        ends = [np.frombuffer(simulate(setting, STEPS, run).columns["end_seconds"]) for run in (0, 1)]
+        if all(len(end) == STEPS for end in ends):  # the others stood still
+            simulated = float(np.mean([(end[-1] - end[WARM_UP - 1]) / (STEPS - WARM_UP) for end in ends]))
+            yield Pair(kind, planned, simulated)
+
+
+def random_loop(random: Random) -> tuple[LoopProblem, Placement, str]:
+    """What is asked, how it is laid out, and what to call it."""
+    model, fleets = fleets_of(random.choice(MODELS))
+    samples, group = float(random.choice((128, 256, 512))), float(random.choice((1, 4, 8, 16)))
+    mean, cv = float(round(2 ** random.uniform(8.5, 12.5))), random.uniform(0.2, 1.3)
+    cap = random.choice((None, mean * random.uniform(1.5, 3), mean * random.uniform(3, 8)))
+    prompt, loop = float(random.choice((100, 300, 1000))), random.choice(LOOPS)
+    late = random.choice(LATE) if loop == "async" else "wait"
+    staleness = float(random.choice((1, 1, 2, 4)))
+    gpu = Catalogue().get("gpu", GPU)
+    asked = TrainQuestion(
+        model=model, gpu=gpu, gpus=1, sequences=samples, tokens=mean + prompt, micro_batch_tokens=16384.0
+    )
+    ways = [one for one in trainer_options(asked, Offer(gpu=gpu), TriedDegrees(), Rejections()) if one.replica <= NODE]
+    fleet, trainer = random.choice(fleets), random.choice(ways)
+    trainer_gpus = float(trainer.replica * random.choice((1, 2, 4)))
+    instances = float(random.choice((1, 2, 4, 8)))
+    said = {"samples_per_step": samples, "group_size": group, "prompt_tokens": prompt, "response_tokens": mean}
+    said |= {"response_cv": cv} | ({} if cap is None else {"max_response_tokens": float(round(cap))})
+    told = {key: Figure(key=key, value=value) for key, value in said.items()}
+    problem = LoopProblem(
+        model=model,
+        samples=told["samples_per_step"],
+        group_size=told["group_size"],
+        prompt_tokens=told["prompt_tokens"],
+        response_tokens=told["response_tokens"],
+        response_cv=told["response_cv"],
+        max_tokens=told.get("max_response_tokens", absent("max_response_tokens", "a cap")),
+        late={**USUAL_LATE, "async": late},
+        gpus_per_node=8.0,
+    )
+    place = Placement(
+        loop=loop,
+        fleet=fleet,
+        instances=max(1.0, trainer_gpus // fleet.gpus) if loop == "colocated" else instances,
+        trainer=trainer,
+        trainer_gpus=trainer_gpus,
+        max_staleness=staleness,
+    )
+    return problem, place, f"{loop}, {late}" if loop == "async" else loop
+
+
+@cache
+def fleets_of(name: str) -> tuple[Model, tuple[FleetOption, ...]]:
+    """A model, and instances of up to half a node that hold it."""
+    catalogue = Catalogue()
+    model, gpu = catalogue.get("model", name), catalogue.get("gpu", GPU)
+    engine = EngineQuestion(model=model, gpu=gpu, layout=Layout())
+    found = fleet_options(engine, 0.85, Offer(gpu=gpu), TriedDegrees(), Rejections())
+    return model, tuple(one for one in found if one.gpus <= NODE / 2 and one.ready(shared=False) is not None)
+
+
+if __name__ == "__main__":
+    main()

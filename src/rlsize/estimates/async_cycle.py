@@ -1,0 +1,174 @@
+"""
+An asynchronous loop in its steady rhythm: what a cap on staleness makes of samples that differ in length.
+
+With a cap of k, no more than k + 1 batches are under way: a batch starts when weights arrive, and the trainer takes the
+next one when enough groups are whole. All running samples grow by the same tokens from one sync to the next. So the
+lengths and the cap alone say how many tokens these are, how many samples run before a batch is taken and while it is
+trained on; the engine says what those steps take, and the trainer's time which of all rhythms it is.
+"""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from rlsize.equations import batch_drain, lengths
+from rlsize.estimates.remembered import remembered
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from rlsize.equations._ops import Real
+    from rlsize.estimates.generation import Late
+
+_RHYTHMS = 10  # from a trainer that takes no time to one that never waits; the simulator's steps are within 1 % with 40
+_PHASES = 9  # of a rhythm
+_BATCHES = 16  # that are looked at one by one; those before them as a whole
+_HALVINGS = 20
+_LONGEST = 33  # points of the longest response's tail
+_HALF = 0.5  # of a group: as few are left where none may be
+
+
+class Rhythm(NamedTuple):
+    """
+    Rhythms of a loop, by how much time the trainer leaves; arrays whose last axis is the rhythm.
+
+    Args:
+        tokens: By which running samples grow from one sync to the next. [token]
+        due: Share of these after which a batch is taken. [1]
+        waiting: Samples that run until then, over those of a batch. [1]
+        training: Samples that run from then on, likewise. [1]
+        started: Samples that are started for each that is trained on. [1]
+    """
+
+    tokens: Any
+    due: Any
+    waiting: Any
+    training: Any
+    started: Any
+
+
+class Cycle(NamedTuple):
+    """
+    What an asynchronous loop takes from one weight sync to the next, in some of its rhythms.
+
+    Args:
+        training: Time that is left for training on a batch in each, the shortest first; numbers or arrays. [s]
+        whole: Time of all of it. [s]
+    """
+
+    training: tuple[Any, ...]
+    whole: tuple[Any, ...]
+
+    def each(self, change: Callable[[Any], Any]) -> Cycle:
+        """The same, each time changed."""
+        return Cycle(tuple(map(change, self.training)), tuple(map(change, self.whole)))
+
+    def seconds(self, train_seconds: Any) -> Any:  # noqa: ANN401 (numbers or arrays)
+        """Time from one sync to the next of a trainer that takes so long; between rhythms a straight line."""
+        found = self.whole[0]
+        both = zip(pairwise(self.training), pairwise(self.whole), strict=True)
+        for (busy, longer), (whole, more) in both:
+            share = (train_seconds - busy) / np.maximum(longer - busy, 1e-12)
+            found = found + np.clip(share, 0.0, 1.0) * (more - whole)
+        return found + np.maximum(0.0, train_seconds - self.training[-1])
+
+
+class _Lengths(NamedTuple):
+    """Lengths and cap of a loop, each with a last axis of one for the rhythms."""
+
+    late: Late
+    uncapped: Any
+    cv: Any
+    cap: Any
+    staleness: Any
+    group: Any
+    samples: Any
+
+    def finished(self, tokens: Any) -> Any:  # noqa: ANN401 (arrays)
+        """Share of samples that are no longer; tokens have two axes more."""
+        wide = (one[..., None, None] for one in (self.uncapped, self.cv, self.cap))
+        return batch_drain.finished_share(np.maximum(tokens, 1e-9), *wide)
+
+    def longer(self, tokens: Any) -> Any:  # noqa: ANN401 (arrays)
+        """The integral of the share that is longer, from some tokens on; these have one axis more."""
+        uncapped, cv, cap = (one[..., None] for one in (self.uncapped, self.cv, self.cap))
+        reached = np.clip(tokens, 1e-9, cap)
+        return lengths.capped_mean(uncapped, cv, cap) - lengths.capped_mean(uncapped, cv, reached)
+
+    def left(self, tokens: Any, phases: Any) -> tuple[Any, Any]:  # noqa: ANN401 (arrays)
+        """Samples, and groups, that have not finished at some phases of a rhythm, over those of a batch."""
+        length, phase = tokens[..., None, None], phases[..., None]
+        done = self.finished(length * (phase + np.arange(_BATCHES)))
+        before = self.longer(tokens[..., None] * (phases + _BATCHES - _HALF)) / tokens[..., None]
+        group = self.group[..., None, None]
+        groups = batch_drain.chance_of_any(finished_share=done, samples=group)
+        return (1 - done).sum(axis=-1) + before, groups.sum(axis=-1) + group[..., 0] * before
+
+    def kept(self, tokens: Any, phases: Any) -> Any:  # noqa: ANN401 (arrays)
+        """Share of groups that are trained on, where those that are too stale are dropped."""
+        if self.late != "drop":
+            return np.ones(np.broadcast_shapes(tokens[..., None].shape, phases.shape))
+        age = tokens[..., None, None] * (phases + self.staleness[..., None])[..., None]
+        return np.maximum(self.finished(age)[..., 0] ** self.group[..., None], 1e-3)
+
+    def early(self, tokens: Any, phases: Any) -> Any:  # noqa: ANN401 (arrays)
+        """Above nothing where it is too early to take a batch at some phases of a rhythm."""
+        if self.late == "wait":
+            return self._overdue(tokens)[..., None] / tokens[..., None] - phases
+        allowed = np.maximum(self.staleness, _HALF * self.group / self.samples)[..., None]
+        return self.left(tokens, phases)[1] - allowed * self.kept(tokens, phases)
+
+    def _overdue(self, tokens: Any) -> Any:  # noqa: ANN401 (arrays)
+        """Tokens that the longest response of a batch lacks on average when it should be taken."""
+        first = np.minimum(self.staleness * tokens, self.cap)
+        points = first[..., None] + (self.cap - first)[..., None] * np.linspace(0.0, 1.0, _LONGEST) ** 2
+        some = batch_drain.chance_of_any(self.finished(points[..., None])[..., 0], self.samples[..., None])
+        return np.trapezoid(some, points, axis=-1)
+
+
+@remembered
+def rhythms(
+    late: Late, uncapped: Real, length_cv: Real, cap: Real, staleness: Real, group_size: Real, samples: Real
+) -> Rhythm:
+    """
+    The rhythms that lengths and a cap allow.
+
+    Args:
+        late: What becomes of samples that have not finished: they go on, are waited for, or dropped once too stale.
+        uncapped: Mean response length without the cap on it. [token]
+        length_cv: Coefficient of variation without it. [1]
+        cap: Longest response. [token]
+        staleness: Most optimizer steps by which a sample may lag; may be a fraction. [1]
+        group_size: Samples of one prompt, which are trained on together. [1]
+        samples: Samples of a batch. [1]
+    """
+    numbers = (uncapped, length_cv, cap, staleness, group_size, samples)
+    wide = np.broadcast_arrays(*(np.asarray(one, dtype=float)[..., None] for one in numbers))
+    loop = _Lengths(late, *wide)
+    shortest = _first(loop, 1.0, loop.uncapped * 1e-3)
+    longest = _first(loop, 0.0, shortest)
+    tokens = shortest * (longest / shortest) ** np.linspace(0.0, 1.0, _RHYTHMS)
+    phases = np.linspace(0.0, 1.0, _PHASES)
+    early = loop.early(tokens, phases)
+    falls = np.maximum(early[..., :-1] - early[..., 1:], 1e-12)
+    within = np.clip(early[..., :-1] / falls, 0.0, 1.0)  # share of each part of a rhythm that comes before it is due
+    due = within.sum(axis=-1) / (_PHASES - 1)
+    started = 1 / loop.kept(tokens, due[..., None])[..., 0]
+    running = loop.left(tokens, phases)[0]
+    parts = (running[..., :-1] + np.diff(running) * within / 2) * within / (_PHASES - 1)
+    rest = (running[..., :-1] + running[..., 1:]) / 2 / (_PHASES - 1) - parts
+    waiting, training = parts.sum(axis=-1) / np.maximum(due, 1e-9), rest.sum(axis=-1) / np.maximum(1 - due, 1e-9)
+    return Rhythm(tokens, due, waiting * started, training * started, started)
+
+
+def _first(loop: _Lengths, phase: float, low: Any) -> Any:  # noqa: ANN401 (arrays)
+    """The shortest rhythm in which a batch can be taken at a phase, above some; twice the cap where there is none."""
+    high = 2.0 * loop.cap
+    for _ in range(_HALVINGS):
+        middle = np.sqrt(low * high)
+        early = loop.early(middle, np.full(1, phase))[..., 0] > 0
+        low, high = np.where(early, middle, low), np.where(early, high, middle)
+    return high

@@ -1,0 +1,18 @@
+"""The step of a plan is that of the simulator: random loops in all modes, with late samples of all kinds."""
+
+from __future__ import annotations
+
+import numpy as np
+from benchmarks.closed_form import pairs, within
+from tests.effort import tries
+
+NEAR_SHARE = 0.85  # of the loops; 93 % of 240
+BIAS = 0.05
+
+
+def test_the_step_of_a_plan_is_that_of_the_simulator() -> None:
+    """Within 10 % in nine of ten loops, and none far off."""
+    ratios = [pair.ratio for pair in pairs(range(tries(64)))]
+    assert within(ratios) >= NEAR_SHARE
+    assert abs(float(np.median(ratios)) - 1) < BIAS
+    assert 1 / 1.5 < min(ratios) <= max(ratios) < 1.5
