@@ -1,4 +1,4 @@
-"""The kernel: things that happen at times, in order. It knows nothing of what they are."""
+"""The heart: things that happen at times, in order. It knows nothing of what they are."""
 
 from __future__ import annotations
 
