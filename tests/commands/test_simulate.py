@@ -240,7 +240,7 @@ def test_a_backlog_that_grows_is_a_warning(rlsize: Run) -> None:
 
 def test_a_loop_that_stands_still_is_unfinished(rlsize: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     """Instances that are lost before any sample is finished: exit code 3 and why; a lucky point of a grid counts."""
-    monkeypatch.setattr("rlsize.simulator.conductor._PATIENCE", 2000)
+    monkeypatch.setattr("rlsize.simulator.setting._PATIENCE", 2000)
     lost = {"prompts": "1", "group": "1", "instances": "1", "restart_seconds": "100", "per_instance": "10"}
     ran = rlsize("simulate", *line(**lost, losses_per_hour="3600"))
     assert (ran.code, ran.stdout) == (3, "")

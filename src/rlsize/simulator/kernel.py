@@ -1172,7 +1172,7 @@ def _clear(s: State) -> None:
 
 
 @entrance
-def advance(loops: Table, *tables: Table) -> int:
+def advance(loops: Table, *tables: NDArray[Any]) -> int:
     """
     Run on until a step has ended.
 

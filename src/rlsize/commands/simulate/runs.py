@@ -35,8 +35,8 @@ if TYPE_CHECKING:
 BACKENDS = {"processes": "loky", "threads": "threading", "ray": "ray", "dask": "dask"}
 _INSTALLED = {"ray": ("ray", "ray"), "dask": ("distributed", "dask distributed")}  # module, and what to install for it
 MOST_SAMPLES = 200e6
-COMPILED = "compiled_runs"
-"""Key of the number of runs that the kernel played."""
+COMPILED = "compiled_fraction"
+"""Key of the share of the runs that the kernel played."""
 _SMALL = 100_000  # samples below which starting processes takes longer than the runs
 _SMALL_COMPILED = 5e6  # the same for the compiled kernel
 _PER_SECOND = 1.5e5  # samples, without it
@@ -206,12 +206,12 @@ def played_by(done: Collection[Done]) -> str:
 
 def compiled_figure(done: Collection[Done]) -> Figure:
     """
-    How many of these runs the compiled kernel played.
+    Which share of these runs the compiled kernel played.
 
     Args:
         done: The runs.
     """
-    value = sum(one.compiled for one in done)
+    value = sum(one.compiled for one in done) / len(done)
     return Figure(key=COMPILED, value=value, provenance="predicted", source=f"of {numbered(len(done), 'run')}")
 
 
