@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 SIMULATED: dict[str, str] = {
-    "compiled_fraction": "Share of the runs that the compiled kernel played; the specification, in Python, played the rest.",
+    "compiled_fraction": "Share of the runs that the compiled kernel played; the specification played the rest.",
     "fixed_step_seconds": "Engine step with nothing in it, t_0.",
     "kv_token_step_seconds": "What each live KV token adds to an engine step, t_2.",
     "points": "Points of a grid that were run.",

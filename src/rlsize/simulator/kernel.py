@@ -1172,7 +1172,7 @@ def _clear(s: State) -> None:
 
 
 @entrance
-def advance(loops: Table, *tables: NDArray[Any]) -> int:
+def advance(loops: Table, *tables: Any) -> int:  # noqa: ANN401 (tables of several kinds)
     """
     Run on until a step has ended.
 
