@@ -129,7 +129,7 @@ def test_a_scenario_is_worked_out_and_its_budget_goes_first(alerts: Callable[...
     found = rules(text)
     assert found["RlsizeTrainerIdle"].endswith("> 0.6")
     assert "sglang:realtime_tokens_total" in found["rlsize:rollout_output_tokens_per_second"]
-    assert "--window 8m s.yaml" in " ".join(text.split())
+    assert "--window 11m s.yaml" in " ".join(text.split())
     assert "s.yaml:7: budget.trainer_idle_fraction" in text
 
 

@@ -28,7 +28,7 @@ def test_its_inputs_are_those_of_predict_step(rlsize: Any, more: tuple[str, ...]
 def test_the_simulated_clock_has_keys_of_its_own(rlsize: Any) -> None:
     """No result of a run has the key of a closed form; the parts that are played have the loop's."""
     results = rlsize("simulate", UNMEASURED, *RUN).results
-    parts = {"train_seconds", "sync_seconds", "sync_exposed_seconds", "overhead_seconds"}
+    parts = {"train_seconds", "sync_seconds", "sync_exposed_seconds", "overhead_seconds", "compiled_fraction"}
     assert {key for key in results if not key.startswith("simulated_")} == parts
     assert results["simulated_step_seconds"] > results["train_seconds"] > 0
 

@@ -52,7 +52,7 @@ def plan_report(answer: Planned, told: Mapping[str, Any], ranked: Sequence[Ranke
     inputs, warnings, notes = told["inputs"], told["warnings"], told["notes"]
     chosen = answer.chosen
     if chosen is None:
-        return _nothing(answer, inputs, warnings)
+        return _nothing(answer, inputs, warnings, notes)
     order, doubted = _simulated_order(chosen, ranked)
     tables = tables_of(
         candidates=candidates(chosen),
@@ -160,7 +160,7 @@ def _searched(answer: Planned) -> str:
     return f"Searched: {found.worked_out:,} candidates ({modes}; {ways}); {found.feasible:,} keep all limits."
 
 
-def _nothing(answer: Planned, inputs: Sequence[Figure], warnings: Sequence[str]) -> Report:
+def _nothing(answer: Planned, inputs: Sequence[Figure], warnings: Sequence[str], notes: Sequence[str]) -> Report:
     """The report where no plan is possible."""
     sources = {limit.key: limit.source for limit in answer.space.limits}
     ways = [
@@ -175,7 +175,7 @@ def _nothing(answer: Planned, inputs: Sequence[Figure], warnings: Sequence[str])
         inputs=tuple(inputs),
         tables=tables_of(rejected=rejections(answer)),
         warnings=tuple(warnings),
-        notes=(*(f"Or: {way}." for way in ways[1:]), *others, _searched(answer)),
+        notes=(*(f"Or: {way}." for way in ways[1:]), *others, _searched(answer), *notes),
         no=True,
     )
 
