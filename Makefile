@@ -74,7 +74,7 @@ test-wheel: $(VENV)/.dev  ## the built wheel: every module, the examples, some c
 	rm -rf dist $(WHEEL_VENV)
 	$(BIN)/python -m build --outdir dist
 	$(PYTHON) -m venv $(WHEEL_VENV)
-	$(WHEEL_VENV)/bin/python -m pip install --quiet --disable-pip-version-check dist/*.whl
+	$(WHEEL_VENV)/bin/python -m pip install --quiet --disable-pip-version-check "$$(echo dist/*.whl)[fast]"  # examples say who played a simulation
 	$(BIN)/python tests/run_on_wheel.py $(WHEEL_VENV)/bin/python
 
 engine: $(VENV)/.dev  ## a real vLLM for CPUs in the cache folder, for the two targets below
