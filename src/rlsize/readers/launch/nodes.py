@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from itertools import accumulate
 from typing import TYPE_CHECKING, TypeAlias
 
-from rlsize.errors import Fault, InputError
+from rlsize.errors import Fault, InputError, too_deep
 from rlsize.facts.launch import Setting, Span, Value
 
 if TYPE_CHECKING:
@@ -101,9 +101,7 @@ class Count:
             what = f"says more than {MOST_NODES:,} values, aliases written out"
             raise InputError(Fault(what, self.file, "is it the file you meant?"))
         if depth > DEEPEST:
-            raise InputError(
-                Fault(f"is nested more than {DEEPEST} levels deep", str(span), "is it the file you meant?")
-            )
+            raise InputError(too_deep(DEEPEST, str(span)))
 
 
 def placeless(node: Node, count: Count, depth: int = 0) -> Node:

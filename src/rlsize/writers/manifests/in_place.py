@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
-from rlsize.errors import Fault, InputError, refuse
+from rlsize.errors import Fault, InputError, not_yaml, refuse
 from rlsize.units import some_of
 
 if TYPE_CHECKING:
@@ -253,10 +253,8 @@ def composed(text: str, name: str) -> list[Any]:
         _check(text, name)
         documents = list(yaml.compose_all(text, Loader=yaml.SafeLoader))
     except yaml.YAMLError as error:
-        mark = getattr(error, "problem_mark", None)
-        problem = getattr(error, "problem", None) or "is not YAML"
-        where = f"{name}:{mark.line + 1}" if mark is not None else name
-        raise InputError(Fault(f"is not valid YAML: {problem}", where, "mend the line or the one above it")) from None
+        fault = not_yaml(error, DEEPEST, lambda mark: f"{name}:{mark.line + 1}" if mark is not None else name)
+        raise InputError(fault) from None
     refuse(fault for document in documents for fault in _doubled(document, name))
     return documents
 
