@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from rlsize.errors import Fault, InputError, noting, refuse
-from rlsize.readers.bench.record import Record
+from rlsize.readers.bench.record import MILLISECONDS, Record
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from rlsize.facts.benchmark_result import BenchmarkResult
 
 TOOL = "guidellm"
-MILLISECONDS = 1e-3
 MOST_BENCHMARKS = 1000
 _AGREE = 0.05  # share by which the rate of intervals may lie from tokens over seconds
 _CLOSED = frozenset({"concurrent", "throughput", "synchronous"})

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 import re
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 
 MOST = 1e15  # tokens, seconds or requests per second that no benchmark reaches
 MOST_WORD = 200
+MILLISECONDS = 1e-3
 WHOLE_RUN = {"holds_ramp": True, "holds_tail": True}  # fields of a result whose rate covers filling and draining
 _FIELDS = frozenset(BenchmarkResult.__dataclass_fields__)
 _AGREE = 0.02  # share by which two ways to the same rate may differ
@@ -179,10 +181,8 @@ class Record:
         """
         refuse(self.faults)
         made = BenchmarkResult(source=self.where, tool=tool, **fields)
-        return BenchmarkResult(
-            source=self.where,
-            tool=tool,
-            **fields,
+        return replace(
+            made,
             keys={field: key for field, key in self.keys.items() if field in _FIELDS},
             counts=self.counts,
             warnings=(*self.warnings, *_disagreements(made)),
