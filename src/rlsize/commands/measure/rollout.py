@@ -35,7 +35,7 @@ ROOM = 8  # tokens more than the longest sample that an engine is given
 
 def scrape_as(name: str) -> Callable[[str], EngineCounters | None]:
     """What turns an engine's metrics page into counters, those of its ranks added up; None where it cannot."""
-    from rlsize.estimates.ranks import together
+    from rlsize.estimates.counter_growth import together
     from rlsize.readers.metrics.kinds import text_engines
 
     def scrape(text: str) -> EngineCounters | None:
