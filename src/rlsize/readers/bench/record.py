@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 import re
+from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
@@ -122,7 +123,9 @@ class Record:
         found = ""
         if isinstance(value, str):
             stamp = _STAMP.fullmatch(value)
-            found = _iso("{}-{}-{}T{}:{}:{}".format(*stamp.groups()) if stamp else value)
+            text = "{}-{}-{}T{}:{}:{}".format(*stamp.groups()) if stamp else value
+            with suppress(ValueError):
+                found = datetime.fromisoformat(text).isoformat(timespec="seconds")
         elif (seconds := as_number(value)) is not None and 0 < seconds < 1e11:  # noqa: PLR2004 (the year 5138)
             found = datetime.fromtimestamp(seconds, UTC).isoformat(timespec="seconds")
         if found:
@@ -224,13 +227,6 @@ def brief(value: Any) -> str:  # noqa: ANN401 (any JSON value)
     except ValueError:  # a whole number of thousands of digits
         shown = "a number of thousands of digits"
     return cut(shown, 40)
-
-
-def _iso(text: str) -> str:
-    try:
-        return datetime.fromisoformat(text).isoformat(timespec="seconds")
-    except ValueError:
-        return ""
 
 
 def _disagreements(result: BenchmarkResult) -> list[str]:
