@@ -9,11 +9,12 @@ from typing import Any
 import pytest
 from tests.effort import THOROUGH
 
-from rlsize.loop.applied import applied, nested
+from rlsize.loop.applied import applied
 from rlsize.loop.phases import phases_of
 from rlsize.loop.pools import LOOPS
 from rlsize.loop.resolve import Loop, resolve
 from rlsize.planner.options import Placement
+from rlsize.quantities.table import nested
 from rlsize.readers.frameworks import frameworks
 from rlsize.readers.profiles import Catalogue
 from rlsize.shell.inputs import Inputs

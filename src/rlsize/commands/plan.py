@@ -33,7 +33,8 @@ def plan(
 
     Example:  rlsize plan --model qwen3-8b --gpu h100-sxm --gpus 32 --prompts 64 --group 16 --response-tokens 2k
     """
-    from rlsize.loop.applied import applied, nested
+    from rlsize.loop.applied import applied
+    from rlsize.quantities.table import nested
     from rlsize.reports.plan import plan_report
     from rlsize.shell.launches import in_own_keys, keep_mode, wanted_of, write_back
     from rlsize.shell.planning import kept_within, save_plan, search

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from rlsize.equations import loop_time, matching, train_step
 from rlsize.estimates.block_bootstrap import standard_error
-from rlsize.estimates.figures import apply, known
+from rlsize.estimates.figures import alike, apply, known
 from rlsize.facts.figure import Figure, absent
 from rlsize.facts.run_log import StepRecord
 from rlsize.facts.run_summary import RunSummary, SetApart
@@ -90,21 +90,14 @@ def run_summary(log: RunLog, warm_up: int | None = None) -> RunSummary:
     few: tuple[str, ...] = ()
     if 0 < len(settled) < ENOUGH_FOR_OUTLIERS:
         few = (f"only {len(settled)} settled step{'s' if len(settled) > 1 else ''}: means may move a lot",)
-    return RunSummary(
-        source=log.source,
-        framework=log.framework,
-        mode=log.mode,
-        steps=tuple(record.step for record in settled),
-        columns=columns,
-        figures={**means, **_ratios(log, means)},
-        set_apart=apart,
-        skipped=log.skipped,
-        keys=log.keys,
-        counts=log.counts,
-        guessed=log.guessed,
-        unread=log.unread,
-        warnings=(*log.warnings, *_guesses(log), *few),
-    )
+    own = {
+        "steps": tuple(record.step for record in settled),
+        "columns": columns,
+        "figures": {**means, **_ratios(log, means)},
+        "set_apart": apart,
+        "warnings": (*log.warnings, *_guesses(log), *few),
+    }
+    return RunSummary(**alike(log, RunSummary) | own)
 
 
 def _guesses(log: RunLog) -> list[str]:

@@ -145,8 +145,9 @@ def save_plan(
     Raises:
         InputError: It cannot be written.
     """
-    from rlsize.loop.applied import applied, nested
+    from rlsize.loop.applied import applied
     from rlsize.planner.evaluation import saved_plan
+    from rlsize.quantities.table import nested
     from rlsize.shell.answer import facts_digest
     from rlsize.writers.files import write_whole
     from rlsize.writers.yaml_file import plan_text

@@ -22,6 +22,19 @@ MOST_NODES = 40_000
 Held: TypeAlias = "int | float | str | bool | list[Node] | dict[str, Node] | None"
 
 
+class UnreadableError(Exception):
+    """
+    A text is not what it is read as.
+
+    Args:
+        at: The character at which this was seen.
+    """
+
+    def __init__(self, at: int) -> None:
+        super().__init__(at)
+        self.at = at
+
+
 @dataclass(frozen=True, slots=True)
 class Node:
     """

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from rlsize.errors import InputError
 from rlsize.facts.inference_engines import ENGINES, inference_engine
 from rlsize.quantities.row import Switch, Word
-from rlsize.quantities.table import QUANTITIES
+from rlsize.quantities.table import QUANTITIES, nested
 from rlsize.readers.yaml_documents import Document, Path_
 
 if TYPE_CHECKING:
@@ -53,15 +53,11 @@ def scenario_of_launch(launch: Launch, catalogue: Catalogue) -> tuple[Document, 
         value = _value(key, one.value, catalogue)
         if value is None or (one.provenance == "default" and value == row.default):
             continue
-        *above, last = row.scenario.split(".")
-        node = data
-        for part in above:
-            node = node.setdefault(part, {})
-        node[last] = value
+        data[row.scenario] = value
         if one.settings:
-            lines[*above, last] = one.settings[-1].span.line
+            lines[tuple(row.scenario.split("."))] = one.settings[-1].span.line
         places[row.scenario] = launch.said_by(one)
-    return Document(launch.name, data, lines), places
+    return Document(launch.name, nested(data), lines), places
 
 
 def _kept(told: Mapping[str, Told]) -> Iterator[tuple[str, Told]]:
