@@ -188,8 +188,8 @@ class _Translation:
             if len(node.args) != 2 or node.keywords:  # noqa: PLR2004 (the smaller of two)
                 raise self.fault("minimum or maximum of other than two", node)
             return f"{_BUILT_IN[other]}({', '.join(map(self._value, node.args))})"
-        module = other.__module__ if inspect.isfunction(other) else ""
-        if not module.startswith(_LAYER) or module == _ops.__name__:
+        module = getattr(other, "__module__", "")
+        if not inspect.isfunction(other) or not module.startswith(_LAYER) or module == _ops.__name__:
             raise self.fault("a call of what is no equation", node)
         if script_name(other) in self._known:
             raise self.fault(f"the name {script_name(other)}", node)
