@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import time
 from pathlib import Path
 
@@ -165,6 +166,20 @@ def test_a_launch_of_thousands_of_words_is_not_searched_over_and_over(tmp_path: 
     start = time.process_time()
     assert _launch(tmp_path, VERL + keys).framework.name == "verl"
     assert time.process_time() - start < 8  # under one on an idle machine; it was more than eight
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        (VERL + "actor_rollout_ref.rollout.enforce_eager=True", "enforce_eager .* keeps engines from CUDA graphs"),
+        ("accelerate launch grpo.py --model_name_or_path Qwen/Qwen3-8B --num_generations 8", "without an engine"),
+    ],
+)
+def test_generation_that_is_slower_than_is_predicted_is_told(tmp_path: Path, text: str, told: str) -> None:
+    """Engines without CUDA graphs, and the trainer's own model in place of one."""
+    assert any(re.search(told, one) for one in doubts(_launch(tmp_path, text)))
+    quicker = text.replace("True", "False") + " --use_vllm true" * ("enforce" not in text)
+    assert not any(re.search(told, one) for one in doubts(_launch(tmp_path, quicker)))
 
 
 def test_a_key_that_is_not_understood_and_could_matter_is_named(tmp_path: Path) -> None:
