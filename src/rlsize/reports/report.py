@@ -26,6 +26,7 @@ class Column(NamedTuple):
         title: What stands above it.
         side: Where its cells are aligned; numbers to the right.
         wide: Whether it may wrap when the table is too wide.
+        pasted: Whether people paste its words elsewhere, so that a long one stands whole, below its row.
         of: What it shows of a thing, for `Table.of`; the attribute of its key's name where None.
     """
 
@@ -34,6 +35,7 @@ class Column(NamedTuple):
     side: Side = "right"
     wide: bool = False
     of: Callable[[Any], Cell] | None = None
+    pasted: bool = False
 
 
 class Unseen(NamedTuple):
