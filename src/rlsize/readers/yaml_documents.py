@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from rlsize.errors import Fault, InputError, refuse
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
 LARGEST_FILE = 4 * 2**20
 DEEPEST = 40
@@ -149,13 +149,26 @@ def parse_document(text: str, name: str) -> Document:
         data = builder.build(root, ()) if (root := next(events, None)) is not None else None
         next(events, None)  # nothing follows, or a fault tells what
     except yaml.YAMLError as error:
-        mark = getattr(error, "problem_mark", None) or getattr(error, "context_mark", None)
-        problem = getattr(error, "problem", None) or getattr(error, "reason", None) or "is not YAML"
-        where = f"{name}:{mark.line + 1}" if mark is not None else name
-        todo = "mend the line or the one above it"
-        raise InputError(Fault(f"is not valid YAML: {problem}", where, todo)) from None
+        raise InputError(not_yaml(error, lambda mark: f"{name}:{mark.line + 1}", name)) from None
     refuse(builder.faults)
     return Document(name, data, builder.lines)
+
+
+def not_yaml(error: Any, place: Callable[[Any], str], file: str) -> Fault:  # noqa: ANN401 (yaml errors are untyped)
+    """
+    The fault of a text that is no YAML, or is nested deeper than libyaml itself allows.
+
+    Args:
+        error: What PyYAML says.
+        place: Where a mark of it stands.
+        file: The file, where there is no mark.
+    """
+    mark = getattr(error, "problem_mark", None) or getattr(error, "context_mark", None)
+    problem = getattr(error, "problem", None) or getattr(error, "reason", None) or "is not YAML"
+    where = place(mark) if mark is not None else file
+    if "nesting depth" in problem:
+        return Fault(f"is nested more than {DEEPEST} levels deep", where, "is it the file you meant?")
+    return Fault(f"is not valid YAML: {problem}", where, "mend the line or the one above it")
 
 
 def _sound_events(text: str, name: str) -> Iterator[Any]:

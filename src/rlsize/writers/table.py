@@ -171,8 +171,8 @@ def _print_below(out: Console, table: Table) -> None:
     first = len(lines) - len(table.seen)
     for line, row in zip(lines, (*[{}] * first, *table.seen), strict=True):
         wide.print(line)
-        for words in str(row.get(pasted.key, "")).split(", ") if row else ():
-            wide.print(Text(f"  {printable(words)}"), no_wrap=True, overflow="ignore", crop=False)
+        for text in str(row.get(pasted.key, "")).split(", ") if row else ():
+            wide.print(Text(f"  {printable(text)}"), no_wrap=True, overflow="ignore", crop=False)
 
 
 def _filled(table: Table, longest: int) -> RichTable:
