@@ -89,6 +89,7 @@ def wanted_of(inputs: Inputs, values: Mapping[str, Any]) -> dict[str, Any]:
         What differs, by quantity; None for what is not to hold.
     """
     from rlsize.frameworks.expressions import names
+    from rlsize.frameworks.wanted import changes
 
     before = {} if inputs.file is None else inputs.file.leaves()
     quantities = {} if (launch := launch_of(inputs)) is None else launch.framework.quantities
@@ -115,6 +116,12 @@ def wanted_of(inputs: Inputs, values: Mapping[str, Any]) -> dict[str, Any]:
         loop = {"mini_batches": 1, "trainer_gpus": new.get("gpus"), **new}
         samples = in_samples(new, loop).get("micro_batch_samples")
         found |= {} if samples is None else {"micro_batch_samples": samples}
+    if launch is not None and found:
+        planned = {key: values.get(place) for place, key in known.items()}
+        for key, old in {key: old for key, (old, _) in changes(launch.reading, found).follows.items()}.items():
+            kept = {**found, key: old}  # what the plan leaves as it is, and a key that changes would not
+            asked = key not in _AS_SAID and old is not None and planned.get(key) == old
+            found = kept if asked and not changes(launch.reading, kept).refused else found
     return found
 
 
