@@ -122,15 +122,26 @@ class Loop:
 
 def described(said: Said) -> bool:
     """
-    Whether enough is said for a loop: model, GPUs, lengths and samples, or both rates and GPUs; not whether it can run.
+    Whether enough is said for a loop; not whether it can run.
 
     A question about one stage that is asked with less is about that stage alone.
     """
+    return not lacked(said)
+
+
+def lacked(said: Said) -> tuple[str, ...]:
+    """How to say what a loop lacks of model, GPUs, lengths and samples; empty where enough is said for one."""
     pools = said.gives("gpus") or (said.gives("rollout_gpus") and said.gives("trainer_gpus"))
     shared = said.said("placement.mode") == "colocated" and (said.gives("rollout_gpus") or said.gives("trainer_gpus"))
-    samples_known = said.gives("samples_per_step") or (said.gives("prompts_per_step") and said.gives("group_size"))
-    lengths_known = said.gives("response_tokens")
-    return said.gives("model") and _gpus_named(said) and (pools or shared) and samples_known and lengths_known
+    there = {
+        "model": said.gives("model"),
+        "gpu": _gpus_named(said),
+        "gpus": pools or shared,
+        "prompts_per_step": said.gives("prompts_per_step") or said.gives("samples_per_step"),
+        "group_size": said.gives("group_size") or said.gives("samples_per_step"),
+        "response_tokens": said.gives("response_tokens"),
+    }
+    return tuple(said.flag(key) for key, found in there.items() if not found)
 
 
 def _gpus_named(said: Said) -> bool:

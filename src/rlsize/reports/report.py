@@ -28,6 +28,7 @@ class Column(NamedTuple):
         wide: Whether it may wrap when the table is too wide.
         of: What it shows of a thing, for `Table.of`; the attribute of its key's name where None.
         told: What people see in its place, which JSON and CSV leave out; the same where None.
+        pasted: Whether people paste its words elsewhere, so that a long one stands whole, below its row.
     """
 
     key: str
@@ -36,6 +37,7 @@ class Column(NamedTuple):
     wide: bool = False
     of: Callable[[Any], Cell] | None = None
     told: Callable[[Any], Cell] | None = None
+    pasted: bool = False
 
 
 class Unseen(NamedTuple):

@@ -268,3 +268,12 @@ def test_oversampling_of_slime_is_read_with_its_rule(tmp_path: Path) -> None:
     assert (told.value("loop.oversampling"), told.value("loop.late_samples")) == (2, "drop")
     told = _launch(tmp_path, f"{program} --partial-rollout").reading
     assert told.value("loop.late_samples") == "continue"
+
+
+def test_a_bare_name_that_a_framework_ships_is_no_file_beside_the_script(tmp_path: Path) -> None:
+    """`--deepspeed zero3` is ms-swift's own, whatever else lies there."""
+    (tmp_path / "zero3.yaml").write_text("deepspeed_config: {zero_stage: 2}\n")
+    text = "swift rlhf --rlhf_type grpo --model Qwen/Qwen2.5-7B-Instruct --num_generations 8 --deepspeed zero3\n"
+    told = _launch(tmp_path, text, "train.sh").reading
+    assert told.value("loop.zero_stage") == 3
+    assert not any(key.startswith("deepspeed.") for key in told.settings)
