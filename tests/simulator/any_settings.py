@@ -97,7 +97,7 @@ def some_rules(draw: st.DrawFn, mode: Mode) -> RuleSetting:
     asynchronous = mode == "async"
     return RuleSetting(
         mode=mode,
-        max_staleness=draw(st.sampled_from((None, 0, 1, 2))) if asynchronous else None,
+        max_staleness=draw(st.sampled_from((None, 0, 1, 2, 0.1, 1.5))) if asynchronous else None,
         drops_over_stale=asynchronous and draw(st.booleans()),
         order=draw(st.sampled_from(get_args(Order))),
         queue_steps=draw(st.sampled_from((None, 1.0, 1.5, 2.0))) if asynchronous else None,
@@ -136,6 +136,7 @@ def any_setting(draw: st.DrawFn) -> Setting:
             seconds=draw(some_seconds(0.0, 2.0)),
             logprob_fraction=draw(st.sampled_from((0.0, 0.25))),
             micro_batches=draw(st.integers(1, work.groups)),
+            overhead_seconds=draw(st.just(0.0) | some_seconds(0.5)),
         ),
         sync=SyncSetting(
             seconds=draw(some_seconds(0.0, 1.0)),

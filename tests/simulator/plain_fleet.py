@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from math import ceil
+from math import ceil, floor
 from typing import Literal, Protocol
 
 import simpy
@@ -42,6 +42,7 @@ class Fleet:
         self.version = 0
         self.changed = env.event()  # something has happened that may let somebody decide
         self.sync: Literal["no", "asked", "under way"] = "no"
+        self.way = "in-flight"  # of that
         self.quiet = env.event()  # no instance hinders the transport
         self.instances = [Instance(env, index, setting, self) for index in range(setting.engine.instances)]
         self.shared: deque[Sample] = deque()  # of routing `queue`
@@ -180,7 +181,7 @@ class Fleet:
             there = len(self.under_way) + len(self.complete) + len(self.batch) + len(self.ahead)
             return there < ceil(self.wanted * self.rules.oversampling)
         k, most_waiting = self.rules.max_staleness, self.rules.queue_steps
-        if k is not None and self.admitted - self.lost >= (self.version + 1 + k) * self.wanted:
+        if k is not None and self.admitted - self.lost >= (self.version + 1) * self.wanted + floor(k * self.wanted):
             return False
         if most_waiting is not None and len(self.waiting) >= most_waiting * self.wanted:
             return False
@@ -222,16 +223,16 @@ class Fleet:
 
     # Weight sync
 
-    def ask_for_sync(self) -> None:
+    def ask_for_sync(self, way: str) -> None:
         """Instances pause, now or when their step ends."""
-        self.sync = "asked"
+        self.sync, self.way = "asked", way
         self.quiet = self.env.event()
         for instance in self.instances:
             if not instance.in_step:
                 self._pause(instance)
 
     def _pause(self, instance: Instance) -> None:
-        if self.setting.sync.way == "abort":
+        if self.way == "abort":
             aborted = instance.give_up_running()
             for sample in aborted:
                 self.dropped_tokens += sample.tokens
@@ -248,9 +249,11 @@ class Fleet:
         self.quiet.succeed()
         return True
 
-    def end_sync(self, version: int) -> None:
-        """Go on with new weights."""
+    def end_sync(self, version: int | None) -> None:
+        """Go on, with new weights unless only the overhead has passed."""
         self.sync = "no"
+        if version is None:
+            return
         self.version = version
         if self.setting.sync.way != "in-flight" or not self.setting.sync.keeps_kv:
             for instance in self.instances:
@@ -258,7 +261,7 @@ class Fleet:
 
     def drains(self) -> bool:
         """Whether nothing new may begin because of a sync."""
-        return self.sync != "no" and self.setting.sync.way == "drain"
+        return self.sync != "no" and self.way == "drain"
 
     def joins(self) -> bool:
         """Whether samples may join."""

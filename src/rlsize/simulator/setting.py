@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from math import ceil, inf
+from math import ceil, floor, inf
 from typing import Literal, TypeAlias
 
 Mode: TypeAlias = Literal["colocated", "sync", "one-step-off", "async"]
@@ -134,11 +134,13 @@ class TrainerSetting:
             tokens. [s]
         logprob_fraction: Of it, extra forward passes before the update. [1]
         micro_batches: Parts of a batch that are trained one by one, each as soon as it is there. [1]
+        overhead_seconds: Time after each update in which neither side works: validation, the set-up of a sync. [s]
     """
 
     seconds: float
     logprob_fraction: float = 0.0
     micro_batches: int = 1
+    overhead_seconds: float = 0.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -169,7 +171,8 @@ class RuleSetting:
 
     Args:
         mode: How generation and training follow each other.
-        max_staleness: Most optimizer steps by which a sample may lag, k; None for no cap; for async. [1]
+        max_staleness: Most optimizer steps by which a sample may lag, k; a fraction is a part of a batch that may be
+            begun ahead; None for no cap; for async. [1]
         drops_over_stale: Whether samples above the cap are dropped when a batch is taken, or trained all the same.
         order: Which finished groups are trained first.
         queue_steps: Finished batches at which no new sample starts; None for no limit. [1]
@@ -178,7 +181,7 @@ class RuleSetting:
     """
 
     mode: Mode = "sync"
-    max_staleness: int | None = None
+    max_staleness: float | None = None
     drops_over_stale: bool = False
     order: Order = "completion"
     queue_steps: float | None = None
@@ -238,10 +241,16 @@ class Setting:
     trouble: TroubleSetting = field(default_factory=TroubleSetting)
 
     @property
-    def cap_versions(self) -> float:
-        """Versions by which admission may run ahead of the fleet's: the cap, or as many as rare syncs need. [1]"""
+    def groups_ahead(self) -> float:
+        """Groups by which admission may run ahead of the fleet: whole ones of the cap, or those of rare syncs. [1]"""
         cap = self.rules.max_staleness
-        return inf if cap is None else max(cap, self.sync.every - 1)
+        return inf if cap is None else floor(max(cap, self.sync.every - 1) * self.work.groups + _ROUND)
+
+    @property
+    def most_lag(self) -> float:
+        """Versions by which a sample may lag at most: the cap, of a fraction the next whole one, or of rare syncs. [1]"""
+        cap = self.rules.max_staleness
+        return inf if cap is None else max(ceil(cap), self.sync.every - 1)
 
     @property
     def most_waiting(self) -> float:
