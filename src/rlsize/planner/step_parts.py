@@ -228,10 +228,15 @@ def sync_part(terms: Terms, place: Placement) -> Worked:
 
 
 def overhead_part(terms: Terms, *, shared: bool) -> Worked:
-    """What belongs to no phase: of published loops; where only rates are known, what changing over takes."""
+    """What belongs to no phase: as said, or of published loops; where only rates are known, changing over beside it."""
     problem = terms.problem
+    known = terms.said(problem.overhead_seconds) if problem.overhead_seconds.known else None
     if problem.model is None:
-        return terms.said(problem.swap_seconds) if shared else 0.0
+        swap = terms.said(problem.swap_seconds) if shared else 0.0
+        both = {"update_seconds": swap, "forward_seconds": known}
+        return swap if known is None else terms.work("overhead_seconds", rl_step.trainer_phase, **both)
+    if known is not None:
+        return known
     from rlsize.planner.predicted_parts import predicted_overhead
 
     return _with_own(terms, "overhead", predicted_overhead(terms, problem.model, shared=shared))

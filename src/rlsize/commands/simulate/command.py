@@ -30,7 +30,7 @@ ENGINE = (
     "instance_tokens_per_second", "accept_lower_bound", "routing", "concurrency", "step_fixed", "step_sample",
     "step_kv_token", "step_prompt_token", "kv_cache_tokens",
 )  # fmt: skip
-SYNC = ("train_seconds", "sync_seconds", "sync_every", "sync_way", "kv_after_sync", "swap_seconds")
+SYNC = ("train_seconds", "overhead_seconds", "sync_seconds", "sync_every", "sync_way", "kv_after_sync", "swap_seconds")
 AGENTS = ("turns", "tool_seconds", "tool_cv", "tool_tokens", "verify_seconds", "verify_cv", "verify_workers")
 TROUBLE = (
     "straggler_fraction", "straggler_slowdown", "losses_per_hour", "notice_seconds", "restart_seconds",
