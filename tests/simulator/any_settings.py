@@ -14,6 +14,7 @@ from rlsize.simulator.setting import (
     LengthSetting,
     Mode,
     Order,
+    Redealing,
     Routing,
     RuleSetting,
     Setting,
@@ -103,6 +104,7 @@ def some_rules(draw: st.DrawFn, mode: Mode) -> RuleSetting:
         queue_steps=draw(st.sampled_from((None, 1.0, 1.5, 2.0))) if asynchronous else None,
         oversampling=1.0 if asynchronous else draw(st.sampled_from((1.0, 1.5, 2.0))),
         unfinished=draw(st.sampled_from(get_args(Unfinished))),
+        redealing=draw(st.sampled_from(get_args(Redealing))),
     )
 
 
@@ -114,6 +116,7 @@ def some_trouble(draw: st.DrawFn, mode: Mode) -> TroubleSetting:
         straggler_fraction=draw(st.sampled_from((0.0, 0.5))),
         straggler_slowdown=draw(st.sampled_from((1.0, 1.5, 3.0))),
         losses_per_hour=draw(st.sampled_from((0.0, 0.0, 60.0, 360.0))),
+        lost_together=draw(st.integers(1, 2)),
         notice_seconds=draw(some_seconds(0.0, 1.0)),
         restart_seconds=draw(some_seconds(0.0, 4.0)),
         failures_per_hour=draw(st.sampled_from((0.0, 0.0, 600.0))),

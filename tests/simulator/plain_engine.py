@@ -122,6 +122,7 @@ class Instance:
         self.prompts: set[Group] = set()  # the prefix cache
         self.in_step = False
         self.stops = False  # whether what runs is to stop when the step ends: a barrier has ended
+        self.sheds = 0  # of what runs, how many go elsewhere when the step ends
         self.busy_seconds = 0.0
         self.generated = 0
         self.preemptions = 0
@@ -199,6 +200,13 @@ class Instance:
             sample.has_kv = False
         self.prompts.clear()
         return stopped
+
+    def give_up_first(self, count: int) -> list[Sample]:
+        """Take so many of what runs out of the slots and the cache, those that joined first."""
+        first, self.running = self.running[:count], self.running[count:]
+        for sample in first:
+            sample.has_kv = False
+        return first
 
     def forget_kv(self) -> None:
         """Keep the running samples, but none of their KV, nor any prompt."""

@@ -81,6 +81,7 @@ class Fleet:
                     each.prompts.discard(group)
         if instance.stops:
             self._stop(instance)
+        self._shed(instance)
         if self.sync != "no":
             self._pause(instance)
         self.wake()
@@ -206,6 +207,35 @@ class Fleet:
             min(free, key=lambda instance: instance.samples).queue.append(self.shared.popleft())
             moved = True
         return moved
+
+    def redeal(self) -> bool:
+        """Give samples to instances that have none, as far as the rules say; whether there was anything."""
+        if self.rules.redealing == "arrivals" or self.drains() or all(each.samples for each in self.instances):
+            return False
+        moved = False
+        while givers := [each for each in self.instances if each.queue]:
+            most = max(givers, key=lambda instance: instance.samples)
+            fewest = min(self.instances, key=lambda instance: instance.samples)
+            if most.samples < fewest.samples + 2:
+                break
+            fewest.queue.append(most.queue.pop())
+            moved = True
+        if moved:
+            return True
+        if self.rules.redealing == "waiting" or any(each.sheds for each in self.instances):
+            return False
+        most = max(self.instances, key=lambda instance: len(instance.running))
+        most.sheds = len(most.running) // 2
+        if most.sheds and not most.in_step:
+            self._shed(most)
+            return True
+        return False
+
+    def _shed(self, instance: Instance) -> None:
+        """What an instance gives up goes on where there are the fewest samples."""
+        count, instance.sheds = instance.sheds, 0
+        for sample in [] if self.drains() else instance.give_up_first(count):
+            min(self.instances, key=lambda each: each.samples).queue.append(sample)
 
     def _queue_for(self, sample: Sample, fewest: Instance) -> deque[Sample]:
         match self.setting.engine.routing:

@@ -113,7 +113,7 @@ class Loop:
                 taken = self._look()
                 quiet = self.fleet.check_quiet()
                 admitted = self.fleet.admit()
-                more = judged or taken or quiet or admitted
+                more = judged or taken or quiet or admitted or self.fleet.redeal()
             starts = after(self.env, 0, STARTS)
             assert starts.callbacks is not None
             starts.callbacks.append(lambda _: self.fleet.start())

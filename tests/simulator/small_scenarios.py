@@ -14,6 +14,7 @@ from rlsize.simulator.setting import (
     EngineSetting,
     LengthSetting,
     Order,
+    Redealing,
     Routing,
     RuleSetting,
     Setting,
@@ -122,6 +123,7 @@ def small_scenarios(draw: st.DrawFn) -> Scenario:
             queue_steps=draw(st.sampled_from((None, 1.0, 1.5, 2.0))) if asynchronous else None,
             oversampling=1.0 if asynchronous else draw(st.sampled_from((1.0, 1.25, 1.5, 2.0))),
             unfinished=draw(st.sampled_from(get_args(Unfinished))),
+            redealing=draw(st.sampled_from(get_args(Redealing))),
         ),
     )
     verdicts = st.lists(st.booleans(), min_size=1, max_size=5).map(lambda some: (*some, True))

@@ -59,6 +59,7 @@ def covered(draw: st.DrawFn) -> Setting:
         engine=replace(engine, routing=draw(st.sampled_from(ROUTINGS))),
         work=work,
         trainer=trainer,
+        rules=replace(found.rules, redealing="arrivals"),
         trouble=TroubleSetting(straggler_fraction=slow[0], straggler_slowdown=slow[1]),
     )
 
@@ -122,8 +123,9 @@ def test_a_backlog_without_end_agrees() -> None:
         replace(a_loop(), trouble=TroubleSetting(failures_per_hour=1.0)),
         replace(a_loop(), trouble=TroubleSetting(lent_instances=1)),
         replace(a_loop(), engine=replace(a_loop().engine, routing="random")),
+        a_loop(redealing="running"),
     ],
-    ids=["tools", "verifier", "losses", "failures", "lending", "random routing"],
+    ids=["tools", "verifier", "losses", "failures", "lending", "random routing", "re-dealing"],
 )
 def test_what_the_kernel_does_not_know_is_left_to_the_specification(asked: Setting) -> None:
     """However much the kernel would pay."""

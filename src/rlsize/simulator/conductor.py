@@ -68,6 +68,8 @@ class Conductor(ABC):
     def decide(self) -> None:
         """React to what has happened at this time."""
         self.react()
+        if not self.sync.drains:
+            self.fleet.redeal()
         self.fleet.wants_slots = self.wants_slots()
 
     @abstractmethod

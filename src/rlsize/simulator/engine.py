@@ -37,7 +37,7 @@ class BatchingEngine(Batch):
     __slots__ = (
         "busy_seconds", "ejecting", "ended", "entry", "fixed_seconds", "generated", "index", "kv_seconds",
         "last_batch", "leaving", "loop", "paused", "pausing", "planned", "planned_seconds", "prefill_seconds",
-        "run_prefill", "sample_seconds", "slot_seconds", "slowdown", "started", "state", "stepped", "touched", "up",
+        "run_prefill", "sample_seconds", "shedding", "slot_seconds", "slowdown", "started", "state", "stepped", "touched", "up",
     )  # fmt: skip
 
     def __init__(
@@ -57,6 +57,7 @@ class BatchingEngine(Batch):
         self.up = True
         self.paused = self.pausing = self.ejecting = self.leaving = False
         self.touched, self.state = False, "idle"  # for the fleet
+        self.shedding = 0  # samples that it gives up when its step ends
         self.entry: list[Any] | None = None
         self.started, self.planned, self.planned_seconds = 0.0, 0, 0.0
         self.run_prefill = 0  # prompt tokens that the run under way computes
@@ -142,7 +143,7 @@ class BatchingEngine(Batch):
                 self._free(sample)
             if not ended(sample, self):
                 quiet = False
-        if quiet and not self.pausing and not self.ejecting and self.begin():
+        if quiet and not (self.pausing or self.ejecting or self.shedding) and self.begin():
             return True
         self.stepped(self)
         return False

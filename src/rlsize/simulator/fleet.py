@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from functools import reduce
 from itertools import groupby
 from operator import add, attrgetter
@@ -13,6 +14,8 @@ from rlsize.simulator.samples import Group, Sample
 from rlsize.simulator.scoring import Scoring
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from rlsize.simulator.conductor import Conductor
     from rlsize.simulator.event_loop import EventLoop
 
@@ -131,6 +134,7 @@ class Fleet(Instances):
         self.dropped_tokens = 0
         self._finished_tokens = 0  # of groups that are under way
         self.keeps_ejected = False
+        self._redealing = setting.rules.redealing
         self.wants_slots = True  # whether a free slot would be used at once
         self._unseen = not conductor.recorder.on
         self._turns, self._verifies = work.turns, work.verify.seconds > 0.0
@@ -233,25 +237,61 @@ class Fleet(Instances):
 
     # Instances that come and go
 
-    def bring_up(self, engine: BatchingEngine) -> None:
-        """An instance is back, with the fleet's weights."""
-        engine.up, engine.closed, engine.leaving = True, False, False
-        engine.paused, engine.pausing = self._halting, False
+    def bring_up(self, engines: Sequence[BatchingEngine]) -> None:
+        """Instances are back, with the fleet's weights, and take a share of what waits on others."""
+        for engine in engines:
+            engine.up, engine.closed, engine.leaving = True, False, False
+            engine.paused, engine.pausing = self._halting, False
+            self.touch(engine)
         self.dealer.recount()
         self.dealer.deal_queue()
-        self.touch(engine)
+        self.dealer.level()
 
-    def give_notice(self, engine: BatchingEngine) -> None:
-        """An instance will go: it takes nothing more, and what is queued on it goes elsewhere."""
-        engine.leaving = engine.closed = True
-        queued = list(engine.queue)
-        engine.queue.clear()
-        engine.queue.extend(sample for sample in queued if sample in engine.parked)
+    def give_notice(self, engines: Sequence[BatchingEngine]) -> None:
+        """Instances will go: they take nothing more, and what is queued on them goes elsewhere."""
+        moved: list[Sample] = []
+        for engine in engines:
+            engine.leaving = engine.closed = True
+            moved += [sample for sample in engine.queue if sample not in engine.parked]
+            engine.queue = deque(sample for sample in engine.queue if sample in engine.parked)
         self.dealer.recount()
-        self.dealer.deal_one_by_one([sample for sample in queued if sample not in engine.parked])
+        self.dealer.deal_one_by_one(moved)
 
-    def take_down(self, engine: BatchingEngine, *, keeps_tokens: bool) -> None:
-        """An instance goes at once; its samples start anew elsewhere, or go on there with their tokens."""
+    def take_down(self, engines: Sequence[BatchingEngine], *, keeps_tokens: bool) -> None:
+        """Instances go at once; their samples start anew elsewhere, or go on there with their tokens."""
+        moved: list[Sample] = []
+        for engine in engines:
+            moved += self._emptied(engine, keeps_tokens=keeps_tokens)
+            self.touch(engine)
+        self.dealer.recount()
+        self.dealer.deal_one_by_one(moved)
+
+    def redeal(self) -> None:
+        """Where an instance has no samples, it gets some that are queued on others, or that run there."""
+        dealer = self.dealer
+        while self._redealing != "arrivals" and dealer.any_empty():
+            dealer.level()
+            if self._redealing == "waiting" or not dealer.any_empty() or any(one.shedding for one in self.engines):
+                return
+            most = max(dealer.open, key=lambda one: len(one.ends))
+            most.shedding = len(most.ends) // 2
+            if not most.shedding:
+                return
+            if most.entry is None:
+                self._shed(most)
+            else:
+                most.interrupt()
+
+    def _shed(self, engine: BatchingEngine) -> None:
+        """An instance between two steps gives up samples, which go on elsewhere, unless it drains."""
+        count, engine.shedding = engine.shedding, 0
+        if not engine.closed:
+            shed = engine.take_first(count)
+            self.dealer.came(engine, -len(shed))
+            self.dealer.spread(shed)
+
+    def _emptied(self, engine: BatchingEngine, *, keeps_tokens: bool) -> list[Sample]:
+        """What an instance that goes had, as far as it goes on."""
         if engine.break_off():
             self.recorder.run(engine)
         queued = list(engine.queue)
@@ -265,10 +305,9 @@ class Fleet(Instances):
             self._put_away(running)
             running = []
         engine.up = engine.paused = engine.pausing = engine.ejecting = False
+        engine.shedding = 0
         engine.prefixes.clear()
-        self.dealer.recount()
-        self.dealer.deal_one_by_one([*running, *queued])
-        self.touch(engine)
+        return [*running, *queued]
 
     # Accounts
 
@@ -307,6 +346,8 @@ class Fleet(Instances):
             before = engine.load
             self._eject(engine)
             self.dealer.came(engine, engine.load - before)
+        if engine.shedding:
+            self._shed(engine)
         if engine.pausing:
             self._pause_if_due(engine)
         self.touch(engine)

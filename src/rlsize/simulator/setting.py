@@ -11,6 +11,7 @@ Routing: TypeAlias = Literal["affine", "random", "round-robin", "queue"]
 Way: TypeAlias = Literal["in-flight", "drain", "abort"]
 Order: TypeAlias = Literal["completion", "admission", "freshest"]
 Unfinished: TypeAlias = Literal["drop", "keep"]
+Redealing: TypeAlias = Literal["arrivals", "waiting", "running"]
 Shape: TypeAlias = Literal["lognormal", "gamma", "constant", "empirical"]
 
 MODES: tuple[Mode, ...] = ("colocated", "sync", "one-step-off", "async")
@@ -178,6 +179,8 @@ class RuleSetting:
         queue_steps: Finished batches at which no new sample starts; None for no limit. [1]
         oversampling: Groups started for each that a batch needs; the batch is complete with the first of them. [1]
         unfinished: What becomes of the others: dropped, or kept and gone on with in the next batch (partial rollouts).
+        redealing: When samples that have been dealt go to other instances: queued ones when an instance comes
+            (arrivals), or also when one has none (waiting), and then running ones as well (running).
     """
 
     mode: Mode = "sync"
@@ -187,6 +190,7 @@ class RuleSetting:
     queue_steps: float | None = None
     oversampling: float = 1.0
     unfinished: Unfinished = "drop"
+    redealing: Redealing = "arrivals"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -197,7 +201,8 @@ class TroubleSetting:
     Args:
         straggler_fraction: Share of instances that are slow. [1]
         straggler_slowdown: How many times as long their steps take. [1]
-        losses_per_hour: How often an instance is lost, while it is up. [1/h]
+        losses_per_hour: How often an instance, or a node of them, is lost, while it is up. [1/h]
+        lost_together: Instances of a node, which is lost as a whole. [1]
         notice_seconds: Time between the announcement of a loss and the loss. [s]
         restart_seconds: Until a lost instance is back. [s]
         failures_per_hour: How often the trainer fails, per hour of its work. [1/h]
@@ -210,6 +215,7 @@ class TroubleSetting:
     straggler_fraction: float = 0.0
     straggler_slowdown: float = 1.0
     losses_per_hour: float = 0.0
+    lost_together: int = 1
     notice_seconds: float = 0.0
     restart_seconds: float = 0.0
     failures_per_hour: float = 0.0
