@@ -91,8 +91,6 @@ class Group:
 class Surroundings(Protocol):
     """What an instance knows of the fleet."""
 
-    version: int
-
     def joins(self) -> bool:
         """Whether samples may join."""
 
@@ -122,6 +120,8 @@ class Instance:
         self.prompts: set[Group] = set()  # the prefix cache
         self.in_step = False
         self.stops = False  # whether what runs is to stop when the step ends: a barrier has ended
+        self.version = 0
+        self.loading = False  # whether it is taking new weights
         self.sheds = 0  # of what runs, how many go elsewhere when the step ends
         self.busy_seconds = 0.0
         self.generated = 0
@@ -171,7 +171,7 @@ class Instance:
         computed = 0
         for sample in self.running:
             if sample.tokens == 0:
-                sample.version = self.fleet.version
+                sample.version = self.version
             if not sample.has_kv:
                 computed += sample.tokens + (0 if sample.group in self.prompts else self.prompt)
                 self.prompts.add(sample.group)

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Generator
 from math import ceil, floor
-from typing import Literal, Protocol
+from typing import Any, Literal, Protocol
 
 import simpy
-from tests.simulator.plain_engine import Group, Instance, Sample
+from tests.simulator.plain_engine import TRAINER_ENDS, Group, Instance, Sample, after
 
 from rlsize.simulator.setting import BARRIER_MODES, Setting
 
@@ -39,7 +40,7 @@ class Fleet:
         self.env, self.setting, self.table = env, setting, table
         self.rules, self.wanted = setting.rules, setting.work.groups
         self.barrier = self.rules.mode in BARRIER_MODES
-        self.version = 0
+        self.version = self.newest = 0
         self.changed = env.event()  # something has happened that may let somebody decide
         self.sync: Literal["no", "asked", "under way"] = "no"
         self.way = "in-flight"  # of that
@@ -82,6 +83,7 @@ class Fleet:
         if instance.stops:
             self._stop(instance)
         self._shed(instance)
+        self._load(instance)
         if self.sync != "no":
             self._pause(instance)
         self.wake()
@@ -285,9 +287,32 @@ class Fleet:
         if version is None:
             return
         self.version = version
+        for instance in self.instances:
+            instance.version = version
         if self.setting.sync.way != "in-flight" or not self.setting.sync.keeps_kv:
             for instance in self.instances:
                 instance.forget_kv()
+
+    def publish(self, version: int) -> None:
+        """Let each instance take new weights by itself, now or when its step ends."""
+        self.newest = version
+        for instance in self.instances:
+            self._load(instance)
+
+    def _load(self, instance: Instance) -> None:
+        if instance.in_step or instance.loading or instance.version >= self.newest:
+            return
+        instance.loading = True
+        self.env.process(self._loading(instance, self.newest))
+
+    def _loading(self, instance: Instance, version: int) -> Generator[simpy.Event, Any, None]:
+        yield after(self.env, self.setting.sync.seconds, TRAINER_ENDS)
+        instance.loading, instance.version = False, version
+        if not self.setting.sync.keeps_kv:
+            instance.forget_kv()
+        self.version = min(each.version for each in self.instances)
+        self._load(instance)
+        self.wake()
 
     def drains(self) -> bool:
         """Whether nothing new may begin because of a sync."""
@@ -303,5 +328,5 @@ class Fleet:
         """Begin a step wherever one can begin."""
         for each in self.instances:
             can = self.sync == "no" or (self.sync == "asked" and self.drains())
-            if can and not each.in_step and (each.running or (self.joins() and each.queue)):
+            if can and not each.in_step and not each.loading and (each.running or (self.joins() and each.queue)):
                 each.begin.succeed()

@@ -174,13 +174,18 @@ class Loop:
     def _after_update(self) -> Process:
         """Pause the fleet for the overhead, and to bring it the weights of the last update if it is their turn."""
         overhead, sync = self.setting.trainer.overhead_seconds, self.setting.sync
-        if not (self._due or overhead):
+        brings = self._due
+        if brings and sync.way == "rolling":
+            brings = False
+            self.fleet.publish(self.version)
+            self.fleet.wake()
+        if not (brings or overhead):
             return
-        self.fleet.ask_for_sync(sync.way if self._due else "in-flight")
+        self.fleet.ask_for_sync(sync.way if brings else "in-flight")
         self.fleet.wake()
         yield self.fleet.quiet
-        yield after(self.env, overhead + (sync.seconds if self._due else 0.0), TRAINER_ENDS)
-        self.fleet.end_sync(self.version if self._due else None)
+        yield after(self.env, overhead + (sync.seconds if brings else 0.0), TRAINER_ENDS)
+        self.fleet.end_sync(self.version if brings else None)
         self.fleet.wake()
         self.sync_seconds += self.env.now - self.updated - overhead
         self.overhead_seconds += overhead

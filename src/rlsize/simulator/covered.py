@@ -39,6 +39,7 @@ def covers(setting: Setting) -> bool:
         and work.turns == 1
         and work.verify.seconds == 0.0
         and setting.engine.routing in ROUTINGS
+        and setting.sync.way in WAYS
         and setting.rules.redealing == "arrivals"  # of which there are none
         and setting.engine.instances * setting.engine.slots <= _MOST_SLOTS
     )

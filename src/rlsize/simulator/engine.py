@@ -36,7 +36,7 @@ class BatchingEngine(Batch):
 
     __slots__ = (
         "busy_seconds", "ejecting", "ended", "entry", "fixed_seconds", "generated", "index", "kv_seconds",
-        "last_batch", "leaving", "loop", "paused", "pausing", "planned", "planned_seconds", "prefill_seconds",
+        "last_batch", "leaving", "loading", "loop", "outdated", "paused", "pausing", "planned", "planned_seconds", "prefill_seconds",
         "run_prefill", "sample_seconds", "shedding", "slot_seconds", "slowdown", "started", "state", "stepped", "touched", "up",
     )  # fmt: skip
 
@@ -57,6 +57,8 @@ class BatchingEngine(Batch):
         self.up = True
         self.paused = self.pausing = self.ejecting = self.leaving = False
         self.touched, self.state = False, "idle"  # for the fleet
+        self.outdated = False  # whether it takes new weights when its step ends
+        self.loading: list[Any] | None = None  # them, until they are there
         self.shedding = 0  # samples that it gives up when its step ends
         self.entry: list[Any] | None = None
         self.started, self.planned, self.planned_seconds = 0.0, 0, 0.0
@@ -143,7 +145,7 @@ class BatchingEngine(Batch):
                 self._free(sample)
             if not ended(sample, self):
                 quiet = False
-        if quiet and not (self.pausing or self.ejecting or self.shedding) and self.begin():
+        if quiet and not (self.pausing or self.ejecting or self.shedding or self.outdated) and self.begin():
             return True
         self.stepped(self)
         return False

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from functools import reduce
+from functools import partial, reduce
 from itertools import groupby
 from operator import add, attrgetter
 from typing import TYPE_CHECKING
@@ -47,7 +47,7 @@ class Instances:
     def halted(self) -> bool:
         """Whether every instance that is up has paused; one that has, or is down, runs no more before they go on."""
         engines, count = self.engines, self._halted
-        while count < len(engines) and (engines[count].paused or not engines[count].up):
+        while count < len(engines) and (engines[count].paused or engines[count].loading or not engines[count].up):
             count += 1
         self._halted = count
         return count == len(engines)
@@ -65,7 +65,7 @@ class Instances:
             engine.touched = False
             if engine.entry is not None:
                 continue
-            if engine.up and not engine.paused:
+            if engine.up and not (engine.paused or engine.loading):
                 state = "generating" if engine.begin() else "idle"
             elif engine.up:
                 state = "paused"
@@ -127,7 +127,8 @@ class Fleet(Instances):
             self.engines[index].slowdown = trouble.straggler_slowdown
         self.dealer = Dealer(self.engines, setting.engine.routing, outcomes, self.touch)
         self.scoring = Scoring(work, outcomes, loop, self._called_back, self._scored)
-        self.version = 0
+        self.version = self._newest = 0
+        self._sync = setting.sync
         self.admitted = 0  # groups, ever
         self.under_way: dict[Group, None] = {}  # groups that are not complete, in the order of admission
         self.carried: list[Sample] = []  # that go on in the next batch
@@ -235,6 +236,35 @@ class Fleet(Instances):
                 engine.compute_anew()
             self.touch(engine)
 
+    def publish(self, version: int) -> None:
+        """Have each instance take new weights by itself, when its step ends."""
+        self._newest = version
+        for engine in self.engines:
+            engine.outdated = engine.up and engine.loading is None
+            if engine.outdated and engine.entry is not None:
+                engine.interrupt()
+            elif engine.outdated:
+                self._load(engine)
+
+    def _load(self, engine: BatchingEngine) -> None:
+        engine.outdated = False
+        arrived = partial(self._loaded, engine, self._newest)
+        engine.loading = self.loop.at(self.loop.now + self._sync.seconds, arrived)
+        self.touch(engine)
+
+    def _loaded(self, engine: BatchingEngine, version: int) -> None:
+        """An instance has new weights, and goes on, unless there are newer ones, or all pause."""
+        engine.loading = None
+        engine.set_version(version)
+        if not self._sync.keeps_kv:
+            engine.unpark_all()
+            engine.compute_anew()
+        self.version = min(one.version for one in self.engines if one.up)
+        engine.paused, engine.pausing = self._halting, False
+        if version < self._newest:
+            self._load(engine)
+        self.touch(engine)
+
     # Instances that come and go
 
     def bring_up(self, engines: Sequence[BatchingEngine]) -> None:
@@ -242,6 +272,7 @@ class Fleet(Instances):
         for engine in engines:
             engine.up, engine.closed, engine.leaving = True, False, False
             engine.paused, engine.pausing = self._halting, False
+            engine.set_version(max(engine.version, self._newest))
             self.touch(engine)
         self.dealer.recount()
         self.dealer.deal_queue()
@@ -305,7 +336,10 @@ class Fleet(Instances):
             self._put_away(running)
             running = []
         engine.up = engine.paused = engine.pausing = engine.ejecting = False
-        engine.shedding = 0
+        engine.shedding, engine.outdated = 0, False
+        if engine.loading is not None:
+            self.loop.cancel(engine.loading)
+            engine.loading = None
         engine.prefixes.clear()
         return [*running, *queued]
 
@@ -348,6 +382,8 @@ class Fleet(Instances):
             self.dealer.came(engine, engine.load - before)
         if engine.shedding:
             self._shed(engine)
+        if engine.outdated:
+            self._load(engine)
         if engine.pausing:
             self._pause_if_due(engine)
         self.touch(engine)

@@ -124,9 +124,7 @@ class Synchronous(Barrier):
             seconds, overhead = self.setting.sync.swap_seconds, self.setting.trainer.overhead_seconds
             self.ledger.add("overhead_seconds", overhead)
             self.loop.at(self.loop.now + (seconds + overhead), self._swapped_back)
-        elif self.sync.due(self.trainer.version):
-            self.sync.begin(self.trainer.version)
-        else:
+        elif not self.sync.begin(self.trainer.version):
             self.end_step()
 
     def step_ended(self) -> None:
@@ -195,8 +193,7 @@ class OneStepOff(Barrier):
             self.react()
         else:
             self.trainer.stop_waiting()
-            if self.sync.due(self.trainer.version):
-                self.sync.begin(self.trainer.version)
+            if self.sync.begin(self.trainer.version):
                 self.sync.proceed()
             else:
                 self.end_step()
@@ -236,8 +233,7 @@ class Asynchronous(Conductor):
 
     def updated(self) -> None:
         """The weights are synced if it is their turn."""
-        if self.sync.due(self.trainer.version):
-            self.sync.begin(self.trainer.version)
+        if self.sync.begin(self.trainer.version):
             self.sync.proceed()
         else:
             self.end_step()

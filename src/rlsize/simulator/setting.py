@@ -8,7 +8,7 @@ from typing import Literal, TypeAlias
 
 Mode: TypeAlias = Literal["colocated", "sync", "one-step-off", "async"]
 Routing: TypeAlias = Literal["affine", "random", "round-robin", "queue"]
-Way: TypeAlias = Literal["in-flight", "drain", "abort"]
+Way: TypeAlias = Literal["in-flight", "drain", "abort", "rolling"]
 Order: TypeAlias = Literal["completion", "admission", "freshest"]
 Unfinished: TypeAlias = Literal["drop", "keep"]
 Redealing: TypeAlias = Literal["arrivals", "waiting", "running"]
@@ -153,7 +153,7 @@ class SyncSetting:
         seconds: Time of the transport, in which neither side works. [s]
         every: Optimizer steps from one sync to the next, m. [1]
         way: What becomes of samples that are running: they go on (in-flight), are waited for (drain), or start anew
-            (abort).
+            (abort); or each instance takes the weights when its step ends, and the trainer goes on (rolling).
         keeps_kv: Whether samples that go on keep their KV cache, or compute it anew under the new weights.
         swap_seconds: Where colocated, one change-over, to training or back. [s]
     """

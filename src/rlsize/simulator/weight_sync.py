@@ -32,16 +32,18 @@ class WeightSync:
         """Whether the fleet is draining, or has, for a sync."""
         return self.under_way and self._way == "drain"
 
-    def due(self, version: int) -> bool:
-        """Whether the update to this version is followed by anything."""
-        return self._overhead > 0.0 or version % self._setting.every == 0
-
-    def begin(self, version: int) -> None:
-        """Let the overhead pass, and sync the weights of this version if it is their turn."""
+    def begin(self, version: int) -> bool:
+        """Let the overhead pass, and sync the weights of this version if it is their turn; whether that takes time."""
         brings = version % self._setting.every == 0
+        if brings and self._setting.way == "rolling":
+            brings = False
+            self._fleet.publish(version)
+        if not brings and not self._overhead:
+            return False
         self._version, self._way = (version, self._setting.way) if brings else (None, "in-flight")
         self._since, self._halting, self.under_way = self._loop.now, True, True
         self._fleet.halt(self._way)
+        return True
 
     def proceed(self) -> None:
         """Let the weights travel, if every instance has paused."""

@@ -326,7 +326,8 @@ def _rules(inputs: Inputs, word: str) -> RuleSetting:
         )
     found, order = rules_of(loop, late, started, cap), _word(inputs, "queue_order")
     order = order if inputs.gives("queue_order") else found.order
-    return replace(found, order=order, queue_steps=queue if asynchronous else None)
+    redealing = _word(inputs, "redealing")
+    return replace(found, order=order, queue_steps=queue if asynchronous else None, redealing=redealing)
 
 
 def _trouble(inputs: Inputs, word: str) -> TroubleSetting:
@@ -340,6 +341,7 @@ def _trouble(inputs: Inputs, word: str) -> TroubleSetting:
     return TroubleSetting(
         **{key: _number(inputs, key) for key in keys},
         checkpoint_every=_whole(inputs, "checkpoint_every"),
+        lost_together=_whole(inputs, "lost_together"),
         lent_instances=lent,
     )
 
