@@ -91,6 +91,9 @@ class Group:
 class Surroundings(Protocol):
     """What an instance knows of the fleet."""
 
+    def wake(self) -> None:
+        """Ask for decisions at this instant."""
+
     def joins(self) -> bool:
         """Whether samples may join."""
 
@@ -139,7 +142,10 @@ class Instance:
             yield self.begin
             self.begin = self.env.event()
             self.in_step = True
+            before = self.preemptions
             self._preempt()
+            if self.preemptions > before:
+                self.fleet.wake()
             if self.fleet.joins():
                 self._join()
             seconds = self._step_seconds()

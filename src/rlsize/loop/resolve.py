@@ -427,6 +427,7 @@ def _problem(said: Said, loop: LoopKind, stages: Stages | None, known: KnownRate
         swap_seconds=swap,
         steps=said.ask("steps"),
         sync_every=every.number,
+        rolling=said.name("sync_way")[0] == "rolling",
         parts=round(said.ask("micro_batches").number) if said.gives("micro_batches") else 1,
     )
     measured = said.calibration()

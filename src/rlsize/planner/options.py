@@ -121,6 +121,7 @@ class LoopProblem:
         late: What becomes of samples that are not finished when a batch is due, by how the loop is laid out.
         steps: Optimizer steps of the run; absent where nobody says. [step]
         sync_every: Optimizer steps from one sync to the next. [1]
+        rolling: Whether each instance takes new weights by itself while the trainer goes on.
         parts: Of a batch, each of which an asynchronous trainer takes as soon as it is there. [1]
         wire_dtype: Number type of weights on the wire.
         hit_fraction: Share of prompt tokens found in the prefix cache, where it is known. [1]
@@ -151,6 +152,7 @@ class LoopProblem:
     late: Mapping[Loop, Late] = field(default_factory=lambda: USUAL_LATE)
     steps: Figure = absent("steps", "--steps")
     sync_every: float = 1.0
+    rolling: bool = False
     parts: int = 1
     wire_dtype: str = "bf16"
     hit_fraction: Figure = absent("hit_fraction", "--hit-ratio")

@@ -147,7 +147,8 @@ def simulation_of(terms: Terms, place: Placement, concurrency: float | None = No
     dropped = started if late == "drop" else 1.0  # the simulator throws these away itself
     # neither side works in the part of the sync that nothing hides, nor where shared GPUs change over
     swap = terms.value(problem.swap_seconds) or 0.0 if shared and problem.model is None else 0.0
-    pause = float(decode_step.both_times(first=step.sync_exposed_seconds, second=swap))
+    exposed = step.sync_seconds if problem.rolling and not shared else step.sync_exposed_seconds
+    pause = float(decode_step.both_times(first=exposed, second=swap))
     simulated = Setting(
         engine=engine_setting(_line(terms, place, concurrency), round(place.instances)),
         work=WorkSetting(

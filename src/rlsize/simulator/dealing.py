@@ -121,18 +121,20 @@ class Dealer:
         """Whether an open instance has no samples."""
         return min(self._fewest) == 0
 
-    def level(self) -> None:
-        """Deal queued samples without KV anew, the last of the longest queues first, until loads are alike."""
+    def level(self) -> bool:
+        """Deal queued samples without KV anew, the last of the longest queues first; whether there were any to deal."""
+        found = False
         while True:
             givers = [engine for engine in self.open if self._last_queued(engine) is not None]
             most, least = max(givers, key=attrgetter("load"), default=None), self.least()
             if most is None or least is None or most.load < least.load + 2:
-                return
+                return found
             sample = self._last_queued(most)
             assert sample is not None
             most.queue.remove(sample)
             self.came(most, -1)
             self._hand((sample,), least)
+            found = True
 
     def spread(self, samples: Iterable[Sample]) -> None:
         """Deal samples that have been dealt before, each to the instance with the fewest."""

@@ -135,7 +135,7 @@ class BatchingEngine(Batch):
             Whether nobody else has to react; the next run has begun then.
         """
         self._advance(self.planned, self.planned_seconds)
-        ends, clock, ended, quiet = self.ends, self.clock, self.ended, self.loop.alone
+        ends, clock, ended, quiet, preempted = self.ends, self.clock, self.ended, self.loop.alone, self.preemptions
         while ends and ends[0][0] == clock:
             sample = heappop(ends)[2]
             self._leave(sample)
@@ -146,7 +146,7 @@ class BatchingEngine(Batch):
             if not ended(sample, self):
                 quiet = False
         if quiet and not (self.pausing or self.ejecting or self.shedding or self.outdated) and self.begin():
-            return True
+            return self.preemptions == preempted
         self.stepped(self)
         return False
 

@@ -221,12 +221,13 @@ class Fleet(Instances):
             if engine.entry is None and not engine.paused:
                 self._pause_if_due(engine)
 
-    def go_on(self, version: int, *, keeps_kv: bool) -> None:
-        """Go on with new weights."""
+    def go_on(self, version: int | None, *, keeps_kv: bool) -> None:
+        """Go on, with new weights if there are any."""
         self._halting = False
-        self.version = version
+        self.version = self.version if version is None else version
         for engine in self.engines:
-            engine.set_version(version)
+            if version is not None:
+                engine.set_version(version)
             if not engine.up:
                 continue
             engine.paused = engine.pausing = False
@@ -297,21 +298,23 @@ class Fleet(Instances):
         self.dealer.recount()
         self.dealer.deal_one_by_one(moved)
 
-    def redeal(self) -> None:
-        """Where an instance has no samples, it gets some that are queued on others, or that run there."""
-        dealer = self.dealer
+    def redeal(self) -> bool:
+        """Where an instance has no samples, it gets some that are queued on others, or run there; whether any were."""
+        dealer, found = self.dealer, False
         while self._redealing != "arrivals" and dealer.any_empty():
-            dealer.level()
+            found = dealer.level() or found
             if self._redealing == "waiting" or not dealer.any_empty() or any(one.shedding for one in self.engines):
-                return
+                break
             most = max(dealer.open, key=lambda one: len(one.ends))
             most.shedding = len(most.ends) // 2
             if not most.shedding:
-                return
+                break
+            found = True
             if most.entry is None:
                 self._shed(most)
             else:
                 most.interrupt()
+        return found
 
     def _shed(self, engine: BatchingEngine) -> None:
         """An instance between two steps gives up samples, which go on elsewhere, unless it drains."""

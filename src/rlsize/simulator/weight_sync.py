@@ -58,9 +58,9 @@ class WeightSync:
         self._ledger.add("sync_seconds", max(0.0, self._loop.now - self._since - self._overhead))
         if self._version is None:
             self._recorder.phase("trainer", "overhead", self._since, self._loop.now)
-            self._fleet.go_on(self._fleet.version, keeps_kv=True)
         else:
             self._recorder.phase("sync", f"version {self._version}", self._since, self._loop.now)
             self._recorder.phase("trainer", "sync", self._since, self._loop.now)
-            self._fleet.go_on(self._version, keeps_kv=self._setting.keeps_kv and self._way == "in-flight")
+        keeps = self._version is None or (self._setting.keeps_kv and self._way == "in-flight")
+        self._fleet.go_on(self._version, keeps_kv=keeps)
         self._done()
