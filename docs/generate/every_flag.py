@@ -230,7 +230,8 @@ rlsize simulate --mode async --max-staleness 2 --late-samples drop --queue-order
     --train-seconds 5 --sync-seconds 1 --sync-every 2 --sync-way in-flight --kv-after-sync kept \\
     --kept-fraction 0.8 --micro-batches 4 --turns 3 --tool-seconds 5 --tool-cv 1 --tool-tokens 100 \\
     --verify-seconds 1 --verify-cv 0.5 --verify-workers 32 --straggler-fraction 0.25 --straggler-slowdown 1.5 \\
-    --losses-per-hour 2 --lost-together 2 --redealing running --overhead-seconds 1 --notice-seconds 10 --restart-seconds 60 --failures-per-hour 2 \\
+    --losses-per-hour 2 --lost-together 2 --redealing running --overhead-seconds 1 \\
+    --notice-seconds 10 --restart-seconds 60 --failures-per-hour 2 \\
     --trainer-restart-seconds 30 --checkpoint-every 4 --lent-instances 1 --lend-seconds 1 --gpu-hour 2.5 \\
     --steps 20 --seeds 2
 rlsize simulate --mode partial --oversampling 1.5 --late-samples continue --prompts 16 --group 4 \\

@@ -117,7 +117,9 @@ def small_scenarios(draw: st.DrawFn) -> Scenario:
         ),
         rules=RuleSetting(
             mode=mode,
-            max_staleness=draw(st.none() | st.integers(4 * (every - 1), 4 * (every + 2)).map(lambda k: k / 4)) if asynchronous else None,
+            max_staleness=draw(st.none() | st.integers(4 * (every - 1), 4 * (every + 2)).map(lambda k: k / 4))
+            if asynchronous
+            else None,
             drops_over_stale=asynchronous and draw(st.booleans()),
             order=draw(st.sampled_from(get_args(Order))),
             queue_steps=draw(st.sampled_from((None, 1.0, 1.5, 2.0))) if asynchronous else None,

@@ -106,7 +106,7 @@ def test_every_step_is_reached_and_every_token_is_somewhere(setting: Setting, se
 @given(any_setting(), SEEDS, STEPS)
 def test_seconds_of_trainer_and_instances_add_up(setting: Setting, seed: int, steps: int) -> None:
     """
-    A step is training, waiting, sync, overhead and failures; an instance's time is its states, a part of idleness its tail.
+    A step is training, waiting, sync, overhead, failures; an instance's time its states, a part of idleness its tail.
 
     A generating instance is in a step, and every second of a step is one of up to `slots` samples.
     """

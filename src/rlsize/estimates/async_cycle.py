@@ -142,7 +142,7 @@ def rhythms(
 
     Args:
         late: What becomes of samples that have not finished: they go on, are waited for, or dropped once too stale.
-        parts: Of a batch, each of which is trained on as soon as it is there; where samples are waited for, the last. [1]
+        parts: Of a batch, each trained on as soon as it is there; all at once where samples are waited for. [1]
         uncapped: Mean response length without the cap on it. [token]
         length_cv: Coefficient of variation without it. [1]
         cap: Longest response. [token]
@@ -157,7 +157,7 @@ def rhythms(
     longest = _first(loop, 0.0, shortest)
     tokens = shortest * (longest / shortest) ** np.linspace(0.0, 1.0, _RHYTHMS)
     phases = np.linspace(0.0, 1.0, _PHASES)
-    lacking = (np.zeros(1) if late == "wait" else np.arange(parts - 1, -1, -1) / parts)
+    lacking = np.zeros(1) if late == "wait" else np.arange(parts - 1, -1, -1) / parts
     early = loop.early(tokens, phases) - lacking.reshape(-1, *[1] * (tokens.ndim + 1)) * loop.kept(tokens, phases)
     falls = np.maximum(early[..., :-1] - early[..., 1:], 1e-12)
     before = np.clip(early[..., :-1] / falls, 0.0, 1.0)  # share of each part of a rhythm that comes before it is due
@@ -167,9 +167,9 @@ def rhythms(
     ahead, more = (due - np.take_along_axis(dues, most, 0))[0], (1 / np.take_along_axis(left + 0 * dues, most, 0))[0]
     started = 1 / loop.kept(tokens, due[..., None])[..., 0]
     running = loop.left(tokens, phases)[0]
-    parts = (running[..., :-1] + np.diff(running) * within / 2) * within / (_PHASES - 1)
-    rest = (running[..., :-1] + running[..., 1:]) / 2 / (_PHASES - 1) - parts
-    waiting, training = parts.sum(axis=-1) / np.maximum(due, 1e-9), rest.sum(axis=-1) / np.maximum(1 - due, 1e-9)
+    until = (running[..., :-1] + np.diff(running) * within / 2) * within / (_PHASES - 1)
+    rest = (running[..., :-1] + running[..., 1:]) / 2 / (_PHASES - 1) - until
+    waiting, training = until.sum(axis=-1) / np.maximum(due, 1e-9), rest.sum(axis=-1) / np.maximum(1 - due, 1e-9)
     return Rhythm(tokens, due, waiting * started, training * started, started, ahead, more)
 
 

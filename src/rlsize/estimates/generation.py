@@ -236,9 +236,7 @@ def _cycle(
     every = batch.sync_every  # the steps from one sync to the next are one batch in so many parts, begun with the sync
     ahead, samples = staleness.cap_in_syncs(batch.max_staleness, every), batch.samples * every
     parts = round(batch.parts * every)
-    rhythm = rhythms(
-        batch.late, parts, shape.uncapped, batch.response_cv, shape.cap, ahead, batch.group_size, samples
-    )
+    rhythm = rhythms(batch.late, parts, shape.uncapped, batch.response_cv, shape.cap, ahead, batch.group_size, samples)
     own, most = _last(rollout_batch.per_instance(amount=samples, instances=batch.instances)), _last(found.batch)
     running = np.concatenate(np.broadcast_arrays(own * rhythm.waiting, own * rhythm.training), axis=-1)
     spread = {name: _last(value) for name, value in values.items()}

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import deque
 from math import inf
-from operator import attrgetter
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -125,12 +124,12 @@ class Dealer:
         """Deal queued samples without KV anew, the last of the longest queues first; whether there were any to deal."""
         found = False
         while True:
-            givers = [engine for engine in self.open if self._last_queued(engine) is not None]
-            most, least = max(givers, key=attrgetter("load"), default=None), self.least()
-            if most is None or least is None or most.load < least.load + 2:
+            queued = [(engine, self._last_queued(engine)) for engine in self.open]
+            givers = [(engine, sample) for engine, sample in queued if sample is not None]
+            most, sample = max(givers, key=lambda giver: giver[0].load, default=(None, None))
+            least = self.least()
+            if most is None or sample is None or least is None or most.load < least.load + 2:
                 return found
-            sample = self._last_queued(most)
-            assert sample is not None
             most.queue.remove(sample)
             self.came(most, -1)
             self._hand((sample,), least)

@@ -36,8 +36,9 @@ class BatchingEngine(Batch):
 
     __slots__ = (
         "busy_seconds", "ejecting", "ended", "entry", "fixed_seconds", "generated", "index", "kv_seconds",
-        "last_batch", "leaving", "loading", "loop", "outdated", "paused", "pausing", "planned", "planned_seconds", "prefill_seconds",
-        "run_prefill", "sample_seconds", "shedding", "slot_seconds", "slowdown", "started", "state", "stepped", "touched", "up",
+        "last_batch", "leaving", "loading", "loop", "outdated", "paused", "pausing", "planned", "planned_seconds",
+        "prefill_seconds", "run_prefill", "sample_seconds", "shedding", "slot_seconds", "slowdown", "started",
+        "state", "stepped", "touched", "up",
     )  # fmt: skip
 
     def __init__(

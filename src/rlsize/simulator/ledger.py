@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 COLUMNS = (
     "end_seconds",  # when the step ended
-    "train_seconds", "waiting_seconds", "sync_seconds", "failure_seconds", "overhead_seconds",  # of the step, by what the trainer did
+    "train_seconds", "waiting_seconds", "sync_seconds", "failure_seconds", "overhead_seconds",  # of the step
     "trained_tokens", "trained_samples", "staleness_sum", "token_staleness_sum", "over_cap_samples", "most_stale",
     "generated_tokens", "dropped_tokens", "under_way_tokens",  # so far
     # so far, of instances

@@ -254,7 +254,7 @@ class Setting:
 
     @property
     def most_lag(self) -> float:
-        """Versions by which a sample may lag at most: the cap, of a fraction the next whole one, or of rare syncs. [1]"""
+        """Versions by which a sample may lag: the cap, rounded up, or as many as rare syncs need. [1]"""
         cap = self.rules.max_staleness
         return inf if cap is None else max(ceil(cap), self.sync.every - 1)
 
