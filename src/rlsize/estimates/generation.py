@@ -242,8 +242,7 @@ def _cycle(
     spread = {name: _last(value) for name, value in values.items()}
     lengths = Lengths(**{key: None if one is None else _last(one) for key, one in entries(shape.lengths).items()})
     _, step, _ = at_batch(work, asked, np.clip(running, 1.0, most), lengths, spread)
-    crowded = np.maximum(1.0, running / most)  # times longer where not all that may run finds a place
-    waiting, training = np.split(np.concatenate([rhythm.tokens] * 2, axis=-1) * step * crowded, 2, axis=-1)
+    waiting, training = np.split(np.concatenate([rhythm.tokens] * 2, axis=-1) * step, 2, axis=-1)
     prompts = own * rhythm.started * _last(found.prefill_seconds)
     left = (1 - rhythm.due) * (training + prompts)
     times = rhythm.more * (left + rhythm.ahead * (waiting + prompts)), rhythm.due * (waiting + prompts) + left

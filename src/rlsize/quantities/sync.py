@@ -39,7 +39,7 @@ ROWS = (
     Row(
         "sync_way",
         Word(("in-flight", "drain", "abort", "rolling")),
-        "What samples do then: in-flight (go on), drain (finish), abort (start anew); rolling: each instance by itself.",
+        "What samples do then: in-flight (go on), drain (finish), abort (start anew); rolling: each instance alone.",
         "weight_sync.way",
         "--sync-way",
         "in-flight",
