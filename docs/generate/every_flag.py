@@ -219,7 +219,7 @@ rlsize predict step --model qwen3-8b --gpu h100-sxm --mode async --gpus 32 --rol
     --rollout-expert-parallel 1 --rollout-dtype bf16 --kv-dtype bf16 --memory-fraction 0.9 --zero 3 \\
     --data-parallel 16 --tensor-parallel 1 --pipeline-parallel 1 --context-parallel 1 --expert-parallel 1 \\
     --micro-batch-tokens 16k --recompute full --optimizer adamw --gradients bf16 --offload --dtype bf16 --compiled \\
-    --native-attention --algorithm grpo --old-logprob --reference --critic --reward-model
+    --native-attention --algorithm grpo --old-logprob --reference --critic --reward-model --overhead-seconds 10
 rlsize predict step --model qwen3-8b --gpu h100-sxm --mode colocated --gpus 32 --samples 512 --response-tokens 3200 \\
     --fsdp 32 --lora-rank 16
 rlsize predict step examples/unmeasured-8b.yaml
@@ -256,7 +256,7 @@ rlsize plan --model qwen3-0.6b --gpu l4 --gpus 16 --objective time --steps-per-d
     --max-response-tokens 4k --engine vllm --rollout-dtype bf16 --algorithm grpo --optimizer adamw --offload \\
     --gpu-hour 0.8 --steps 100 --simulate 2
 rlsize plan --gpus 32 --per-instance 4000 --gpus-per-instance 2 --headroom 0.9 --train-seconds 20 \\
-    --measured-trainer-gpus 16 --sync-seconds 1 --prompts 64 --group 8 --response-tokens 1536 --whole-nodes \\
+    --measured-trainer-gpus 16 --sync-seconds 1 --overhead-seconds 1 --prompts 64 --group 8 --response-tokens 1536 --whole-nodes \\
     --rollout-gpu-hour 1.25 --trainer-gpu-hour 2.95
 rlsize plan --gpus 32 --rollout-tps 2000 --trainer-tps 6000 --batch-tokens 786432 --price nebius-h100-sxm-8x \\
     --budget examples/budget.yaml --steps 1000
@@ -286,7 +286,7 @@ rlsize report examples/unmeasured-8b.yaml --output FOLDER/said.html --mode async
     --recompute full --micro-batch-tokens 8k --algorithm grpo --old-logprob --reference --critic --reward-model
 rlsize report examples/grpo-32b.yaml --output FOLDER/measured.html --per-instance examples/rates-lower-bound.yaml \\
     --accept-lower-bound --gpus-per-instance 2 --headroom 0.9 --consume 20000 --measured-trainer-gpus 16 \\
-    --sync-seconds 1
+    --sync-seconds 1 --overhead-seconds 1
 rlsize report examples/grpo-32b.yaml --output FOLDER/typed.html --rollout-tps 2000 --trainer-tps 6000 \\
     --batch-tokens 786432 --train-seconds 20
 rlsize diff examples/unmeasured-8b.yaml examples/longer-8b.yaml --of step_seconds --split shapley --gpu-hour 2.5 \\
