@@ -256,8 +256,8 @@ rlsize plan --model qwen3-0.6b --gpu l4 --gpus 16 --objective time --steps-per-d
     --max-response-tokens 4k --engine vllm --rollout-dtype bf16 --algorithm grpo --optimizer adamw --offload \\
     --gpu-hour 0.8 --steps 100 --simulate 2
 rlsize plan --gpus 32 --per-instance 4000 --gpus-per-instance 2 --headroom 0.9 --train-seconds 20 \\
-    --measured-trainer-gpus 16 --sync-seconds 1 --overhead-seconds 1 --prompts 64 --group 8 --response-tokens 1536 --whole-nodes \\
-    --rollout-gpu-hour 1.25 --trainer-gpu-hour 2.95
+    --measured-trainer-gpus 16 --sync-seconds 1 --overhead-seconds 1 --prompts 64 --group 8 --response-tokens 1536 \\
+    --whole-nodes --rollout-gpu-hour 1.25 --trainer-gpu-hour 2.95
 rlsize plan --gpus 32 --rollout-tps 2000 --trainer-tps 6000 --batch-tokens 786432 --price nebius-h100-sxm-8x \\
     --budget examples/budget.yaml --steps 1000
 rlsize plan --gpus 32 --per-instance examples/rates-lower-bound.yaml --accept-lower-bound --gpus-per-instance 2 \\

@@ -137,7 +137,7 @@ def test_parts_that_are_trained_as_they_come_never_lengthen_a_step(train: float,
 
 @given(st.floats(0.1, 200.0), st.sampled_from((2, 3, 4)), st.integers(0, 4))
 def test_steps_between_two_syncs_are_one_batch_in_parts(train: float, every: int, more: int) -> None:
-    """k + 1 batches at a sync every m steps are (k + 1) / m of those that a sync brings."""
+    """K + 1 batches at a sync every m steps are (k + 1) / m of those that a sync brings."""
     rare = cycle_seconds(train, max_staleness=every - 1.0 + more, sync_every=float(every))
     as_one = cycle_seconds(every * train, max_staleness=more / every, parts=every, samples=BATCH.samples * every)
     assert rare == pytest.approx(as_one / every)
