@@ -14,6 +14,7 @@ from rlsize.simulator.setting import (
     LengthSetting,
     Mode,
     Order,
+    Redealing,
     Routing,
     RuleSetting,
     Setting,
@@ -97,12 +98,13 @@ def some_rules(draw: st.DrawFn, mode: Mode) -> RuleSetting:
     asynchronous = mode == "async"
     return RuleSetting(
         mode=mode,
-        max_staleness=draw(st.sampled_from((None, 0, 1, 2))) if asynchronous else None,
+        max_staleness=draw(st.sampled_from((None, 0, 1, 2, 0.1, 1.5))) if asynchronous else None,
         drops_over_stale=asynchronous and draw(st.booleans()),
         order=draw(st.sampled_from(get_args(Order))),
         queue_steps=draw(st.sampled_from((None, 1.0, 1.5, 2.0))) if asynchronous else None,
         oversampling=1.0 if asynchronous else draw(st.sampled_from((1.0, 1.5, 2.0))),
         unfinished=draw(st.sampled_from(get_args(Unfinished))),
+        redealing=draw(st.sampled_from(get_args(Redealing))),
     )
 
 
@@ -114,6 +116,7 @@ def some_trouble(draw: st.DrawFn, mode: Mode) -> TroubleSetting:
         straggler_fraction=draw(st.sampled_from((0.0, 0.5))),
         straggler_slowdown=draw(st.sampled_from((1.0, 1.5, 3.0))),
         losses_per_hour=draw(st.sampled_from((0.0, 0.0, 60.0, 360.0))),
+        lost_together=draw(st.integers(1, 2)),
         notice_seconds=draw(some_seconds(0.0, 1.0)),
         restart_seconds=draw(some_seconds(0.0, 4.0)),
         failures_per_hour=draw(st.sampled_from((0.0, 0.0, 600.0))),
@@ -136,6 +139,7 @@ def any_setting(draw: st.DrawFn) -> Setting:
             seconds=draw(some_seconds(0.0, 2.0)),
             logprob_fraction=draw(st.sampled_from((0.0, 0.25))),
             micro_batches=draw(st.integers(1, work.groups)),
+            overhead_seconds=draw(st.just(0.0) | some_seconds(0.5)),
         ),
         sync=SyncSetting(
             seconds=draw(some_seconds(0.0, 1.0)),

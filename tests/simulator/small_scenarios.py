@@ -14,6 +14,7 @@ from rlsize.simulator.setting import (
     EngineSetting,
     LengthSetting,
     Order,
+    Redealing,
     Routing,
     RuleSetting,
     Setting,
@@ -105,6 +106,7 @@ def small_scenarios(draw: st.DrawFn) -> Scenario:
         trainer=TrainerSetting(
             seconds=draw(st.just(0.0) | dyadic(16 * 1024)),
             micro_batches=draw(st.sampled_from([parts for parts in (1, 2, 4) if groups % parts == 0])),
+            overhead_seconds=draw(st.just(0.0) | dyadic(1024)),
         ),
         sync=SyncSetting(
             seconds=draw(st.just(0.0) | dyadic(2048)),
@@ -115,12 +117,15 @@ def small_scenarios(draw: st.DrawFn) -> Scenario:
         ),
         rules=RuleSetting(
             mode=mode,
-            max_staleness=draw(st.none() | st.integers(every - 1, every + 2)) if asynchronous else None,
+            max_staleness=draw(st.none() | st.integers(4 * (every - 1), 4 * (every + 2)).map(lambda k: k / 4))
+            if asynchronous
+            else None,
             drops_over_stale=asynchronous and draw(st.booleans()),
             order=draw(st.sampled_from(get_args(Order))),
             queue_steps=draw(st.sampled_from((None, 1.0, 1.5, 2.0))) if asynchronous else None,
             oversampling=1.0 if asynchronous else draw(st.sampled_from((1.0, 1.25, 1.5, 2.0))),
             unfinished=draw(st.sampled_from(get_args(Unfinished))),
+            redealing=draw(st.sampled_from(get_args(Redealing))),
         ),
     )
     verdicts = st.lists(st.booleans(), min_size=1, max_size=5).map(lambda some: (*some, True))

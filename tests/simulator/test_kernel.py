@@ -12,7 +12,7 @@ from tests.effort import THOROUGH, tries
 from tests.simulator.any_settings import any_setting
 
 from rlsize.simulator import run
-from rlsize.simulator.covered import ROUTINGS, covers, installed
+from rlsize.simulator.covered import ROUTINGS, WAYS, covers, installed
 from rlsize.simulator.history import Recorder
 from rlsize.simulator.played import played
 from rlsize.simulator.run import simulate
@@ -53,12 +53,15 @@ def covered(draw: st.DrawFn) -> Setting:
             kv_tokens=engine.kv_tokens * draw(st.sampled_from((2.0, 10.0))),
         )
         trainer = replace(trainer, micro_batches=draw(st.integers(1, groups)))
+    way = draw(st.sampled_from(WAYS))
     slow = found.trouble.straggler_fraction, found.trouble.straggler_slowdown
     return replace(
         found,
         engine=replace(engine, routing=draw(st.sampled_from(ROUTINGS))),
         work=work,
         trainer=trainer,
+        rules=replace(found.rules, redealing="arrivals"),
+        sync=replace(found.sync, way=way),
         trouble=TroubleSetting(straggler_fraction=slow[0], straggler_slowdown=slow[1]),
     )
 
@@ -122,8 +125,10 @@ def test_a_backlog_without_end_agrees() -> None:
         replace(a_loop(), trouble=TroubleSetting(failures_per_hour=1.0)),
         replace(a_loop(), trouble=TroubleSetting(lent_instances=1)),
         replace(a_loop(), engine=replace(a_loop().engine, routing="random")),
+        a_loop(redealing="running"),
+        replace(a_loop(), sync=SyncSetting(seconds=0.2, way="rolling")),
     ],
-    ids=["tools", "verifier", "losses", "failures", "lending", "random routing"],
+    ids=["tools", "verifier", "losses", "failures", "lending", "random routing", "re-dealing", "rolling sync"],
 )
 def test_what_the_kernel_does_not_know_is_left_to_the_specification(asked: Setting) -> None:
     """However much the kernel would pay."""

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 
-from rlsize.equations import batch_drain, long_tail, loop_time, prefill, rollout_batch
+from rlsize.equations import batch_drain, long_tail, loop_time, prefill, rollout_batch, staleness
 from rlsize.estimates.async_cycle import Cycle, rhythms
 from rlsize.estimates.figures import entries, numbers
 from rlsize.estimates.remembered import remembered
@@ -46,6 +46,8 @@ class StepBatch:
         oversampling: Samples started for each that a batch with a barrier needs; those dropped are among `samples`. [1]
         group_size: Samples that finish together. [1]
         max_staleness: Cap on staleness of a loop that refills; None where its trainer is not looked at. [1]
+        parts: Of a batch, each of which is trained on as soon as it is there. [1]
+        sync_every: Optimizer steps from one sync to the next. [1]
     """
 
     samples: Real
@@ -61,6 +63,8 @@ class StepBatch:
     oversampling: Real = 1.0
     group_size: Real = 1.0
     max_staleness: Real | None = None
+    parts: int = 1
+    sync_every: float = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -229,9 +233,11 @@ def _cycle(
     """What the engine makes of the rhythms that the loop may have; None where nobody looks at its trainer."""
     if batch.max_staleness is None:
         return None
-    numbers = (shape.uncapped, batch.response_cv, shape.cap, batch.max_staleness, batch.group_size, batch.samples)
-    rhythm = rhythms(batch.late, *numbers)
-    own, most = _last(rollout_batch.per_instance(amount=batch.samples, instances=batch.instances)), _last(found.batch)
+    every = batch.sync_every  # the steps from one sync to the next are one batch in so many parts, begun with the sync
+    ahead, samples = staleness.cap_in_syncs(batch.max_staleness, every), batch.samples * every
+    parts = round(batch.parts * every)
+    rhythm = rhythms(batch.late, parts, shape.uncapped, batch.response_cv, shape.cap, ahead, batch.group_size, samples)
+    own, most = _last(rollout_batch.per_instance(amount=samples, instances=batch.instances)), _last(found.batch)
     running = np.concatenate(np.broadcast_arrays(own * rhythm.waiting, own * rhythm.training), axis=-1)
     spread = {name: _last(value) for name, value in values.items()}
     lengths = Lengths(**{key: None if one is None else _last(one) for key, one in entries(shape.lengths).items()})
@@ -239,8 +245,8 @@ def _cycle(
     waiting, training = np.split(np.concatenate([rhythm.tokens] * 2, axis=-1) * step, 2, axis=-1)
     prompts = own * rhythm.started * _last(found.prefill_seconds)
     left = (1 - rhythm.due) * (training + prompts)
-    times = left, rhythm.due * (waiting + prompts) + left
-    return Cycle(*(tuple(np.moveaxis(time, -1, 0)) for time in times))
+    times = rhythm.more * (left + rhythm.ahead * (waiting + prompts)), rhythm.due * (waiting + prompts) + left
+    return Cycle(*(tuple(np.moveaxis(time / every, -1, 0)) for time in times))
 
 
 def _in_flight_of_each(work: Work, batch: StepBatch) -> Worked:

@@ -434,9 +434,12 @@ def _problem(said: Said, loop: LoopKind, stages: Stages | None, known: KnownRate
         losses_per_hour=0.0 if losses is None else losses.number,
         restart_seconds=0.0 if restart is None else restart.number,
         sync_seconds=known.sync_seconds,
+        overhead_seconds=known.overhead_seconds,
         swap_seconds=swap,
         steps=said.ask("steps"),
         sync_every=every.number,
+        rolling=said.name("sync_way")[0] == "rolling",
+        parts=round(said.ask("micro_batches").number) if said.gives("micro_batches") else 1,
     )
     measured = said.calibration()
     if measured is not None and measured.run is not None and base.predicted:

@@ -115,11 +115,14 @@ class LoopProblem:
         losses_per_hour: How often an instance is lost, per hour that it is up. [1/h]
         restart_seconds: Time until a lost instance is back. [s]
         sync_seconds: Pause of a weight sync, where known. [s]
+        overhead_seconds: What of a step belongs to no phase, where known. [s]
         swap_seconds: Time that a colocated step spends changing over, both ways, where it is given. [s]
         oversampling: Samples started for each that a batch with a barrier needs. [1]
         late: What becomes of samples that are not finished when a batch is due, by how the loop is laid out.
         steps: Optimizer steps of the run; absent where nobody says. [step]
         sync_every: Optimizer steps from one sync to the next. [1]
+        rolling: Whether each instance takes new weights by itself while the trainer goes on.
+        parts: Of a batch, each of which an asynchronous trainer takes as soon as it is there. [1]
         wire_dtype: Number type of weights on the wire.
         hit_fraction: Share of prompt tokens found in the prefix cache, where it is known. [1]
         routing: How the samples of a group reach instances, where it is not.
@@ -143,11 +146,14 @@ class LoopProblem:
     losses_per_hour: float = 0.0
     restart_seconds: float = 0.0
     sync_seconds: Figure = absent("sync_seconds", "--sync-seconds")
+    overhead_seconds: Figure = absent("overhead_seconds", "--overhead-seconds")
     swap_seconds: Figure = _NO_SWAP
     oversampling: float = 1.0
     late: Mapping[Loop, Late] = field(default_factory=lambda: USUAL_LATE)
     steps: Figure = absent("steps", "--steps")
     sync_every: float = 1.0
+    rolling: bool = False
+    parts: int = 1
     wire_dtype: str = "bf16"
     hit_fraction: Figure = absent("hit_fraction", "--hit-ratio")
     routing: str = "affine"

@@ -141,6 +141,8 @@ def generation_of(terms: Terms, place: Placement, ready: Replica) -> Generation:
         oversampling=1.0 if late == "wait" else problem.oversampling,
         group_size=said(problem.group_size),
         max_staleness=place.max_staleness if place.loop == "async" else None,
+        parts=problem.parts,
+        sync_every=problem.sync_every,
     )
     return generation(numbers, ready, batch, terms.values)
 

@@ -145,8 +145,10 @@ def simulation_of(terms: Terms, place: Placement, concurrency: float | None = No
     shared, late = place.shared, problem.late_rule(place.loop)
     started = 1.0 if place.loop in REFILLING or late == "wait" else problem.oversampling
     dropped = started if late == "drop" else 1.0  # the simulator throws these away itself
-    # neither side works in the part of the sync that nothing hides, and in what belongs to no phase
-    pause = float(decode_step.both_times(first=step.sync_exposed_seconds, second=step.overhead_seconds))
+    # neither side works in the part of the sync that nothing hides, nor where shared GPUs change over
+    swap = terms.value(problem.swap_seconds) or 0.0 if shared and problem.model is None else 0.0
+    exposed = step.sync_seconds if problem.rolling and not shared else step.sync_exposed_seconds
+    pause = float(decode_step.both_times(first=exposed, second=swap))
     simulated = Setting(
         engine=engine_setting(_line(terms, place, concurrency), round(place.instances)),
         work=WorkSetting(
@@ -156,7 +158,10 @@ def simulation_of(terms: Terms, place: Placement, concurrency: float | None = No
             prompt_tokens=round(terms.value(problem.prompt_tokens) or 0),
             acceptance=float(rollout_batch.share_of(part=dropped, whole=problem.waste.number)),
         ),
-        trainer=TrainerSetting(seconds=float(step.train_seconds)),
+        trainer=TrainerSetting(
+            seconds=float(step.train_seconds),
+            overhead_seconds=float(rollout_batch.beyond(whole=step.overhead_seconds, part=swap)),
+        ),
         sync=SyncSetting(swap_seconds=float(rollout_batch.half(pause))) if shared else SyncSetting(seconds=pause),
         rules=rules_of(place.loop, late, started, place.max_staleness),
         trouble=TroubleSetting(
@@ -189,7 +194,7 @@ def rules_of(loop: Loop, late: Late, started: float, max_staleness: float) -> Ru
         kept: Unfinished = "keep" if late == "continue" else "drop"
         return RuleSetting(mode=MODES[loop], oversampling=max(1.0, started), unfinished=kept)
     order: Order = "admission" if late == "wait" else "completion"
-    return RuleSetting(mode="async", max_staleness=int(max_staleness), drops_over_stale=late == "drop", order=order)
+    return RuleSetting(mode="async", max_staleness=max_staleness, drops_over_stale=late == "drop", order=order)
 
 
 def _lengths(terms: Terms) -> LengthSetting:

@@ -60,6 +60,15 @@ POLICIES = (
         "nothing is dropped",
     ),
     Row(
+        "redealing",
+        Word(("arrivals", "waiting", "running")),
+        "When dealt samples move: waiting ones as instances come, or when one has none, or running ones then too.",
+        "policies.redealing",
+        "--redealing",
+        "arrivals",
+        "default of --redealing",
+    ),
+    Row(
         "micro_batches",
         COUNT,
         "Parts of a batch that are trained as soon as each is there.",
@@ -147,6 +156,15 @@ TROUBLE = (
         "--losses-per-hour",
         0.0,
         "no instance is lost",
+    ),
+    Row(
+        "lost_together",
+        COUNT,
+        "Instances of a node, which is lost as a whole, that often.",
+        "trouble.lost_together",
+        "--lost-together",
+        1,
+        "each instance is lost by itself",
     ),
     Row(
         "notice_seconds",

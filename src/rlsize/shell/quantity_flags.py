@@ -75,7 +75,7 @@ _SIDES = ("rollout_", "wire_")
 KNOWN_RATES = (
     "instance_tokens_per_second", "accept_lower_bound", "gpus_per_instance", "headroom",
     "rollout_gpu_tokens_per_second", "trainer_gpu_tokens_per_second", "train_seconds",
-    "consumption_tokens_per_second", "measured_trainer_gpus", "sync_seconds", "batch_tokens",
+    "consumption_tokens_per_second", "measured_trainer_gpus", "sync_seconds", "overhead_seconds", "batch_tokens",
 )  # fmt: skip
 PLANNED: Mapping[str, tuple[Asked, ...]] = {
     "Loop": ("model", "gpu", "gpus", "framework", "max_staleness"),

@@ -38,6 +38,7 @@ def rungs(setting: Setting) -> list[tuple[str, Setting]]:
     lost = replace(
         slow,
         losses_per_hour=trouble.losses_per_hour,
+        lost_together=trouble.lost_together,
         notice_seconds=trouble.notice_seconds,
         restart_seconds=trouble.restart_seconds,
     )

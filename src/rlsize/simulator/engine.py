@@ -36,8 +36,9 @@ class BatchingEngine(Batch):
 
     __slots__ = (
         "busy_seconds", "ejecting", "ended", "entry", "fixed_seconds", "generated", "index", "kv_seconds",
-        "last_batch", "leaving", "loop", "paused", "pausing", "planned", "planned_seconds", "prefill_seconds",
-        "run_prefill", "sample_seconds", "slot_seconds", "slowdown", "started", "state", "stepped", "touched", "up",
+        "last_batch", "leaving", "loading", "loop", "outdated", "paused", "pausing", "planned", "planned_seconds",
+        "prefill_seconds", "run_prefill", "sample_seconds", "shedding", "slot_seconds", "slowdown", "started",
+        "state", "stepped", "touched", "up",
     )  # fmt: skip
 
     def __init__(
@@ -57,6 +58,9 @@ class BatchingEngine(Batch):
         self.up = True
         self.paused = self.pausing = self.ejecting = self.leaving = False
         self.touched, self.state = False, "idle"  # for the fleet
+        self.outdated = False  # whether it takes new weights when its step ends
+        self.loading: list[Any] | None = None  # them, until they are there
+        self.shedding = 0  # samples that it gives up when its step ends
         self.entry: list[Any] | None = None
         self.started, self.planned, self.planned_seconds = 0.0, 0, 0.0
         self.run_prefill = 0  # prompt tokens that the run under way computes
@@ -132,7 +136,7 @@ class BatchingEngine(Batch):
             Whether nobody else has to react; the next run has begun then.
         """
         self._advance(self.planned, self.planned_seconds)
-        ends, clock, ended, quiet = self.ends, self.clock, self.ended, self.loop.alone
+        ends, clock, ended, quiet, preempted = self.ends, self.clock, self.ended, self.loop.alone, self.preemptions
         while ends and ends[0][0] == clock:
             sample = heappop(ends)[2]
             self._leave(sample)
@@ -142,8 +146,8 @@ class BatchingEngine(Batch):
                 self._free(sample)
             if not ended(sample, self):
                 quiet = False
-        if quiet and not self.pausing and not self.ejecting and self.begin():
-            return True
+        if quiet and not (self.pausing or self.ejecting or self.shedding or self.outdated) and self.begin():
+            return self.preemptions == preempted
         self.stepped(self)
         return False
 

@@ -95,11 +95,10 @@ def first_order(setting: Setting, pools: Pools) -> dict[str, float | None]:
         instances=setting.engine.instances,
         instance_rate=rate,
     )
-    train, sync = setting.trainer.seconds, _exposed(setting)
-    if rules.mode in {"one-step-off", "async"} and rules.max_staleness != 0:
-        step = iteration.overlapped_iteration_time(generation, train, sync)
-    else:
-        step = iteration.synchronous_iteration_time(generation, train, sync)
+    train, sync, overhead = setting.trainer.seconds, _exposed(setting), setting.trainer.overhead_seconds
+    overlaps = rules.mode in {"one-step-off", "async"} and rules.max_staleness != 0
+    at_once = iteration.overlapped_iteration_time if overlaps else iteration.synchronous_iteration_time
+    step = rl_step.whole_step(at_once(generation, train, 0.0), sync_seconds=sync, overhead_seconds=overhead)
     shared = rules.mode == "colocated"
     sync_share = rollout_batch.share_of(part=sync, whole=step)
     at_work = generation + train if shared else train
@@ -108,8 +107,11 @@ def first_order(setting: Setting, pools: Pools) -> dict[str, float | None]:
         "step_p50_seconds": step,
         "step_p95_seconds": step,
         "trainer_idle_fraction": loop_time.waiting_fraction(busy_seconds=at_work, iteration_seconds=step),
-        "waiting_for_samples_fraction": loop_time.waiting_fraction(busy_seconds=at_work + sync, iteration_seconds=step),
+        "waiting_for_samples_fraction": loop_time.waiting_fraction(
+            busy_seconds=at_work + sync + overhead, iteration_seconds=step
+        ),
         "sync_fraction": sync_share,
+        "overhead_fraction": rollout_batch.share_of(part=overhead, whole=step),
         "failure_fraction": 0.0,
         "rollout_unused_fraction": loop_time.waiting_fraction(busy_seconds=generation, iteration_seconds=step),
         "staleness_mean_steps": _staleness(setting, batch, generation, train),

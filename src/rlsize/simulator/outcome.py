@@ -35,6 +35,7 @@ _STUDENT = (
     2.110, 2.101, 2.093, 2.086, 2.080, 2.074, 2.069, 2.064, 2.060, 2.056, 2.052, 2.048, 2.045, 2.042,
 )  # fmt: skip
 _NORMAL = 1.960
+_TRAINER_WAITS = ("waiting", "sync", "overhead", "failure")  # columns beside training
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -175,13 +176,14 @@ def _measures(rows: Rows, cut: int, setting: Setting, pools: Pools, staleness: M
 
 def _trainer(rows: Rows, cut: int, seconds: float, *, shared: bool) -> dict[str, float]:
     """Shares of the trainer's time by what it did; where GPUs are shared, generating is no waiting."""
-    parts = {name: float(rows[f"{name}_seconds"][cut:].sum()) / seconds for name in ("waiting", "sync", "failure")}
+    parts = {name: float(rows[f"{name}_seconds"][cut:].sum()) / seconds for name in _TRAINER_WAITS}
     if shared:
         parts["waiting"] = 0.0
     return {
         "trainer_idle_fraction": sum(parts.values()),
         "waiting_for_samples_fraction": parts["waiting"],
         "sync_fraction": parts["sync"],
+        "overhead_fraction": parts["overhead"],
         "failure_fraction": parts["failure"],
     }
 
@@ -191,7 +193,7 @@ def _fleet(rows: Rows, cut: int, setting: Setting) -> dict[str, float]:
     whole = states["generating"] + states["paused"] + states["down"] + states["idle"]
     idle = states["idle"]
     if setting.rules.mode == "colocated":  # the same GPUs train and change over in the meantime
-        other = sum(float(rows[f"{name}_seconds"][cut:].sum()) for name in ("train", "sync", "failure"))
+        other = sum(float(rows[f"{name}_seconds"][cut:].sum()) for name in ("train", "sync", "overhead", "failure"))
         idle = max(0.0, idle - other * setting.engine.instances)
     barrier = setting.rules.mode != "async"
     return {

@@ -126,7 +126,7 @@ def _state(setting: Setting, outcomes: SeededOutcomes, steps: int) -> State:
         lags=np.zeros(steps + 2, dtype=np.int64),
         lengths=np.zeros((0, work.group_size), dtype=np.int64),
     )
-    ahead = _BATCHES + min(setting.cap_versions, _MOST_BATCHES) if setting.rules.mode == "async" else _BATCHES
+    ahead = _BATCHES + min(setting.most_lag, _MOST_BATCHES) if setting.rules.mode == "async" else _BATCHES
     return _with_room(state, CHUNK + int(ahead * setting.launched_groups))
 
 
@@ -144,7 +144,9 @@ def _told(setting: Setting) -> dict[str, float]:
         "sync_transport": sync.seconds,
         "swap_seconds": sync.swap_seconds,
         "most_waiting": setting.most_waiting,
-        "cap_versions": setting.cap_versions,
+        "overhead": setting.trainer.overhead_seconds,
+        "groups_ahead": setting.groups_ahead,
+        "oldest_lag": 0 if setting.rules.max_staleness is None else setting.most_lag,
         "patience": setting.patience,
         "mode": MODES.index(rules.mode),
         "routing": ROUTINGS.index(engine.routing),

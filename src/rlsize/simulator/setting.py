@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from math import ceil, inf
+from math import ceil, floor, inf
 from typing import Literal, TypeAlias
 
 Mode: TypeAlias = Literal["colocated", "sync", "one-step-off", "async"]
 Routing: TypeAlias = Literal["affine", "random", "round-robin", "queue"]
-Way: TypeAlias = Literal["in-flight", "drain", "abort"]
+Way: TypeAlias = Literal["in-flight", "drain", "abort", "rolling"]
 Order: TypeAlias = Literal["completion", "admission", "freshest"]
 Unfinished: TypeAlias = Literal["drop", "keep"]
+Redealing: TypeAlias = Literal["arrivals", "waiting", "running"]
 Shape: TypeAlias = Literal["lognormal", "gamma", "constant", "empirical"]
 
 MODES: tuple[Mode, ...] = ("colocated", "sync", "one-step-off", "async")
@@ -134,11 +135,13 @@ class TrainerSetting:
             tokens. [s]
         logprob_fraction: Of it, extra forward passes before the update. [1]
         micro_batches: Parts of a batch that are trained one by one, each as soon as it is there. [1]
+        overhead_seconds: Time after each update in which neither side works: validation, the set-up of a sync. [s]
     """
 
     seconds: float
     logprob_fraction: float = 0.0
     micro_batches: int = 1
+    overhead_seconds: float = 0.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -150,7 +153,7 @@ class SyncSetting:
         seconds: Time of the transport, in which neither side works. [s]
         every: Optimizer steps from one sync to the next, m. [1]
         way: What becomes of samples that are running: they go on (in-flight), are waited for (drain), or start anew
-            (abort).
+            (abort); or each instance takes the weights when its step ends, and the trainer goes on (rolling).
         keeps_kv: Whether samples that go on keep their KV cache, or compute it anew under the new weights.
         swap_seconds: Where colocated, one change-over, to training or back. [s]
     """
@@ -169,21 +172,25 @@ class RuleSetting:
 
     Args:
         mode: How generation and training follow each other.
-        max_staleness: Most optimizer steps by which a sample may lag, k; None for no cap; for async. [1]
+        max_staleness: Most optimizer steps by which a sample may lag, k; a fraction is a part of a batch that may be
+            begun ahead; None for no cap; for async. [1]
         drops_over_stale: Whether samples above the cap are dropped when a batch is taken, or trained all the same.
         order: Which finished groups are trained first.
         queue_steps: Finished batches at which no new sample starts; None for no limit. [1]
         oversampling: Groups started for each that a batch needs; the batch is complete with the first of them. [1]
         unfinished: What becomes of the others: dropped, or kept and gone on with in the next batch (partial rollouts).
+        redealing: When samples that have been dealt go to other instances: queued ones when an instance comes
+            (arrivals), or also when one has none (waiting), and then running ones as well (running).
     """
 
     mode: Mode = "sync"
-    max_staleness: int | None = None
+    max_staleness: float | None = None
     drops_over_stale: bool = False
     order: Order = "completion"
     queue_steps: float | None = None
     oversampling: float = 1.0
     unfinished: Unfinished = "drop"
+    redealing: Redealing = "arrivals"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -194,7 +201,8 @@ class TroubleSetting:
     Args:
         straggler_fraction: Share of instances that are slow. [1]
         straggler_slowdown: How many times as long their steps take. [1]
-        losses_per_hour: How often an instance is lost, while it is up. [1/h]
+        losses_per_hour: How often an instance, or a node of them, is lost, while it is up. [1/h]
+        lost_together: Instances of a node, which is lost as a whole. [1]
         notice_seconds: Time between the announcement of a loss and the loss. [s]
         restart_seconds: Until a lost instance is back. [s]
         failures_per_hour: How often the trainer fails, per hour of its work. [1/h]
@@ -207,6 +215,7 @@ class TroubleSetting:
     straggler_fraction: float = 0.0
     straggler_slowdown: float = 1.0
     losses_per_hour: float = 0.0
+    lost_together: int = 1
     notice_seconds: float = 0.0
     restart_seconds: float = 0.0
     failures_per_hour: float = 0.0
@@ -238,10 +247,16 @@ class Setting:
     trouble: TroubleSetting = field(default_factory=TroubleSetting)
 
     @property
-    def cap_versions(self) -> float:
-        """Versions by which admission may run ahead of the fleet's: the cap, or as many as rare syncs need. [1]"""
+    def groups_ahead(self) -> float:
+        """Groups by which admission may run ahead of the fleet: whole ones of the cap, or those of rare syncs. [1]"""
         cap = self.rules.max_staleness
-        return inf if cap is None else max(cap, self.sync.every - 1)
+        return inf if cap is None else floor(max(cap, self.sync.every - 1) * self.work.groups + _ROUND)
+
+    @property
+    def most_lag(self) -> float:
+        """Versions by which a sample may lag: the cap, rounded up, or as many as rare syncs need. [1]"""
+        cap = self.rules.max_staleness
+        return inf if cap is None else max(ceil(cap), self.sync.every - 1)
 
     @property
     def most_waiting(self) -> float:

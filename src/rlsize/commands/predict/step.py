@@ -35,6 +35,7 @@ _PARTS = {
     "samples": "handling of samples",
     "params": "handling of parameters",
     "own": "the rest, as the run had it",
+    "said": "the rest, as it was said",
 }
 """What each part is called."""
 _BARS = {
@@ -43,7 +44,7 @@ _BARS = {
     "log-probs and scores": ("logprobs",),
     "update": ("update",),
     "weight sync": ("sync",),
-    "overhead": ("fixed", "samples", "params", "own"),
+    "overhead": ("fixed", "samples", "params", "own", "said"),
 }
 _RESULTS = (
     "step_seconds", "generation_seconds", "generation_exposed_seconds", "tail_seconds", "train_seconds",
@@ -81,7 +82,14 @@ _OF_THE_FLEET = frozenset(
 _OF_THE_TRAINER = frozenset({"logprob_passes", "offload", "compiled"})
 
 
-@asks(Loop=LOOP, Workload=WORKLOAD, Rollout_instances=INSTANCE, Trainer=TRAINER, Passes=ALGORITHM, Inputs=ANSWER)
+@asks(
+    Loop=(*LOOP, "overhead_seconds"),
+    Workload=WORKLOAD,
+    Rollout_instances=INSTANCE,
+    Trainer=TRAINER,
+    Passes=ALGORITHM,
+    Inputs=ANSWER,
+)
 def predict_step(inputs: Inputs) -> Report:
     """
     How long an optimizer step of an RL loop takes, where it goes, and which mode is the quickest.

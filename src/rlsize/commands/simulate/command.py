@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 LOOP = (
     "model", "gpu", "mode", "gpus", "rollout_gpus", "trainer_gpus", "instances", "gpus_per_instance", "max_staleness",
-    "late_samples", "queue_order", "queue_steps", "oversampling", "kept_fraction", "micro_batches",
+    "late_samples", "queue_order", "queue_steps", "oversampling", "kept_fraction", "micro_batches", "redealing",
 )  # fmt: skip
 LENGTHS = (
     "prompts_per_step", "group_size", "prompt_tokens", "response_tokens", "response_cv", "max_response_tokens",
@@ -30,10 +30,10 @@ ENGINE = (
     "instance_tokens_per_second", "accept_lower_bound", "routing", "concurrency", "step_fixed", "step_sample",
     "step_kv_token", "step_prompt_token", "kv_cache_tokens",
 )  # fmt: skip
-SYNC = ("train_seconds", "sync_seconds", "sync_every", "sync_way", "kv_after_sync", "swap_seconds")
+SYNC = ("train_seconds", "overhead_seconds", "sync_seconds", "sync_every", "sync_way", "kv_after_sync", "swap_seconds")
 AGENTS = ("turns", "tool_seconds", "tool_cv", "tool_tokens", "verify_seconds", "verify_cv", "verify_workers")
 TROUBLE = (
-    "straggler_fraction", "straggler_slowdown", "losses_per_hour", "notice_seconds", "restart_seconds",
+    "straggler_fraction", "straggler_slowdown", "losses_per_hour", "lost_together", "notice_seconds", "restart_seconds",
     "failures_per_hour", "trainer_restart_seconds", "checkpoint_every", "lent_instances", "lend_seconds",
 )  # fmt: skip
 SWEPT = tuple(

@@ -26,6 +26,7 @@ MEASURES = {
     "trainer_idle_fraction": Measure(),
     "waiting_for_samples_fraction": Measure("- waiting for samples"),
     "sync_fraction": Measure("- weight sync"),
+    "overhead_fraction": Measure("- overhead", "unless zero"),
     "failure_fraction": Measure("- failure", "unless zero"),
     "rollout_unused_fraction": Measure("rollout unused"),
     "rollout_idle_fraction": Measure("- without samples", "unless zero"),

@@ -222,7 +222,7 @@ def _warnings(answer: SimulationAnswer, spreads: Mapping[str, Spread]) -> Iterat
     cap, over = answer.setting.rules.max_staleness, spreads["over_cap_fraction"].mean
     if over > 0 and cap is not None:
         yield (
-            f"{number_shown(over, '_fraction')} of the samples are above the cap of {cap}: admission counts samples, "
+            f"{number_shown(over, '_fraction')} of the samples are above the cap of {cap:g}: admission counts samples, "
             "and slow ones come late; --late-samples drop throws them away, --late-samples wait waits for them"
         )
 

@@ -149,7 +149,9 @@ def _apart(inputs: Inputs) -> tuple[Setting, Pools]:
             ),
             prompt_tokens=round(length.prompt.number) if length.prompt.known else 0,
         ),
-        trainer=TrainerSetting(seconds=train.number if train.known else 1.0),
+        trainer=TrainerSetting(
+            seconds=train.number if train.known else 1.0, overhead_seconds=_number(inputs, "overhead_seconds")
+        ),
         sync=SyncSetting(swap_seconds=swap / 2) if shared else SyncSetting(seconds=sync.number if sync.known else 0.0),
     )
     fleet = rollout.number if rollout.known else None
@@ -309,8 +311,6 @@ def _rules(inputs: Inputs, word: str) -> RuleSetting:
     asynchronous, every = loop == "async", _whole(inputs, "sync_every")
     staleness = inputs.ask("max_staleness")
     cap = staleness.number if staleness.known else 0.0
-    if cap != int(cap):
-        inputs.fault(f"{cap:g} is no whole number of optimizer steps", "--max-staleness", "round it")
     if asynchronous and cap < every - 1:
         what = f"a cap of {cap:g} cannot be kept with a sync every {every} steps: samples lag up to {every - 1}"
         inputs.fault(what, "--max-staleness", f"raise it to {every - 1}, or sync more often")
@@ -326,7 +326,8 @@ def _rules(inputs: Inputs, word: str) -> RuleSetting:
         )
     found, order = rules_of(loop, late, started, cap), _word(inputs, "queue_order")
     order = order if inputs.gives("queue_order") else found.order
-    return replace(found, order=order, queue_steps=queue if asynchronous else None)
+    redealing = _word(inputs, "redealing")
+    return replace(found, order=order, queue_steps=queue if asynchronous else None, redealing=redealing)
 
 
 def _trouble(inputs: Inputs, word: str) -> TroubleSetting:
@@ -340,6 +341,7 @@ def _trouble(inputs: Inputs, word: str) -> TroubleSetting:
     return TroubleSetting(
         **{key: _number(inputs, key) for key in keys},
         checkpoint_every=_whole(inputs, "checkpoint_every"),
+        lost_together=_whole(inputs, "lost_together"),
         lent_instances=lent,
     )
 
