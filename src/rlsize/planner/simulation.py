@@ -214,6 +214,7 @@ def engine_setting(line: StepLine, instances: int) -> EngineSetting:
         kv_seconds=line.kv_token,
         prefill_seconds=line.prompt_token,
         kv_tokens=inf if line.kv_tokens is None else float(int(line.kv_tokens)),
+        points=line.points,
     )
 
 

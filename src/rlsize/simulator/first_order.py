@@ -148,8 +148,8 @@ def instance_rate(setting: Setting, batch: float) -> float:
     """Response tokens per second of an instance whose batch stays full. [token/s]"""
     engine, work = setting.engine, setting.work
     step = engine_step.engine_step_time(
-        fixed_seconds=engine.fixed_seconds,
-        seconds_per_sample=engine.sample_seconds,
+        fixed_seconds=engine.batch_seconds(batch),
+        seconds_per_sample=0.0,
         seconds_per_kv_token=engine.kv_seconds,
         seconds_per_prefill_token=engine.prefill_seconds,
         batch=batch,
