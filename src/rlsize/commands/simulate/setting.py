@@ -409,7 +409,9 @@ def _engine(inputs: Inputs, base: EngineSetting | None, count: int, samples: int
             found = None if line is None else engine_setting(line, count)
         elif not inputs.gives("instance_tokens_per_second"):
             how = "`rlsize predict rollout` builds it up, `measure` fits it"
-            inputs.notes.append(f"The engine step is predicted: {how}.")
+            inputs.notes.append(f"The engine step is predicted, as a table over running samples: {how}.")
+    if found is not None and found.points:
+        why = "line at a full batch of the predicted engine; steps with fewer samples are those of its table"
     if found is None:
         return None
     for part in _STEP_PARTS:
