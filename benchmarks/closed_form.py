@@ -101,18 +101,19 @@ def within(ratios: list[float]) -> float:
 
 def pairs(seeds: range) -> Iterator[Pair]:
     """The loops that can run."""
-    for seed, loop in product(seeds, LOOPS):
-        problem, place, kind = random_loop(Random(seed), loop)  # noqa: S311 (made-up loops, not a secret)
+    for number, loop in product(seeds, LOOPS):
+        problem, place, kind = random_loop(Random(number), loop)  # noqa: S311 (made-up loops, not a secret)
         terms = Outlook(problem=problem, belief=prior(*STAGES), seed=0, joint=draws(0)).central
         try:
             planned = float(assembled(terms.work, loop_parts(terms, place)).seconds)
             setting, _ = simulation_of(terms, place)
         except Refused:
             continue
-        ends = [np.frombuffer(simulate(setting, STEPS, run, compiled=True).columns["end_seconds"]) for run in (0, 1)]
+        runs = [simulate(setting, STEPS, seed, compiled=True, partly=True) for seed in (0, 1)]
+        ends = [np.frombuffer(run.columns["end_seconds"]) for run in runs]
         if all(len(end) == STEPS for end in ends):  # the others stood still
             simulated = float(np.mean([(end[-1] - end[WARM_UP - 1]) / (STEPS - WARM_UP) for end in ends]))
-            yield Pair(seed, kind, planned, simulated)
+            yield Pair(number, kind, planned, simulated)
 
 
 def random_loop(random: Random, loop: Loop) -> tuple[LoopProblem, Placement, str]:

@@ -14,8 +14,8 @@ from rlsize.equations import (
     iteration,
     long_tail,
     loop_time,
-    matching,
     money,
+    planning,
     prefill,
     rl_step,
     rollout_batch,
@@ -96,7 +96,14 @@ def first_order(setting: Setting, pools: Pools) -> dict[str, float | None]:
         instance_rate=rate,
     )
     train, sync = setting.trainer.seconds, _exposed(setting)
-    if rules.mode in {"one-step-off", "async"} and rules.max_staleness != 0:
+    overlaps = rules.mode in {"one-step-off", "async"} and rules.max_staleness != 0
+    generation = planning.generation_with_lent_gpus(
+        generation_seconds=generation,
+        train_seconds=train if overlaps else 0.0,
+        swap_seconds=2.0 * setting.trouble.lend_seconds,
+        lent_ratio=rollout_batch.share_of(part=setting.trouble.lent_instances, whole=setting.engine.instances),
+    )
+    if overlaps:
         step = iteration.overlapped_iteration_time(generation, train, sync)
     else:
         step = iteration.synchronous_iteration_time(generation, train, sync)
@@ -166,12 +173,6 @@ def instance_rate(setting: Setting, batch: float) -> float:
         ),
     )
     return float(rollout_batch.steady_rate(batch, work.lengths.mean, 0.0, step))
-
-
-def nameplate_rate(setting: Setting) -> float:
-    """Response tokens per second that the fleet generates with all that the loop lets be in flight. [token/s]"""
-    rate = instance_rate(setting, concurrency(setting))
-    return float(matching.fleet_supply(instances=setting.engine.instances, instance_rate=rate, headroom=1.0))
 
 
 def live_response(lengths: LengthSetting) -> float:

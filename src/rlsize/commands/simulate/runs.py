@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import typer
 
-from rlsize.errors import Fault, InputError, UnfinishedError, suggestion
+from rlsize.errors import Fault, InputError, suggestion
 from rlsize.facts.figure import Figure
 from rlsize.reports.wording import numbered
 from rlsize.units import show
@@ -101,11 +101,6 @@ class Done(NamedTuple):
     steps: int = 0
     compiled: bool = False
 
-    @property
-    def stood_still(self) -> str:
-        """What to say of a loop that stood still."""
-        return f"the loop stands still after {self.steps:,} optimizer step{'' if self.steps == 1 else 's'}"
-
 
 def backend_fault(backend: str) -> Fault | None:
     """
@@ -179,7 +174,7 @@ def run_job(job: Job, *, compiled: bool = False) -> Done:
     from rlsize.simulator.run import simulate
 
     setting = job.setting
-    ledger = simulate(setting, job.steps, job.seed, compiled=compiled)
+    ledger = simulate(setting, job.steps, job.seed, compiled=compiled, partly=True)
     if len(ledger) < job.steps:
         return Done(None, steps=len(ledger))
     outcome = outcome_of(ledger, setting, job.pools, job.seed)
@@ -312,12 +307,6 @@ def run(jobs: Sequence[Job], orders: Orders) -> tuple[dict[int, Done], bool]:
     with progress() as say:
         done = run_all(jobs, say, backend=orders.backend, workers=orders.workers, kept=kept)
     return done, len(done) < len(jobs)
-
-
-def stands_still(result: Done) -> UnfinishedError:
-    """What to say of a loop that makes no more optimizer steps."""
-    todo = "loosen the cap, the queue or the cache, or let less go wrong; if they look right, report this"
-    return UnfinishedError(Fault(f"{result.stood_still}: what it waits for does not come", "", todo))
 
 
 def nothing_finished() -> typer.Exit:
