@@ -126,7 +126,7 @@ def test_a_line_that_is_scaled_reaches_the_rate_with_its_full_batch(rate: float)
 
 
 def test_a_mixture_of_experts_reads_fewer_experts_for_fewer_samples() -> None:
-    """The predicted step with one sample and with half of them is that of the points, not of the line at a full batch."""
+    """The step with one sample and with half of them is the predicted one, not that of the line at a full batch."""
     asked, found = question(model="qwen3-30b-a3b"), line(64, model="qwen3-30b-a3b")
     slow = VALUES["step_rollout_slowdown"] * VALUES["step_rollout_moe_slowdown"]
     lengths = lengths_of(numbers, batch())

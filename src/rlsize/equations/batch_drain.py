@@ -158,7 +158,7 @@ def full_steps(samples: Real, slots: Real, mean_tokens: Real, mean_remaining: Re
     Source: conservation of work and renewal theory.
 
     >>> round(full_steps(samples=1024, slots=256, mean_tokens=1000, mean_remaining=625), 1)
-    3287.6
+    3287.5
     """
     more = maximum(0.0, samples / slots - 1.0)
     fewer = mean_remaining / mean_tokens - more

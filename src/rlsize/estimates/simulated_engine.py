@@ -1,4 +1,4 @@
-"""A predicted engine as the simulator takes it: what a step takes by batch, cache and prompt tokens, slots and cache."""
+"""A predicted engine as the simulator takes it: its step by batch, cache and prompt tokens, its slots and cache."""
 
 from __future__ import annotations
 

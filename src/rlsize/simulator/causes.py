@@ -77,5 +77,7 @@ def _simplest(setting: Setting) -> Setting:
         engine=replace(setting.engine, kv_tokens=inf),
         work=work,
         rules=rules,
-        trouble=TroubleSetting(lent_instances=setting.trouble.lent_instances, lend_seconds=setting.trouble.lend_seconds),
+        trouble=TroubleSetting(
+            lent_instances=setting.trouble.lent_instances, lend_seconds=setting.trouble.lend_seconds
+        ),
     )

@@ -51,7 +51,7 @@ class EngineSetting:
 
     def batch_seconds(self, batch: float) -> float:
         """
-        What an engine step takes without KV and prompts: between points, and beyond the outer ones, a straight line. [s]
+        What an engine step takes without KV and prompts: a straight line between points, and beyond the outer ones. [s]
 
         Args:
             batch: Running samples. [1]

@@ -164,11 +164,11 @@ def _answer(inputs: Inputs, orders: Orders) -> Report:
     from rlsize.commands.simulate.recording import record
     from rlsize.commands.simulate.report import SimulationAnswer, simulate_report
     from rlsize.commands.simulate.runs import Job, leave, nothing_finished, run
-    from rlsize.simulator.run import stands_still
     from rlsize.commands.simulate.setting import simulated
     from rlsize.reports.loop_verdicts import refused_report
     from rlsize.simulator.causes import rungs
     from rlsize.simulator.first_order import first_order
+    from rlsize.simulator.run import stands_still
 
     try:
         found = simulated(inputs)
