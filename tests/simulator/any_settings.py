@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import accumulate
 from math import inf
 from typing import get_args
 
@@ -75,6 +76,11 @@ def some_work(draw: st.DrawFn) -> WorkSetting:
     )
 
 
+def some_points(rises: list[float]) -> tuple[tuple[int, float], ...]:
+    """A step time at 1, 3 and 4 samples that rises."""
+    return tuple(zip((1, 3, 4), accumulate(rises, initial=0.0625), strict=False))
+
+
 @st.composite
 def some_engines(draw: st.DrawFn, work: WorkSetting) -> EngineSetting:
     """Up to three instances, with caches from one sample upwards, or even less."""
@@ -89,6 +95,7 @@ def some_engines(draw: st.DrawFn, work: WorkSetting) -> EngineSetting:
         prefill_seconds=draw(st.just(0.0) | some_seconds(0.0625)),
         kv_tokens=draw(st.just(inf) | st.integers(alone // 2, 3 * alone).map(float)),
         routing=draw(st.sampled_from(get_args(Routing))),
+        points=draw(st.just(()) | st.lists(some_seconds(0.0625, 0.5), min_size=1, max_size=2).map(some_points)),
     )
 
 

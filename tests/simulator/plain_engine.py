@@ -184,11 +184,19 @@ class Instance:
                 sample.has_kv = True
         contexts = sum(self.prompt + sample.tokens for sample in self.running)
         return (
-            self.setting.fixed_seconds
-            + self.setting.sample_seconds * len(self.running)
+            self._batch_seconds(len(self.running))
             + self.setting.kv_seconds * contexts
             + self.setting.prefill_seconds * computed
         )
+
+    def _batch_seconds(self, batch: int) -> float:
+        """Duration without contexts and prompts: of the table's line that is nearest, if there is a table. [s]"""
+        points = self.setting.points
+        if not points:
+            return self.setting.fixed_seconds + self.setting.sample_seconds * batch
+        inner = [samples for samples, _ in points[1:-1] if samples <= batch]
+        (low, first), (high, second) = points[len(inner) : len(inner) + 2]
+        return first + (batch - low) * ((second - first) / (high - low))
 
     def _one_more_token(self) -> list[Sample]:
         """Give every running sample its token; those that have finished leave."""

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from tests.effort import THOROUGH, tries
 from tests.simulator.any_settings import any_setting
 
+from rlsize.errors import UnfinishedError
 from rlsize.simulator import run
 from rlsize.simulator.covered import ROUTINGS, WAYS, covers, installed
 from rlsize.simulator.history import Recorder
@@ -68,7 +69,7 @@ def covered(draw: st.DrawFn) -> Setting:
 
 def specified(setting: Setting, steps: int, seed: int) -> Ledger:
     """What the specification says, which hands what happens to a recorder that takes nothing."""
-    return simulate(setting, steps, seed, Recorder())
+    return simulate(setting, steps, seed, Recorder(), partly=True)
 
 
 def agree(setting: Setting, steps: int, seed: int) -> bool:
@@ -141,7 +142,9 @@ def test_a_loop_that_stands_still_is_left_to_the_specification() -> None:
     engine = replace(a_loop().engine, instances=1, slots=4)
     stuck = replace(a_loop(queue_steps=0.01), engine=engine)
     assert played(stuck, 5, 0) is None
-    assert not len(simulate(stuck, 5, compiled=True))
+    assert not len(simulate(stuck, 5, compiled=True, partly=True))
+    with pytest.raises(UnfinishedError, match="stands still after 0 optimizer steps"):
+        simulate(stuck, 5, compiled=True)
 
 
 @pytest.mark.skipif(not installed(), reason="numba is not installed")

@@ -122,7 +122,7 @@ class _Lengths(NamedTuple):
         """Above nothing where it is too early to take a batch at some phases of a rhythm."""
         if self.late == "wait":
             return self._overdue(tokens)[..., None] / tokens[..., None] - phases
-        allowed = np.maximum(self.staleness, _HALF * self.group / self.samples)[..., None]
+        allowed = (self.staleness + _HALF * self.group / self.samples)[..., None]
         return self.left(tokens, phases)[1] - allowed * self.kept(tokens, phases)
 
     def _overdue(self, tokens: Any) -> Any:  # noqa: ANN401 (arrays)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 
-from rlsize.equations import batch_drain, long_tail, loop_time, prefill, rollout_batch, staleness
+from rlsize.equations import batch_drain, engine_step, long_tail, loop_time, prefill, rollout_batch, staleness
 from rlsize.estimates.async_cycle import Cycle, rhythms
 from rlsize.estimates.figures import entries, numbers
 from rlsize.estimates.remembered import remembered
@@ -274,13 +274,31 @@ class Flying(NamedTuple):
 def _flying(
     work: Work, asked: Replica, batch: StepBatch, shape: Shape, own: Worked, values: Mapping[str, Real]
 ) -> Flying:
-    """Those of its own samples that an instance runs at once."""
+    """Those of its own samples that an instance runs at once; a batch that drains starts as one."""
     room, most = cache_capacity(work, asked, shape.lengths, values), engine_limit(asked.question)
+    if batch.late != "continue" or np.all(np.asarray(batch.oversampling) <= 1.0):
+        room = engine_step.cohort_concurrency(steady=room, cohort=_cohort(batch, shape, room), samples=own)
     if batch.in_flight is not None:
         most = rollout_batch.samples_in_flight(_in_flight_of_each(work, batch), most, most)
     slots = rollout_batch.samples_in_flight(concurrency=own, capacity=room, engine_limit=most)
     _, step, prefill_seconds = at_batch(work, asked, slots, shape.lengths, values)
     return Flying(slots, room, step, prefill_seconds)
+
+
+def _cohort(batch: StepBatch, shape: Shape, room: Worked) -> Worked:
+    """Samples of which an instance's cache holds what they have when most of it is full, if all start together."""
+    tokens = _points(shape)
+    running = 1 - batch_drain.finished_share(tokens, _last(shape.uncapped), _last(batch.response_cv), _last(shape.cap))
+    lengths = shape.lengths
+    prompt = lengths.prompt if lengths.computed is None else lengths.computed
+    most = np.max(running * long_tail.context_of(prompt_tokens=_last(prompt), response_tokens=tokens), axis=-1)
+    mean = engine_step.held_tokens(lengths.live, lengths.prompt, prompt)
+    return np.maximum(room, room * mean / most)
+
+
+def _points(shape: Shape) -> Any:  # noqa: ANN401 (an array)
+    """Some of the tokens that a response may have, closer to each other where most end. [token]"""
+    return np.maximum(_last(shape.cap) * np.linspace(0.0, 1.0, _POINTS) ** 2, 1.0)
 
 
 def _drained(work: Work, asked: Replica, batch: StepBatch, shape: Shape, values: Mapping[str, Real]) -> Generation:
@@ -297,6 +315,12 @@ def _drained(work: Work, asked: Replica, batch: StepBatch, shape: Shape, values:
 def _full_steps(batch: StepBatch, shape: Shape, flying: Flying, samples: Worked) -> Worked:
     """Engine steps with all slots busy."""
     return batch_drain.full_steps(samples, flying.batch, batch.response_tokens, shape.live)
+
+
+def _aged_share(batch: StepBatch, shape: Shape, own: Worked, slots: Worked) -> Worked:
+    """Share of a draining batch that is of all ages."""
+    full = batch_drain.full_steps(own, slots, batch.response_tokens, shape.live)
+    return batch_drain.aged_share(full, batch.response_tokens)
 
 
 def _drained_time(batch: StepBatch, shape: Shape, flying: Flying, samples: Worked, draining: Worked) -> Worked:
@@ -345,12 +369,11 @@ def _drain(
         samples: Those of an instance, and those of them in flight at once.
         values: Constants by name.
     """
-    cap, (own, slots) = _last(shape.cap), map(_last, samples)
-    tokens = np.maximum(cap * np.linspace(0.0, 1.0, _POINTS) ** 2, 1.0)
-    curve = tokens, _last(shape.uncapped), _last(batch.response_cv), cap
+    tokens, slots = _points(shape), _last(samples[1])
+    curve = tokens, _last(shape.uncapped), _last(batch.response_cv), _last(shape.cap)
     fresh, aged = batch_drain.finished_share(*curve), batch_drain.finished_share_in_flight(*curve)
-    refilled = own > slots
-    done = np.clip(np.where(refilled, aged, fresh), 0.0, 1.0)
+    mix = _last(_aged_share(batch, shape, *samples))
+    done = np.clip(mix * aged + (1 - mix) * fresh, 0.0, 1.0)
     here = batch_drain.chance_of_any(finished_share=done, samples=slots)
     running = batch_drain.still_running(finished_share=done, samples=slots, chance=here)
     prompt = _last(batch.prompt_tokens)
@@ -359,7 +382,7 @@ def _drain(
     lengths = Lengths(
         prompt=prompt,
         response=_last(batch.response_tokens),
-        live=np.where(refilled, aged_live, fresh_live),
+        live=mix * aged_live + (1 - mix) * fresh_live,
         longest=_last(shape.lengths.longest),
         computed=_last(shape.lengths.computed),
     )
@@ -400,7 +423,7 @@ def _closed(work: Work, asked: Replica, batch: StepBatch, shape: Shape, values: 
     drain = _drain(work, asked, batch, shape, (own, slots), values)
     tokens, generated, share, draining = _until_closed(batch, left, slots, drain)
     kept = batch_drain.kept_tokens(generated, tokens, share, batch.group_size)
-    full, aged = _full_steps(batch, shape, flying, begun), np.where(np.asarray(own) > slots, shape.live, 0.0)
+    full, aged = _full_steps(batch, shape, flying, begun), _aged_share(batch, shape, own, slots) * shape.live
     made = batch_drain.tokens_of_slot(full, generated, 0.0, slots, aged)
     trained = batch_drain.tokens_of_slot(full, kept, left, slots, aged)
     seconds = _drained_time(batch, shape, flying, begun, draining)

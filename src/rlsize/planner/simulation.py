@@ -123,7 +123,7 @@ def ranked(outlook: Outlook, plans: Sequence[Alternative], over: Over) -> tuple[
 def _simulated(run: tuple[int, Setting, Pools, int], *, compiled: bool) -> Outcome | None:
     """What a run came to; None where the loop stood still."""
     _, setting, pools, seed = run
-    ledger = simulate(setting, _STEPS, seed, compiled=compiled)
+    ledger = simulate(setting, _STEPS, seed, compiled=compiled, partly=True)
     return outcome_of(ledger, setting, pools, seed) if len(ledger) == _STEPS else None
 
 
@@ -219,6 +219,7 @@ def engine_setting(line: StepLine, instances: int) -> EngineSetting:
         kv_seconds=line.kv_token,
         prefill_seconds=line.prompt_token,
         kv_tokens=inf if line.kv_tokens is None else float(int(line.kv_tokens)),
+        points=line.points,
     )
 
 

@@ -34,7 +34,11 @@ def rungs(setting: Setting) -> list[tuple[str, Setting]]:
     ruled = replace(cached, work=work, rules=setting.rules)
     scored = replace(ruled, work=setting.work)
     trouble = setting.trouble
-    slow = TroubleSetting(straggler_fraction=trouble.straggler_fraction, straggler_slowdown=trouble.straggler_slowdown)
+    slow = replace(
+        simple.trouble,
+        straggler_fraction=trouble.straggler_fraction,
+        straggler_slowdown=trouble.straggler_slowdown,
+    )
     lost = replace(
         slow,
         losses_per_hour=trouble.losses_per_hour,
@@ -42,15 +46,13 @@ def rungs(setting: Setting) -> list[tuple[str, Setting]]:
         notice_seconds=trouble.notice_seconds,
         restart_seconds=trouble.restart_seconds,
     )
-    failing = replace(trouble, lent_instances=0, lend_seconds=0.0)
     steps += [
         ("KV cache", cached),
         ("policies", ruled),
         ("tools, verifier", scored),
         ("stragglers", replace(scored, trouble=slow)),
         ("lost instances", replace(scored, trouble=lost)),
-        ("failures", replace(scored, trouble=failing)),
-        ("lent GPUs", setting),
+        ("failures", setting),
     ]
     found = [(BASE, simple)]
     for name, rung in steps:
@@ -76,5 +78,7 @@ def _simplest(setting: Setting) -> Setting:
         engine=replace(setting.engine, kv_tokens=inf),
         work=work,
         rules=rules,
-        trouble=TroubleSetting(),
+        trouble=TroubleSetting(
+            lent_instances=setting.trouble.lent_instances, lend_seconds=setting.trouble.lend_seconds
+        ),
     )

@@ -43,7 +43,7 @@ def _fields(kind: str, names: str) -> list[tuple[str, str]]:
 
 LOOP = np.dtype(
     _fields("f8", "now since halted_since seconds_since late_time")
-    + _fields("f8", "fixed_seconds sample_seconds kv_seconds prefill_seconds kv_tokens")
+    + _fields("f8", "kv_seconds prefill_seconds kv_tokens")
     + _fields("f8", "whole_train_seconds batch_tokens sync_transport swap_seconds overhead most_waiting groups_ahead")
     + _fields("f8", "patience")
     + _fields("i8", "mode routing way order keeps drops instances slots leaves prompt_tokens group_size groups parts")
@@ -83,6 +83,7 @@ class State(NamedTuple):
         running: As many for each instance as it has slots.
         nodes: Of the tournament; the first is not used, the second is its root.
         lags: Samples of this step by staleness.
+        batch_seconds: What a step with so many samples takes, without KV and prompts. [s]
         lengths: Of the groups that were drawn last. [group, member]
     """
 
@@ -93,6 +94,7 @@ class State(NamedTuple):
     running: Table
     nodes: Table
     lags: NDArray[np.int64]
+    batch_seconds: NDArray[np.float64]
     lengths: NDArray[np.int64]
 
 
@@ -330,7 +332,7 @@ def _time_of(s: State, e: int, steps: int) -> float:
     """Seconds of the first steps of a run."""
     loop, engine = s.loop, s.engines[e]
     batch, kv_seconds = engine.batch, loop.kv_seconds
-    each = loop.fixed_seconds + loop.sample_seconds * batch + kv_seconds * engine.context
+    each = s.batch_seconds[batch] + kv_seconds * engine.context
     growth = kv_seconds * batch * (steps * (steps - 1) / 2)
     return float((steps * each + growth + loop.prefill_seconds * engine.run_prefill) * engine.slowdown)
 
@@ -343,7 +345,7 @@ def _steps_by(s: State, e: int) -> int:
         return 0
     now, half = loop.now, loop.kv_seconds * engine.batch / 2
     passed = (now - engine.started) / engine.slowdown - loop.prefill_seconds * engine.run_prefill
-    each = loop.fixed_seconds + loop.sample_seconds * engine.batch + loop.kv_seconds * engine.context - half
+    each = s.batch_seconds[engine.batch] + loop.kv_seconds * engine.context - half
     share = 0.0
     if passed > 0.0:
         share = (sqrt(each * each + 4.0 * half * passed) - each) / (2.0 * half) if half > 0.0 else passed / each

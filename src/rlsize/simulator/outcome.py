@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from rlsize.equations import iteration
-from rlsize.simulator.first_order import nameplate_rate
+from rlsize.simulator.first_order import concurrency, instance_rate
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -157,8 +157,7 @@ def _measures(rows: Rows, cut: int, setting: Setting, pools: Pools, staleness: M
         "step_p50_seconds": float(np.quantile(np.diff(ends, prepend=0.0)[cut:], 0.5)),
         "step_p95_seconds": float(np.quantile(np.diff(ends, prepend=0.0)[cut:], 0.95)),
         **_trainer(rows, cut, seconds, shared=setting.rules.mode == "colocated"),
-        "rollout_unused_fraction": 1.0 - generated / (nameplate_rate(setting) * seconds),
-        **_fleet(rows, cut, setting),
+        **_fleet(rows, cut, setting, generated),
         **_waiting(rows, cut, setting),
         **_staleness(rows, cut, staleness),
         "dropped_fraction": _ratio(_grown(rows["dropped_tokens"], cut), generated),
@@ -188,7 +187,7 @@ def _trainer(rows: Rows, cut: int, seconds: float, *, shared: bool) -> dict[str,
     }
 
 
-def _fleet(rows: Rows, cut: int, setting: Setting) -> dict[str, float]:
+def _fleet(rows: Rows, cut: int, setting: Setting, generated: float) -> dict[str, float]:
     states = {name: _grown(rows[f"{name}_seconds"], cut) for name in ("generating", "paused", "down", "idle", "tail")}
     whole = states["generating"] + states["paused"] + states["down"] + states["idle"]
     idle = states["idle"]
@@ -196,7 +195,9 @@ def _fleet(rows: Rows, cut: int, setting: Setting) -> dict[str, float]:
         other = sum(float(rows[f"{name}_seconds"][cut:].sum()) for name in ("train", "sync", "overhead", "failure"))
         idle = max(0.0, idle - other * setting.engine.instances)
     barrier = setting.rules.mode != "async"
+    nameplate = instance_rate(setting, concurrency(setting))  # lent ones count while they are there
     return {
+        "rollout_unused_fraction": 1.0 - generated / (nameplate * whole),
         "rollout_idle_fraction": idle / whole,
         "tail_idle_fraction": states["tail"] / whole if barrier else 0.0,
         "rollout_paused_fraction": states["paused"] / whole,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from dataclasses import dataclass, field
 from math import ceil, floor, inf
 from typing import Literal, TypeAlias
@@ -35,6 +36,8 @@ class EngineSetting:
         prefill_seconds: What each prompt token that is computed adds, t3. [s]
         kv_tokens: KV cache of an instance. [token]
         routing: Which instance a sample goes to.
+        points: In place of t0 + t1 b: running samples, and what a step with them takes without KV and prompts, at two
+            points or more, the fewest samples first. [1, s]
     """
 
     instances: int
@@ -45,6 +48,20 @@ class EngineSetting:
     prefill_seconds: float = 0.0
     kv_tokens: float = inf
     routing: Routing = "affine"
+    points: tuple[tuple[int, float], ...] = ()
+
+    def batch_seconds(self, batch: float) -> float:
+        """
+        What an engine step takes without KV and prompts: a straight line between points, and beyond the outer ones. [s]
+
+        Args:
+            batch: Running samples. [1]
+        """
+        if not self.points:
+            return self.fixed_seconds + self.sample_seconds * batch
+        upper = min(max(1, bisect_right(self.points, (batch, inf))), len(self.points) - 1)
+        (low, first), (high, second) = self.points[upper - 1 : upper + 1]
+        return first + (batch - low) * ((second - first) / (high - low))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -163,11 +163,12 @@ def _first_seed(inputs: Inputs, text: str) -> int:
 def _answer(inputs: Inputs, orders: Orders) -> Report:
     from rlsize.commands.simulate.recording import record
     from rlsize.commands.simulate.report import SimulationAnswer, simulate_report
-    from rlsize.commands.simulate.runs import Job, leave, nothing_finished, run, stands_still
+    from rlsize.commands.simulate.runs import Job, leave, nothing_finished, run
     from rlsize.commands.simulate.setting import simulated
     from rlsize.reports.loop_verdicts import refused_report
     from rlsize.simulator.causes import rungs
     from rlsize.simulator.first_order import first_order
+    from rlsize.simulator.run import stands_still
 
     try:
         found = simulated(inputs)
@@ -182,7 +183,7 @@ def _answer(inputs: Inputs, orders: Orders) -> Report:
     over = [done[index] for index in range(len(own)) if index in done]
     outcomes = tuple(result.outcome for result in over if result.outcome is not None)
     if len(outcomes) < len(over):
-        raise stands_still(next(result for result in over if result.outcome is None))
+        raise stands_still(next(result for result in over if result.outcome is None).steps)
     if not outcomes:
         raise nothing_finished()
     simple = [done[len(own) + i].outcome for i in range(len(ladder)) if len(own) + i in done]

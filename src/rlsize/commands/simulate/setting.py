@@ -405,13 +405,13 @@ def _engine(inputs: Inputs, base: EngineSetting | None, count: int, samples: int
     if line is not None:
         found = engine_setting(line, count)
     else:
-        origin, why = "predicted", "the predicted engine, or the rate over the slots"
+        origin, why = "predicted", "line at a full batch of the predicted engine, or the rate over the slots"
         if base is None:
             line = _from_rate(inputs, slots)
             found = None if line is None else engine_setting(line, count)
         elif not inputs.gives("instance_tokens_per_second"):
             how = "`rlsize predict rollout` builds it up, `measure` fits it"
-            inputs.notes.append(f"The engine step is predicted: {how}.")
+            inputs.notes.append(f"The engine step is predicted, as a table over running samples: {how}.")
     if found is None:
         return None
     for part in _STEP_PARTS:
@@ -440,8 +440,9 @@ def _said_line(inputs: Inputs, slots: int) -> StepLine | None:
 
 def _line(parts: Mapping[str, float], slots: int, cache: float | None = None) -> StepLine:
     """An engine of whose step the parts are known."""
-    seconds = {part.removeprefix("step_"): value for part, value in parts.items()}
-    return StepLine(**seconds, slots=slots, kv_tokens=cache, batch=float(slots))
+    fixed, sample, kv_token, prompt_token = (parts[part] for part in _STEP_PARTS)
+    times = {"fixed": fixed, "sample": sample, "kv_token": kv_token, "prompt_token": prompt_token}
+    return StepLine(**times, slots=slots, kv_tokens=cache, batch=float(slots), points=())
 
 
 def _fitted_line(inputs: Inputs, stated: int | None) -> StepLine | None:
