@@ -35,7 +35,7 @@ from rlsize.readers.profiles import Catalogue
 from rlsize.simulator.run import simulate
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     from rlsize.estimates.generation import Late
     from rlsize.estimates.step_assembly import Loop
@@ -67,9 +67,14 @@ class Pair:
 def main() -> None:
     """Print how far both are apart."""
     many = int(sys.argv[1]) if len(sys.argv) > 1 else 500
+    print_ratios((pair.kind, pair.ratio) for pair in pairs(range(many)))
+
+
+def print_ratios(found: Iterable[tuple[str, float]]) -> None:
+    """Print ratios by kind."""
     by: dict[str, list[float]] = defaultdict(list)
-    for pair in pairs(range(many)):
-        by[pair.kind].append(pair.ratio)
+    for kind, ratio in found:
+        by[kind].append(ratio)
     for kind, ratios in [*sorted(by.items()), ("all", [one for some in by.values() for one in some])]:
         low, middle, high = np.quantile(ratios, (0.1, 0.5, 0.9))
         near = f"{within(ratios):.0%} within {NEAR:.0%}"

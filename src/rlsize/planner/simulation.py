@@ -20,6 +20,7 @@ from rlsize.simulator.outcome import outcome_of, spread_over
 from rlsize.simulator.run import WORTH, simulate
 from rlsize.simulator.setting import (
     EngineSetting,
+    Latency,
     LengthSetting,
     RuleSetting,
     Setting,
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
     from rlsize.estimates.generation import Late
     from rlsize.estimates.simulated_engine import StepLine
     from rlsize.estimates.step_assembly import Loop
+    from rlsize.facts.agents import Agents
     from rlsize.planner.choice import Alternative
     from rlsize.planner.options import LoopProblem, Placement
     from rlsize.planner.outlook import Outlook, Terms
@@ -155,6 +157,7 @@ def simulation_of(terms: Terms, place: Placement, concurrency: float | None = No
             lengths=_lengths(terms),
             prompt_tokens=round(terms.value(problem.prompt_tokens) or 0),
             acceptance=float(rollout_batch.share_of(part=dropped, whole=problem.waste.number)),
+            **agents_work(problem.agents),
         ),
         trainer=TrainerSetting(seconds=float(step.train_seconds)),
         sync=SyncSetting(swap_seconds=float(rollout_batch.half(pause))) if shared else SyncSetting(seconds=pause),
@@ -173,6 +176,18 @@ def simulation_of(terms: Terms, place: Placement, concurrency: float | None = No
         trainer_gpu_hour=terms.value(place.trainer.gpu_hour),
     )
     return simulated, pools
+
+
+def agents_work(agents: Agents | None) -> dict[str, Any]:
+    """What samples wait for outside the GPUs, as fields of what a step is made of."""
+    if agents is None:
+        return {}
+    same = ("turns", "turn_end_fraction", "tool_tokens", "verify_workers", "environments", "environment_seconds", "failed_fraction")
+    return {
+        **{name: getattr(agents, name) for name in same},
+        "tool": Latency(seconds=agents.tool_seconds, cv=agents.tool_cv),
+        "verify": Latency(seconds=agents.verify_seconds, cv=agents.verify_cv),
+    }
 
 
 def rules_of(loop: Loop, late: Late, started: float, max_staleness: float) -> RuleSetting:
@@ -240,6 +255,7 @@ def _line(terms: Terms, place: Placement, concurrency: float | None) -> StepLine
         response_cv=lengths.cv,
         max_tokens=lengths.cap if problem.max_tokens.known else None,
         hit_ratio=float(hits(terms, engine.question.engine, place.instances)),
+        agents=problem.agents,
     )
     line = predicted_line(engine.question, batch, terms.values, concurrency, _load(problem, place))
     return scaled_line(line, rate.number) if rate.known else line

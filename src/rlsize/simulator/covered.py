@@ -37,6 +37,7 @@ def covers(setting: Setting) -> bool:
         trouble == slow
         and work.turns == 1
         and work.verify.seconds == 0.0
+        and not work.equipped
         and setting.engine.routing in ROUTINGS
         and setting.engine.instances * setting.engine.slots <= _MOST_SLOTS
     )
