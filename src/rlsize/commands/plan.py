@@ -66,8 +66,7 @@ def plan(
             inputs.notes.append(f"{save} holds no scenario, so only check --baseline and diff take it: {lacking}.")
     if chosen is not None and not inputs.gives("framework"):
         inputs.notes += _runners(inputs, chosen.best.place)
-    if chosen is not None:
-        say_bottleneck(inputs, loop.outlook, chosen.best.place)
+    say_bottleneck(inputs, loop.outlook, None if chosen is None else chosen.best.place)
     return plan_report(found.planned, inputs.told(), ranked)
 
 

@@ -14,6 +14,7 @@ from rlsize.estimates.figures import entries, numbers
 from rlsize.estimates.outside import in_turns, outside, places, stretched
 from rlsize.estimates.remembered import remembered
 from rlsize.estimates.rollout_prediction import Lengths, at_batch, cache_capacity, engine_limit, steady
+from rlsize.facts.agents import Agents
 from rlsize.quantities.workload import MOST_MEAN_LENGTHS
 
 if TYPE_CHECKING:
@@ -22,7 +23,6 @@ if TYPE_CHECKING:
     from rlsize.equations._ops import Real
     from rlsize.estimates.figures import Work, Worked
     from rlsize.estimates.rollout_prediction import Replica, Steady
-    from rlsize.facts.agents import Agents
 
 Ending = Literal["barrier", "refill"]
 Late = Literal["continue", "wait", "drop"]
@@ -248,7 +248,8 @@ def _refilled_outside(
     work: Work, asked: Replica, batch: StepBatch, shape: Shape, values: Mapping[str, Real]
 ) -> Generation:
     """The same where samples leave their slots for what they wait for: those under way run or wait."""
-    out, lengths = outside(batch.agents), in_turns(shape.lengths, outside(batch.agents))
+    out = outside(batch.agents or Agents())
+    lengths = in_turns(shape.lengths, out)
     room = cache_capacity(work, asked, lengths, values)
     offered = np.inf if batch.in_flight is None else _in_flight_of_each(work, batch)
     share, kept, running, mean = 1.0, 1.0, 1.0, batch.response_tokens
@@ -276,7 +277,8 @@ def _drained_outside(
     work: Work, asked: Replica, batch: StepBatch, shape: Shape, values: Mapping[str, Real]
 ) -> Generation:
     """A batch that drains, of which samples leave their slots for what they wait for."""
-    out, lengths = outside(batch.agents), in_turns(shape.lengths, outside(batch.agents))
+    out = outside(batch.agents or Agents())
+    lengths = in_turns(shape.lengths, out)
     own = rollout_batch.per_instance(amount=batch.samples, instances=batch.instances)
     step = steady(work, asked, own, lengths, values).step_seconds
     longest = longest_of(work, batch.samples, shape.uncapped, batch.response_cv, shape.cap)
@@ -303,9 +305,7 @@ def _scored(batch: StepBatch, seconds: Real) -> Real:
     agents = batch.agents
     if agents is None or agents.verify_workers is None:
         return seconds
-    needed = equations.pool_time(
-        samples=batch.samples, hold_seconds=agents.verify_seconds, size=agents.verify_workers
-    )
+    needed = equations.pool_time(samples=batch.samples, hold_seconds=agents.verify_seconds, size=agents.verify_workers)
     found: Real = equations.served_beside(seconds, needed)
     return found
 
@@ -320,9 +320,7 @@ def _cycle(
     rhythm = rhythms(batch.late, *numbers)
     own, most = _last(rollout_batch.per_instance(amount=batch.samples, instances=batch.instances)), _last(found.batch)
     own_running = own * _last(batch.running_share)
-    running = np.concatenate(
-        np.broadcast_arrays(own_running * rhythm.waiting, own_running * rhythm.training), axis=-1
-    )
+    running = np.concatenate(np.broadcast_arrays(own_running * rhythm.waiting, own_running * rhythm.training), axis=-1)
     spread = {name: _last(value) for name, value in values.items()}
     lengths = Lengths(**{key: None if one is None else _last(one) for key, one in entries(shape.lengths).items()})
     _, step, _ = at_batch(work, asked, np.clip(running, 1.0, most), lengths, spread)
@@ -380,9 +378,7 @@ def _drained(work: Work, asked: Replica, batch: StepBatch, shape: Shape, values:
     some = np.minimum(_last(flying.batch) * _last(batch.instances), _last(batch.samples))
     passed = np.trapezoid(batch_drain.chance_of_any(finished_share=drain.done, samples=some), drain.tokens, axis=-1)
     token = (seconds - own * flying.prefill_seconds) / (_full_steps(batch, shape, flying, own) + passed)
-    return _made(
-        work, batch, shape, seconds, flying, rate, full_seconds=packed, tail_seconds=tail, token_seconds=token
-    )
+    return _made(work, batch, shape, seconds, flying, rate, full_seconds=packed, tail_seconds=tail, token_seconds=token)
 
 
 def _full_steps(batch: StepBatch, shape: Shape, flying: Flying, samples: Worked) -> Worked:

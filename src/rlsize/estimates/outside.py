@@ -61,18 +61,17 @@ class Outside(NamedTuple):
 
 def outside(agents: Agents) -> Outside:
     """What a sample of these agents waits for."""
-    ends = {"most_turns": agents.turns, "end_fraction": agents.turn_end_fraction}
-    fails = {"environment_seconds": agents.environment_seconds, "failed_fraction": agents.failed_fraction}
-    call = float(equations.call_time(tool_seconds=agents.tool_seconds, **fails))
-    spread = float(equations.call_variance(tool_seconds=agents.tool_seconds, tool_cv=agents.tool_cv, **fails))
-    calls = equations.mean_turns(**ends) - 1.0
+    most, ends = agents.turns, agents.turn_end_fraction
+    call, call_cv = _call(agents)
+    spread = (call * call_cv) ** 2
+    calls = equations.mean_turns(most, ends) - 1.0
     scoring = (agents.verify_seconds * agents.verify_cv) ** 2
     whole = agents.environment_seconds + (agents.turns - 1) * call + agents.verify_seconds
     return Outside(
         starting=agents.environment_seconds,
         parked=calls * call,
         scored=agents.verify_seconds,
-        variance=calls * spread + equations.turns_variance(**ends) * call**2 + scoring,
+        variance=calls * spread + equations.turns_variance(most, ends) * call**2 + scoring,
         longest=whole + _FAR * ((agents.turns - 1) * spread + scoring) ** 0.5,
         calls=calls,
         tool_tokens=agents.tool_tokens,
@@ -196,5 +195,7 @@ def places(batch: StepBatch, out: Outside, running_seconds: Worked) -> Worked:
     if agents is None or agents.environments is None:
         return np.inf
     whole = agents.environments - (batch.group_size - 1) / 2  # groups start with all their environments
-    share = equations.running_share(running_seconds=running_seconds + out.starting + out.parked, outside_seconds=out.scored)
+    share = equations.running_share(
+        running_seconds=running_seconds + out.starting + out.parked, outside_seconds=out.scored
+    )
     return np.maximum(whole, batch.group_size) / share

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from rlsize.estimates.figures import numbers, predicted
 from rlsize.estimates.step_assembly import assembled
@@ -26,7 +26,7 @@ def agents_of(said: Said) -> Agents | None:
     plain = asdict(Agents())
     if not any(map(said.gives, plain)):
         return None
-    told = {}
+    told: dict[str, Any] = {}
     for key, none in plain.items():
         figure = said.ask(key) if said.gives(key) or none is not None else None
         value = none if figure is None or not figure.known else figure.number
@@ -78,6 +78,12 @@ def say_bottleneck(said: Said, outlook: Outlook, place: Placement | None) -> tup
     return found.figures
 
 
+def _sized(agents: Agents, pool: str, size: int | None) -> Agents:
+    """The same with a pool of another size."""
+    sizes: dict[str, Any] = {pool: size}
+    return replace(agents, **sizes)
+
+
 def bottleneck(outlook: Outlook, place: Placement) -> Bottleneck | None:
     """The pool that holds a step up; None where none makes it longer by 5 % or more."""
     agents = outlook.problem.agents
@@ -86,7 +92,7 @@ def bottleneck(outlook: Outlook, place: Placement) -> Bottleneck | None:
 
     def step(pool: str, size: int | None) -> float:
         """A step with so many places. [s]"""
-        problem = replace(outlook.problem, agents=replace(agents, **{pool: size}))
+        problem = replace(outlook.problem, agents=_sized(agents, pool, size))
         terms = replace(outlook, problem=problem).central
         return float(assembled(numbers, loop_parts(terms, place)).seconds)
 

@@ -46,7 +46,9 @@ def predicted_fleet(terms: Terms, place: Placement, ready: Replica) -> FleetPart
         dropped = predicted("late_dropped_fraction", dropped, "batch_drain.kept_tokens where the batch closes")
     if terms.problem.agents is not None:
         if terms.work is apply:
-            made = predicted("generation_seconds", fleet.seconds, "samples that run or wait outside the GPUs, as they end")
+            made = predicted(
+                "generation_seconds", fleet.seconds, "samples that run or wait outside the GPUs, as they end"
+            )
         return FleetParts(made, tail, sample, dropped, fleet.cycle)
     moe = ready.question.model.architecture.moe is not None
     times = {"generation_seconds": made, "tail_seconds": tail, "sample_seconds": sample}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import partial
 from math import ceil, inf
 from typing import TYPE_CHECKING, Any
@@ -182,9 +182,11 @@ def agents_work(agents: Agents | None) -> dict[str, Any]:
     """What samples wait for outside the GPUs, as fields of what a step is made of."""
     if agents is None:
         return {}
-    same = ("turns", "turn_end_fraction", "tool_tokens", "verify_workers", "environments", "environment_seconds", "failed_fraction")
+    own = asdict(agents)
+    for name in ("tool_seconds", "tool_cv", "verify_seconds", "verify_cv"):
+        del own[name]
     return {
-        **{name: getattr(agents, name) for name in same},
+        **own,
         "tool": Latency(seconds=agents.tool_seconds, cv=agents.tool_cv),
         "verify": Latency(seconds=agents.verify_seconds, cv=agents.verify_cv),
     }

@@ -81,7 +81,15 @@ _OF_THE_FLEET = frozenset(
 _OF_THE_TRAINER = frozenset({"logprob_passes", "offload", "compiled"})
 
 
-@asks(Loop=LOOP, Workload=WORKLOAD, Rollout_instances=INSTANCE, Trainer=TRAINER, Passes=ALGORITHM, Agents=AGENTS, Inputs=ANSWER)
+@asks(
+    Loop=LOOP,
+    Workload=WORKLOAD,
+    Rollout_instances=INSTANCE,
+    Trainer=TRAINER,
+    Passes=ALGORITHM,
+    Agents=AGENTS,
+    Inputs=ANSWER,
+)
 def predict_step(inputs: Inputs) -> Report:
     """
     How long an optimizer step of an RL loop takes, where it goes, and which mode is the quickest.

@@ -258,7 +258,7 @@ def _work(inputs: Inputs, base: WorkSetting, values: tuple[float, ...]) -> WorkS
         inputs.fault(f"{shape} lengths take no spread", "--response-cv", "leave it out, or take lognormal lengths")
     agents = agents_of(inputs)
     if agents is not None and agents.environments is not None and agents.environments < base.group_size:
-        what = f"{agents.environments} environments are fewer than the {base.group_size} samples of a group, which start together"
+        what = f"{agents.environments} environments are too few for the {base.group_size} samples of a group"
         inputs.fault(what, inputs.place("environments"), f"give {base.group_size} or more")
     kept = _number(inputs, "kept_fraction")
     if inputs.gives("tokens_generated_per_trained_token"):  # whatever throws them away, filtered groups stand for it
