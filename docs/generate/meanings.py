@@ -29,8 +29,8 @@ MEANINGS: dict[str, str] = {
     "visible_memory_bytes": "Memory of a GPU that processes see.",
     "worst_phase": "The phase of a loop that fills its GPUs most, at the high end of its band.",
     "worst_phase_bytes_per_gpu": "What each GPU holds in that phase.",
-    "bottleneck": "Pool without whose limit a step would be shortest: environments or verifiers.",
-    "bottleneck_places": "Places that this pool has.",
+    "binding_places": "Places that `binding_pool` has.",
+    "binding_pool": "Pool without whose limit a step would be shortest: environments or verifiers.",
     "engine_step_seconds": "Time of one engine step, a token for each sample; prefill left out.",
     "engine_update_seconds": "Time of the calls that give a running engine new weights.",
     "engine_kv_cache_tokens": "Tokens that the KV cache of a rollout instance holds, as its engine logs at start-up.",
@@ -62,7 +62,8 @@ MEANINGS: dict[str, str] = {
     "kv_token_step_seconds": "Time of an engine step per token in the KV cache, t_2.",
     "largest_concurrency": "Most samples of this workload that an instance can run at the same time.",
     "limited_by": (
-        "What the batch runs into: offered (no more samples are asked for), environments, cache, or engine (its own limit)."
+        "What the batch runs into: offered (no more samples are asked for), environments, cache, or engine (its own "
+        "limit)."
     ),
     "link_profiles": "Link profiles that there are.",
     "longest_response_tokens": "Expected longest response of the samples of an optimizer step.",

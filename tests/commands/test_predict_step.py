@@ -202,10 +202,10 @@ def test_the_pool_that_binds_is_named(predicted: Run, tmp_path: Path) -> None:
     agents = "agents: {turns: 4, tool_seconds: 20, verify_seconds: 2, verify_workers: 2000, environments: %d}\n"
     few = document(predicted(scenario(tmp_path, PLAN + agents % 64), "--json"))
     results = few["results"]
-    assert (results["bottleneck"], results["bottleneck_places"]) == ("environments", 64)
+    assert (results["binding_pool"], results["binding_places"]) == ("environments", 64)
     assert any("64 environments are the bottleneck" in one for one in few["warnings"])
     enough = document(predicted(scenario(tmp_path, PLAN + agents % results["enough_places"]), "--json"))
-    assert "bottleneck" not in enough["results"]
+    assert "binding_pool" not in enough["results"]
     assert enough["results"]["step_seconds"] == pytest.approx(results["step_with_enough_seconds"], rel=0.01)
     assert enough["results"]["step_seconds"] < results["step_seconds"]
 

@@ -52,7 +52,7 @@ def test_constant_waits_have_no_tail() -> None:
 
 def test_steps_and_pools_are_those_of_the_simulator() -> None:
     """Random loops of all modes with agents: the median within 5 %, most within 10 %, and mostly the same pool."""
-    found = list(pairs(range(tries(24))))
+    found = list(pairs(range(tries(16))))
     ratios = [pair.simulated / pair.predicted for pair in found]
     assert within(ratios) >= NEAR_SHARE
     assert abs(float(np.median(ratios)) - 1) < BIAS

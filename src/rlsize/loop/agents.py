@@ -62,8 +62,8 @@ class Bottleneck:
         """The same, by key."""
         why = "the smallest pool whose step is within 2 % of one without a limit"
         return (
-            Figure(key="bottleneck", value=POOLS[self.pool], provenance="predicted", source="quickens a step most"),
-            Figure(key="bottleneck_places", value=self.size, source=f"agents.{self.pool}"),
+            Figure(key="binding_pool", value=POOLS[self.pool], provenance="predicted", source="quickens a step most"),
+            Figure(key="binding_places", value=self.size, source=f"agents.{self.pool}"),
             predicted("enough_places", self.enough, why),
             predicted("step_with_enough_seconds", self.seconds, why),
         )

@@ -153,9 +153,7 @@ def refuse_lacking(loop: Loop) -> None:
         InputError: What is not modelled, and what models it.
     """
     if loop.lacking:
-        what = (
-            f"{', '.join(loop.lacking)} are said, and a known rate may not have them: the step is longer than it says"
-        )
+        what = f"{', '.join(loop.lacking)} are said, and a known rate may not have them: a step may take longer"
         todo = "`rlsize simulate` models them; leave the rate out to have it predicted, or leave them out"
         raise InputError(Fault(what, "agents", todo))
 
