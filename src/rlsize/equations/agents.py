@@ -4,17 +4,19 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rlsize.equations._ops import maximum
+from rlsize.equations._ops import maximum, where
 
 if TYPE_CHECKING:
     from rlsize.equations._ops import Real
 
+_NEVER = 1e-5  # a chance below which no turn ends a sample
 
-def mean_turns(most_turns: int, end_fraction: float) -> float:
+
+def mean_turns(most_turns: Real, end_fraction: Real) -> Real:
     """
     Turns of the mean sample.
 
-    k = sum of (1 - q)^j for j < n
+    k = (1 - (1 - q)^n) / q, n where q = 0
 
     Args:
         most_turns: Turns at most, n. [1]
@@ -29,14 +31,15 @@ def mean_turns(most_turns: int, end_fraction: float) -> float:
     >>> mean_turns(most_turns=3, end_fraction=0.5)
     1.75
     """
-    return sum((1.0 - end_fraction) ** turn for turn in range(most_turns))
+    ends = maximum(end_fraction, _NEVER)
+    return where(end_fraction > _NEVER, (1 - (1 - ends) ** most_turns) / ends, most_turns)
 
 
-def turns_variance(most_turns: int, end_fraction: float) -> float:
+def turns_variance(most_turns: Real, end_fraction: Real) -> Real:
     """
     Variance of the turns of a sample.
 
-    s = sum of (2 j + 1) (1 - q)^j for j < n, less k^2
+    s = k + 2 r (1 - n r^(n - 1) + (n - 1) r^n) / q^2 - k^2 with r = 1 - q, 0 where q = 0
 
     Args:
         most_turns: Turns at most, n. [1]
@@ -51,8 +54,10 @@ def turns_variance(most_turns: int, end_fraction: float) -> float:
     >>> turns_variance(most_turns=3, end_fraction=0.5)
     0.6875
     """
-    second = sum((2.0 * turn + 1.0) * (1.0 - end_fraction) ** turn for turn in range(most_turns))
-    return second - mean_turns(most_turns, end_fraction) ** 2
+    ends = maximum(end_fraction, _NEVER)
+    goes_on, mean = 1 - ends, mean_turns(most_turns, end_fraction)
+    first = goes_on * (1 - most_turns * goes_on ** (most_turns - 1) + (most_turns - 1) * goes_on**most_turns)
+    return where(end_fraction > _NEVER, mean + 2 * first / ends**2 - mean**2, 0.0)
 
 
 def call_time(tool_seconds: Real, environment_seconds: Real, failed_fraction: Real) -> Real:
@@ -91,7 +96,7 @@ def call_variance(tool_seconds: Real, tool_cv: Real, environment_seconds: Real, 
         failed_fraction: Chance that it fails in a call, f. [1]
 
     Returns:
-        v. [s2]
+        v. [s^2]
 
     Assumes a call that is repeated takes as long as it did.
     Source: law of total variance over the failures, (1 + n) t + n s.

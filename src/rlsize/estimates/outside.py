@@ -39,7 +39,7 @@ class Outside(NamedTuple):
         starting: Until its environment has started. [s]
         parked: Mean time of all its tool calls. [s]
         scored: Mean time of its verifier. [s]
-        variance: Variance of all of it. [s2]
+        variance: Variance of all of it. [s^2]
         longest: Time that hardly a sample waits longer than. [s]
         calls: Mean calls of tools. [1]
         tool_tokens: What each adds to the context. [token]
@@ -64,14 +64,14 @@ def outside(agents: Agents) -> Outside:
     most, ends = agents.turns, agents.turn_end_fraction
     call, call_cv = _call(agents)
     spread = (call * call_cv) ** 2
-    calls = equations.mean_turns(most, ends) - 1.0
+    calls = float(equations.mean_turns(most, ends)) - 1.0
     scoring = (agents.verify_seconds * agents.verify_cv) ** 2
     whole = agents.environment_seconds + (agents.turns - 1) * call + agents.verify_seconds
     return Outside(
         starting=agents.environment_seconds,
         parked=calls * call,
         scored=agents.verify_seconds,
-        variance=calls * spread + equations.turns_variance(most, ends) * call**2 + scoring,
+        variance=calls * spread + float(equations.turns_variance(most, ends)) * call**2 + scoring,
         longest=whole + _FAR * ((agents.turns - 1) * spread + scoring) ** 0.5,
         calls=calls,
         tool_tokens=agents.tool_tokens,
