@@ -255,7 +255,7 @@ def _refilled_outside(
     share, kept, running, mean = 1.0, 1.0, 1.0, batch.response_tokens
     for _ in range(_ROUNDS):
         most = rollout_batch.per_instance(amount=places(batch, out, running), instances=batch.instances)
-        wanted = share * np.minimum(np.minimum(offered, most), room / kept)
+        wanted = share * np.minimum(np.minimum(offered, most), np.maximum(room, 1.0) / kept)
         found = steady(work, asked, wanted, lengths, values)
         running = rollout_batch.cycle_time(batch=found.batch, response_tokens=mean, rate=found.rate)
         share = equations.running_share(running_seconds=running, outside_seconds=out.seconds)
