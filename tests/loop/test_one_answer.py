@@ -81,8 +81,6 @@ agents: {turns: 4, tool_seconds: 20}
 rates: {instance_tokens_per_second: 4000}
 rollout: {tensor_parallel: 1}
 """
-    "agents: {turns: 4, tool_seconds: 20}\nrates: {instance_tokens_per_second: 4000}\nrollout: {tensor_parallel: 1}\n"
-)
 BUSY = ("backlog", "fleet", "iteration", "simulate", "split")
 """Commands that take busy trainer seconds, and no wall clock."""
 APPLIED = ("check", "predict step", "cost", "report")
