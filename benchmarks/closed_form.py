@@ -37,7 +37,7 @@ from rlsize.readers.profiles import Catalogue
 from rlsize.simulator.run import simulate
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     from rlsize.estimates.generation import Late
     from rlsize.estimates.step_assembly import Loop
@@ -71,14 +71,19 @@ def main() -> None:
     """Print how far both are apart."""
     many = int(sys.argv[1]) if len(sys.argv) > 1 else 500
     found = list(pairs(range(many // len(LOOPS))))
+    print_ratios((pair.kind, pair.ratio) for pair in found)
+    print(f"medians of modes lie {apart(found):.1%} apart; {ordered(found):.1%} of pairs of modes in the same order")
+
+
+def print_ratios(found: Iterable[tuple[str, float]]) -> None:
+    """Print ratios by kind."""
     by: dict[str, list[float]] = defaultdict(list)
-    for pair in found:
-        by[pair.kind].append(pair.ratio)
+    for kind, ratio in found:
+        by[kind].append(ratio)
     for kind, ratios in [*sorted(by.items()), ("all", [one for some in by.values() for one in some])]:
         low, middle, high = np.quantile(ratios, (0.1, 0.5, 0.9))
         near = f"{within(ratios):.0%} within {NEAR:.0%}"
         print(f"{kind:16} {len(ratios):4}  {middle:.3f}  {low:.3f} to {high:.3f}  {near}")
-    print(f"medians of modes lie {apart(found):.1%} apart; {ordered(found):.1%} of pairs of modes in the same order")
 
 
 def apart(found: list[Pair]) -> float:

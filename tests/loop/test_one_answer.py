@@ -76,7 +76,11 @@ cluster: {gpu: h100-sxm}
 workload: {response_tokens: {mean: 1000}}
 rollout: {concurrency: 32}
 """
-AGENTS = "agents: {turns: 4, tool_seconds: 20}\n"
+AGENTS = """\
+agents: {turns: 4, tool_seconds: 20}
+rates: {instance_tokens_per_second: 4000}
+rollout: {tensor_parallel: 1}
+"""
 BUSY = ("backlog", "fleet", "iteration", "simulate", "split")
 """Commands that take busy trainer seconds, and no wall clock."""
 APPLIED = ("check", "predict step", "cost", "report")

@@ -155,6 +155,31 @@ def test_a_tool_works_between_two_turns() -> None:
     assert column(ledger, "generating_seconds") == [2 * 0.5 + 2.0 + 3 * 0.5 + 2.0]
 
 
+def test_a_sample_ends_after_the_turns_that_are_drawn_for_it() -> None:
+    """4 tokens in one turn, and 2 and 2 with 1.5 s of a tool between them and half a second until a step begins."""
+    ledger = played(((4, 4),), work={"turns": 2, "turn_end_fraction": 0.5}, tool=1.5, turns_drawn=(1, 2))
+    assert column(ledger, "waiting_seconds") == [2 + 1.5 + 0.5 + 2]
+    ledger = played(((4, 4),), work={"turns": 2, "turn_end_fraction": 0.5}, tool=1.5, turns_drawn=(1, 1))
+    assert column(ledger, "waiting_seconds") == [4]
+
+
+@pytest.mark.parametrize(("environments", "waiting"), [(None, 3 + 2), (4, 3 + 2), (3, 2 * (3 + 2)), (2, 2 * (3 + 2))])
+def test_groups_wait_for_environments(environments: int | None, waiting: float) -> None:
+    """Two groups of two samples of 2 s; environments start in 3 s, side by side if there are four of them."""
+    work = {"environments": environments, "environment_seconds": 3.0}
+    ledger = played(((2, 2),), groups=2, work=work)
+    assert column(ledger, "waiting_seconds") == [waiting]
+
+
+def test_an_async_loop_admits_only_what_finds_environments() -> None:
+    """Two environments: a group of two follows the last one after 1 + 2 s, though slots are free."""
+    work = {"environments": 2, "environment_seconds": 1.0}
+    rules = RuleSetting(mode="async", max_staleness=None, queue_steps=2.0)
+    ledger = played(((2, 2),), steps=3, work=work, rules=rules)
+    assert column(ledger, "end_seconds") == [3.0 + 4.0, 7.0 + 4.0, 11.0 + 4.0]
+    assert column(ledger, "generating_seconds") == [2 + 2, 4 + 2 + 1, 7 + 1 + 2]
+
+
 def test_a_full_cache_preempts_the_last() -> None:
     """A prompt of 3 and 3 + 3 tokens are more than 8: the second goes on after the first, and computes its 2 tokens."""
     engine = {"kv_tokens": 8.0, "prefill_seconds": 0.5}

@@ -41,6 +41,7 @@ def covered(draw: st.DrawFn) -> Setting:
     found = draw(any_setting())
     engine, work, trainer = found.engine, found.work, found.trainer
     work = replace(work, turns=1, tool_tokens=0, tool=Latency(), verify=Latency())
+    work = replace(work, environments=None, environment_seconds=0.0)
     if draw(st.booleans()):
         groups = draw(st.integers(1, 24))
         lengths = replace(

@@ -11,6 +11,7 @@ from rlsize.equations import affine_step, engine_step, kernel_time, rollout_batc
 from rlsize.estimates.engine_memory import kv_capacity
 from rlsize.estimates.figures import numbers
 from rlsize.estimates.generation import lengths_of
+from rlsize.estimates.outside import in_turns, outside
 from rlsize.estimates.rollout_prediction import affine, at_batch, check_fits, engine, engine_limit, steady
 
 if TYPE_CHECKING:
@@ -90,11 +91,13 @@ def predicted_line(
     """
     asked = engine(question)
     lengths = lengths_of(numbers, replace(batch, hit_ratio=0.0))  # the simulator says which prompts the cache finds
+    if batch.agents is not None:
+        lengths = in_turns(lengths, outside(batch.agents))
     check_fits(asked, lengths, values)
     offered = load if concurrency is None else min(load, concurrency)
     found = steady(numbers, asked, offered, lengths, values)
     line = affine(numbers, asked, found.batch, lengths, values)
-    prompt = float(rollout_batch.share_of(part=found.prefill_seconds, whole=batch.prompt_tokens))
+    prompt = float(rollout_batch.share_of(part=found.prefill_seconds, whole=lengths.computed))
     slow = values["step_rollout_slowdown"]
     if question.model.architecture.moe:
         slow = kernel_time.slowed(seconds=slow, slowdown=values["step_rollout_moe_slowdown"])

@@ -12,6 +12,7 @@ from rlsize.estimates.step_assembly import REFILLING
 from rlsize.facts.calibration import CalibratedRun, CalibrationSetting
 from rlsize.facts.figure import Figure, absent
 from rlsize.facts.records.record import Refused
+from rlsize.loop.agents import agents_of
 from rlsize.loop.instance_count import stated_instances
 from rlsize.loop.knobs import UNTESTED
 from rlsize.loop.late import late_samples, oversampling
@@ -42,10 +43,11 @@ if TYPE_CHECKING:
     from rlsize.planner.outlook import Outlook
 
 _SECONDS_PER_HOUR = 3600.0
-_UNMODELLED = {  # what lengthens a step and is not in it yet, by the key that brings it in
+_UNMODELLED = {  # what lengthens a step and is not in a rate that was measured, by the key that brings it in
     "turns": "turns",
     "tool_seconds": "tools",
     "verify_seconds": "scoring",
+    "environments": "environments",
 }
 
 
@@ -96,7 +98,7 @@ class Loop:
         trainer: Its trainer.
         place: How it is placed; None where it cannot run.
         refused: Why it cannot run; empty where it can.
-        lacking: What lengthens a step and is not modelled yet, so that its time is a lower bound.
+        lacking: What lengthens a step and is not in a known rate, so that its time is a lower bound.
     """
 
     pools: Pools
@@ -183,7 +185,7 @@ def resolve_on(said: Said, found: Pools, *, placed: bool = True) -> Loop:
     prices = gpu_hours(said)
     stages = _modelled(said, found, known)
     problem = _problem(said, found.loop, stages, known)
-    lacking = _lacking(said, problem.run)
+    lacking = _lacking(said, problem.run) if known.rate.known else ()
     say_date(said)
     said.settle()
     belief = None if stages is None else stages.belief
@@ -225,7 +227,7 @@ def setting_of(asked: EngineQuestion | None, train: TrainQuestion) -> Calibratio
 
 
 def _lacking(said: Said, run: CalibratedRun | None) -> tuple[str, ...]:
-    """What was said that lengthens a step and is not in it; what a run had is in its phases."""
+    """What was said that lengthens a step and is not in a known rate; what a run had is in its phases."""
     found = []
     had = {} if run is None else {**run.ran, **run.shown}
     for key, what in _UNMODELLED.items():
@@ -419,6 +421,7 @@ def _problem(said: Said, loop: LoopKind, stages: Stages | None, known: KnownRate
             block_tokens=said.ask("block_tokens"),
             concurrency=said.ask("concurrency"),
             model=stages.train.model,
+            agents=agents_of(said),
         )
     else:
         base = _with_rates(said, known)

@@ -153,8 +153,8 @@ def refuse_lacking(loop: Loop) -> None:
         InputError: What is not modelled, and what models it.
     """
     if loop.lacking:
-        what = f"{', '.join(loop.lacking)} are said, and no prediction holds them: the step is longer than it says"
-        todo = "`rlsize simulate` models them; leave them out to go on without"
+        what = f"{', '.join(loop.lacking)} are said, and a known rate may not have them: a step may take longer"
+        todo = "`rlsize simulate` models them; leave the rate out to have it predicted, or leave them out"
         raise InputError(Fault(what, "agents", todo))
 
 

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from rlsize.estimates.rollout_prediction import Replica
     from rlsize.estimates.step_assembly import Loop
     from rlsize.estimates.train_prediction import TrainQuestion
+    from rlsize.facts.agents import Agents
     from rlsize.facts.calibration import CalibratedRun
     from rlsize.facts.gpu import Gpu
     from rlsize.facts.model import Model
@@ -129,6 +130,7 @@ class LoopProblem:
         block_tokens: Tokens of a block of the cache; absent for the engine's own. [token]
         concurrency: Samples that an instance is offered at once; absent for as many as there are. [1]
         model: The policy; None where only rates are known.
+        agents: What samples wait for outside the GPUs; None where they do not.
         run: What a run has that was measured, beside what constants say; None where none was.
         gpus_per_node: GPUs of a node; None where nodes do not matter. [1]
     """
@@ -160,6 +162,7 @@ class LoopProblem:
     block_tokens: Figure = absent("block_tokens", "--block-size")
     concurrency: Figure = absent("concurrency", "--concurrency")
     model: Model | None = None
+    agents: Agents | None = None
     run: CalibratedRun | None = None
     gpus_per_node: float | None = None
 

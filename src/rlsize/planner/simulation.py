@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import partial
 from math import ceil, inf
 from typing import TYPE_CHECKING, Any
@@ -20,6 +20,7 @@ from rlsize.simulator.outcome import outcome_of, spread_over
 from rlsize.simulator.run import WORTH, simulate
 from rlsize.simulator.setting import (
     EngineSetting,
+    Latency,
     LengthSetting,
     RuleSetting,
     Setting,
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
     from rlsize.estimates.generation import Late
     from rlsize.estimates.simulated_engine import StepLine
     from rlsize.estimates.step_assembly import Loop
+    from rlsize.facts.agents import Agents
     from rlsize.planner.choice import Alternative
     from rlsize.planner.options import LoopProblem, Placement
     from rlsize.planner.outlook import Outlook, Terms
@@ -157,6 +159,7 @@ def simulation_of(terms: Terms, place: Placement, concurrency: float | None = No
             lengths=_lengths(terms),
             prompt_tokens=round(terms.value(problem.prompt_tokens) or 0),
             acceptance=float(rollout_batch.share_of(part=dropped, whole=problem.waste.number)),
+            **agents_work(problem.agents),
         ),
         trainer=TrainerSetting(
             seconds=float(step.train_seconds),
@@ -178,6 +181,20 @@ def simulation_of(terms: Terms, place: Placement, concurrency: float | None = No
         trainer_gpu_hour=terms.value(place.trainer.gpu_hour),
     )
     return simulated, pools
+
+
+def agents_work(agents: Agents | None) -> dict[str, Any]:
+    """What samples wait for outside the GPUs, as fields of what a step is made of."""
+    if agents is None:
+        return {}
+    own = asdict(agents)
+    for name in ("tool_seconds", "tool_cv", "verify_seconds", "verify_cv"):
+        del own[name]
+    return {
+        **own,
+        "tool": Latency(seconds=agents.tool_seconds, cv=agents.tool_cv),
+        "verify": Latency(seconds=agents.verify_seconds, cv=agents.verify_cv),
+    }
 
 
 def rules_of(loop: Loop, late: Late, started: float, max_staleness: float) -> RuleSetting:
@@ -246,6 +263,7 @@ def _line(terms: Terms, place: Placement, concurrency: float | None) -> StepLine
         response_cv=lengths.cv,
         max_tokens=lengths.cap if problem.max_tokens.known else None,
         hit_ratio=float(hits(terms, engine.question.engine, place.instances)),
+        agents=problem.agents,
     )
     line = predicted_line(engine.question, batch, terms.values, concurrency, _load(problem, place))
     return scaled_line(line, rate.number) if rate.known else line

@@ -38,6 +38,7 @@ def covers(setting: Setting) -> bool:
         trouble == slow
         and work.turns == 1
         and work.verify.seconds == 0.0
+        and not work.equipped
         and setting.engine.routing in ROUTINGS
         and setting.sync.way in WAYS
         and setting.rules.redealing == "arrivals"  # of which there are none

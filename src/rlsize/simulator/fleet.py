@@ -151,7 +151,21 @@ class Fleet(Instances):
         if self._turns > 1:
             for sample in group.samples:
                 self.scoring.first_turn(sample)
-        self.dealer.deal(group.samples)
+        if self.scoring.equips:
+            self.scoring.enter(group)
+            self.deal_equipped()
+        else:
+            self.dealer.deal(group.samples)
+
+    def deal_equipped(self) -> None:
+        """Deal the groups whose environments have started."""
+        ready = self.scoring.ready
+        while ready:
+            self.dealer.deal(ready.popleft().samples)
+
+    def may_admit(self) -> bool:
+        """Whether a group finds environments, and slots besides what waits for these to start."""
+        return not self.scoring.equips or self.scoring.may_enter(self.dealer.free_slots())
 
     def deal_carried(self) -> None:
         """Deal what was left over from the last batch."""
@@ -177,6 +191,7 @@ class Fleet(Instances):
                 group.release()
             self.under_way.clear()
             self._finished_tokens = 0
+            self.scoring.forget_entering()
         self._put_away(list(self.dealer.queue))
         self.dealer.queue.clear()
         for engine in self.engines:
@@ -361,6 +376,9 @@ class Fleet(Instances):
         """A stretch has ended; whether nobody has to react: its group goes on, and no one waits for its slot."""
         self.dealer.left(engine)
         length, group = sample.length, sample.group
+        equips = self.scoring.equips
+        if equips and sample.done == length:
+            self.scoring.leave()
         if sample.done < length:
             self.scoring.call_tool(sample, engine)
         elif group.dropped:
@@ -371,7 +389,7 @@ class Fleet(Instances):
                 self.scoring.score(sample)
             elif group.unfinished > 1:
                 group.unfinished -= 1
-                return self._unseen and not (self.wants_slots and self.dealer.slot_free())
+                return self._unseen and not equips and not (self.wants_slots and self.dealer.slot_free())
             else:
                 self._scored(sample)
         return False
@@ -441,4 +459,5 @@ class Fleet(Instances):
         if self.keeps_ejected:
             self.carried += samples
         else:
+            self.scoring.leave(len(samples))
             self.dropped_tokens += sum(sample.done for sample in samples)

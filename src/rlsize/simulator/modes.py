@@ -48,6 +48,7 @@ class Barrier(Conductor):
         if self.sync.drains:
             return
         self.fleet.deal_carried()
+        self.fleet.deal_equipped()
         self.fleet.dealer.deal_queue()
         while self._replaced < self.rejected:
             self._replaced += 1
@@ -218,6 +219,7 @@ class Asynchronous(Conductor):
             self._train()
         fleet = self.fleet
         dealer = fleet.dealer
+        fleet.deal_equipped()
         while dealer.room() and self._may_admit():
             fleet.admit()
         if dealer.queue:
@@ -229,7 +231,7 @@ class Asynchronous(Conductor):
 
     def _may_admit(self) -> bool:
         allowed = (self.fleet.version + 1) * self._groups + self._ahead + self.rejected
-        return self.fleet.admitted < allowed and self.backlog.groups < self._most_waiting
+        return self.fleet.admitted < allowed and self.backlog.groups < self._most_waiting and self.fleet.may_admit()
 
     def updated(self) -> None:
         """The weights are synced if it is their turn."""

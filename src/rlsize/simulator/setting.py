@@ -113,11 +113,15 @@ class WorkSetting:
         lengths: Of the responses.
         prompt_tokens: Of every prompt. [token]
         acceptance: Share of groups that dynamic sampling keeps. [1]
-        turns: Turns of a sample; a tool answers between them. [1]
+        turns: Turns of a sample at most; a tool answers between them. [1]
+        turn_end_fraction: Chance that a turn is a sample's last one, though more were allowed. [1]
         tool: Time of one tool call.
         tool_tokens: What a tool's answer adds to the context. [token]
         verify: Time to score one sample.
         verify_workers: How many are scored at once; None for as many as there are. [1]
+        environments: Of which each sample needs one until it has finished; None for as many as there are samples. [1]
+        environment_seconds: Until an environment has started. [s]
+        failed_fraction: Chance that an environment fails in a tool call: it starts again, and the call is repeated. [1]
     """
 
     groups: int
@@ -126,15 +130,24 @@ class WorkSetting:
     prompt_tokens: int = 0
     acceptance: float = 1.0
     turns: int = 1
+    turn_end_fraction: float = 0.0
     tool: Latency = field(default_factory=Latency)
     tool_tokens: int = 0
     verify: Latency = field(default_factory=Latency)
     verify_workers: int | None = None
+    environments: int | None = None
+    environment_seconds: float = 0.0
+    failed_fraction: float = 0.0
 
     @property
     def samples(self) -> int:
         """Samples that an optimizer step trains on. [1]"""
         return self.groups * self.group_size
+
+    @property
+    def equipped(self) -> bool:
+        """Whether samples wait for environments, or for these to start."""
+        return self.environments is not None or self.environment_seconds > 0.0
 
     @property
     def tokens(self) -> float:

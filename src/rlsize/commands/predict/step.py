@@ -11,7 +11,7 @@ from rlsize.reports.chart import Chart, Series
 from rlsize.reports.report import Column, Report, Table, Unseen, tables_of
 from rlsize.reports.wording import interval
 from rlsize.shell.inputs import Inputs
-from rlsize.shell.quantity_flags import ALGORITHM, ANSWER, INSTANCE, LOOP, TRAINER, WORKLOAD, asks
+from rlsize.shell.quantity_flags import AGENTS, ALGORITHM, ANSWER, INSTANCE, LOOP, TRAINER, WORKLOAD, asks
 from rlsize.units import listed, show
 
 if TYPE_CHECKING:
@@ -88,6 +88,7 @@ _OF_THE_TRAINER = frozenset({"logprob_passes", "offload", "compiled"})
     Rollout_instances=INSTANCE,
     Trainer=TRAINER,
     Passes=ALGORITHM,
+    Agents=AGENTS,
     Inputs=ANSWER,
 )
 def predict_step(inputs: Inputs) -> Report:
@@ -98,6 +99,7 @@ def predict_step(inputs: Inputs) -> Report:
     --prompts 64 --group 16 --response-tokens 2k
     """
     from rlsize.estimates.step_assembly import step_parts
+    from rlsize.loop.agents import say_bottleneck
     from rlsize.loop.modes import step_outlook
     from rlsize.loop.resolve import resolve
     from rlsize.reports.plan import dropped_words
@@ -110,6 +112,7 @@ def predict_step(inputs: Inputs) -> Report:
         return _does_not_fit(inputs, loop, stages)
     outlook = step_outlook(loop)
     results = [outlook.results[key] for key in _RESULTS if key in outlook.results]
+    results += say_bottleneck(inputs, loop.outlook, loop.place)
     close, best = _close(outlook), outlook.quickest.place.loop
     verdict = f"too close to call: {listed([best, *close])}" if close else best
     quickest = Figure(key="quickest_mode", value=verdict, provenance="predicted", source="table of modes")

@@ -11,7 +11,7 @@ from rlsize.facts.records.record import Refused
 from rlsize.reports.report import Report
 from rlsize.shell.command import option
 from rlsize.shell.inputs import Inputs
-from rlsize.shell.quantity_flags import PRICES, REFUSED, asks
+from rlsize.shell.quantity_flags import AGENTS, PRICES, REFUSED, asks
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -31,7 +31,6 @@ ENGINE = (
     "step_kv_token", "step_prompt_token", "kv_cache_tokens",
 )  # fmt: skip
 SYNC = ("train_seconds", "overhead_seconds", "sync_seconds", "sync_every", "sync_way", "kv_after_sync", "swap_seconds")
-AGENTS = ("turns", "tool_seconds", "tool_cv", "tool_tokens", "verify_seconds", "verify_cv", "verify_workers")
 TROUBLE = (
     "straggler_fraction", "straggler_slowdown", "losses_per_hour", "lost_together", "notice_seconds", "restart_seconds",
     "failures_per_hour", "trainer_restart_seconds", "checkpoint_every", "lent_instances", "lend_seconds",

@@ -12,6 +12,7 @@ from rlsize.estimates.figures import apply
 from rlsize.estimates.simulated_engine import StepLine, constant_line
 from rlsize.facts.figure import Figure, Provenance
 from rlsize.facts.records.record import Refused
+from rlsize.loop.agents import agents_of
 from rlsize.loop.instance_count import instance_gpus, instances
 from rlsize.loop.late import late_samples, oversampling
 from rlsize.loop.lengths import lengths
@@ -20,11 +21,10 @@ from rlsize.loop.prices import gpu_hours
 from rlsize.loop.rates import busy_seconds, instance_rate, measured_on, waste
 from rlsize.loop.resolve import described, resolve
 from rlsize.loop.workload import group_size
-from rlsize.planner.simulation import USUAL_SLOTS, engine_setting, rules_of, simulation_of
+from rlsize.planner.simulation import USUAL_SLOTS, agents_work, engine_setting, rules_of, simulation_of
 from rlsize.simulator.first_order import Pools
 from rlsize.simulator.setting import (
     EngineSetting,
-    Latency,
     LengthSetting,
     RuleSetting,
     Setting,
@@ -258,6 +258,10 @@ def _work(inputs: Inputs, base: WorkSetting, values: tuple[float, ...]) -> WorkS
         inputs.used.pop("response_cv", None)
     if even and inputs.by_flag("response_cv"):
         inputs.fault(f"{shape} lengths take no spread", "--response-cv", "leave it out, or take lognormal lengths")
+    agents = agents_of(inputs)
+    if agents is not None and agents.environments is not None and agents.environments < base.group_size:
+        what = f"{agents.environments} environments are too few for the {base.group_size} samples of a group"
+        inputs.fault(what, inputs.place("environments"), f"give {base.group_size} or more")
     kept = _number(inputs, "kept_fraction")
     if inputs.gives("tokens_generated_per_trained_token"):  # whatever throws them away, filtered groups stand for it
         wasted = waste(inputs)
@@ -274,11 +278,7 @@ def _work(inputs: Inputs, base: WorkSetting, values: tuple[float, ...]) -> WorkS
             values=values,
         ),
         acceptance=kept,
-        turns=_whole(inputs, "turns"),
-        tool=Latency(seconds=_number(inputs, "tool_seconds"), cv=_number(inputs, "tool_cv")),
-        tool_tokens=round(_number(inputs, "tool_tokens")),
-        verify=Latency(seconds=_number(inputs, "verify_seconds"), cv=_number(inputs, "verify_cv")),
-        verify_workers=_whole(inputs, "verify_workers") if inputs.gives("verify_workers") else None,
+        **agents_work(agents),
     )
 
 
