@@ -111,6 +111,16 @@ class UnfinishedError(RlsizeError):
     exit_code = 3
 
 
+def a_file(kind: str) -> str:
+    """
+    What a file is, with its article.
+
+    >>> a_file("observation"), a_file("plan")
+    ('an observation file', 'a plan file')
+    """
+    return f"{'an' if kind[:1] in set('aeio') else 'a'} {kind} file"
+
+
 def nearest(name: str, known: Iterable[str], most: int = 3) -> list[str]:
     """
     The known names that look most like `name`, best first.
