@@ -2,7 +2,8 @@
 A priori, by framework: RL steps of runs that no constant was fitted to, predicted from their configuration alone.
 
 Runs are those of `published/slow_runs/usual.yaml`, of which nobody complained, and, where their reference is a larger
-model that only the pairs of `published/twins` name, steps from there.
+model that only the pairs of `published/twins` name, steps from there. Runs that generate without an engine, which
+`rlsize` refuses to predict, are told apart.
 
     python -m benchmarks.frameworks            # the table
     python -m benchmarks.frameworks --rows     # and every prediction
@@ -52,7 +53,8 @@ def runs() -> Iterator[tuple[str, dict[str, Any], Mapping[str, float], tuple[str
     for row in read_rows("usual"):
         filtered = {"update"} if row.get("trained_fewer") else set()
         took = {phase: seconds for phase, seconds in row["took"].items() if phase not in filtered}
-        yield row["framework"].split()[0], row["scenario"], took, (row["source"], row["id"])
+        unsaid = " without an engine" if "rollout.engine" in row.get("assumed", {}) else ""
+        yield row["framework"].split()[0] + unsaid, row["scenario"], took, (row["source"], row["id"])
     pairs = read_pairs()
     for row in (row for row in pairs["runs"] if row["setup"] == _LARGER_REFERENCE):
         scenario = pairs["setups"][row["setup"]] | row["scenario"]

@@ -219,18 +219,22 @@ rlsize predict step --model qwen3-8b --gpu h100-sxm --mode async --gpus 32 --rol
     --rollout-expert-parallel 1 --rollout-dtype bf16 --kv-dtype bf16 --memory-fraction 0.9 --zero 3 \\
     --data-parallel 16 --tensor-parallel 1 --pipeline-parallel 1 --context-parallel 1 --expert-parallel 1 \\
     --micro-batch-tokens 16k --recompute full --optimizer adamw --gradients bf16 --offload --dtype bf16 --compiled \\
-    --native-attention --algorithm grpo --old-logprob --reference --critic --reward-model
+    --native-attention --algorithm grpo --old-logprob --reference --critic --reward-model --overhead-seconds 10
 rlsize predict step --model qwen3-8b --gpu h100-sxm --mode colocated --gpus 32 --samples 512 --response-tokens 3200 \\
     --fsdp 32 --lora-rank 16
-rlsize predict step examples/unmeasured-8b.yaml
+rlsize predict step examples/unmeasured-8b.yaml --turns 8 --turn-end-fraction 0.1 --tool-seconds 5 --tool-cv 1 \\
+    --tool-tokens 100 --environments 128 --environment-seconds 5 --failed-fraction 0.01 --verify-seconds 1 \\
+    --verify-cv 0.5 --verify-workers 32
 rlsize simulate --mode async --max-staleness 2 --late-samples drop --queue-order completion --queue-steps 3 \\
     --prompts 16 --group 4 --prompt-tokens 300 --response-tokens 1000 --response-cv 1 --max-response-tokens 8k \\
     --length-distribution gamma --group-correlation 0.3 --length-drift 0.2 --instances 4 --gpus-per-instance 2 \\
     --trainer-gpus 8 --routing affine --per-instance 4000 --concurrency 16 --kv-cache-tokens 100k \\
     --train-seconds 5 --sync-seconds 1 --sync-every 2 --sync-way in-flight --kv-after-sync kept \\
     --kept-fraction 0.8 --micro-batches 4 --turns 3 --tool-seconds 5 --tool-cv 1 --tool-tokens 100 \\
+    --turn-end-fraction 0.1 --environments 200 --environment-seconds 5 --failed-fraction 0.01 \\
     --verify-seconds 1 --verify-cv 0.5 --verify-workers 32 --straggler-fraction 0.25 --straggler-slowdown 1.5 \\
-    --losses-per-hour 2 --notice-seconds 10 --restart-seconds 60 --failures-per-hour 2 \\
+    --losses-per-hour 2 --lost-together 2 --redealing running --overhead-seconds 1 \\
+    --notice-seconds 10 --restart-seconds 60 --failures-per-hour 2 \\
     --trainer-restart-seconds 30 --checkpoint-every 4 --lent-instances 1 --lend-seconds 1 --gpu-hour 2.5 \\
     --steps 20 --seeds 2
 rlsize simulate --mode partial --oversampling 1.5 --late-samples continue --prompts 16 --group 4 \\
@@ -255,8 +259,8 @@ rlsize plan --model qwen3-0.6b --gpu l4 --gpus 16 --objective time --steps-per-d
     --max-response-tokens 4k --engine vllm --rollout-dtype bf16 --algorithm grpo --optimizer adamw --offload \\
     --gpu-hour 0.8 --steps 100 --simulate 2
 rlsize plan --gpus 32 --per-instance 4000 --gpus-per-instance 2 --headroom 0.9 --train-seconds 20 \\
-    --measured-trainer-gpus 16 --sync-seconds 1 --prompts 64 --group 8 --response-tokens 1536 --whole-nodes \\
-    --rollout-gpu-hour 1.25 --trainer-gpu-hour 2.95
+    --measured-trainer-gpus 16 --sync-seconds 1 --overhead-seconds 1 --prompts 64 --group 8 --response-tokens 1536 \\
+    --whole-nodes --rollout-gpu-hour 1.25 --trainer-gpu-hour 2.95
 rlsize plan --gpus 32 --rollout-tps 2000 --trainer-tps 6000 --batch-tokens 786432 --price nebius-h100-sxm-8x \\
     --budget examples/budget.yaml --steps 1000
 rlsize plan --gpus 32 --per-instance examples/rates-lower-bound.yaml --accept-lower-bound --gpus-per-instance 2 \\
@@ -285,7 +289,7 @@ rlsize report examples/unmeasured-8b.yaml --output FOLDER/said.html --mode async
     --recompute full --micro-batch-tokens 8k --algorithm grpo --old-logprob --reference --critic --reward-model
 rlsize report examples/grpo-32b.yaml --output FOLDER/measured.html --per-instance examples/rates-lower-bound.yaml \\
     --accept-lower-bound --gpus-per-instance 2 --headroom 0.9 --consume 20000 --measured-trainer-gpus 16 \\
-    --sync-seconds 1
+    --sync-seconds 1 --overhead-seconds 1
 rlsize report examples/grpo-32b.yaml --output FOLDER/typed.html --rollout-tps 2000 --trainer-tps 6000 \\
     --batch-tokens 786432 --train-seconds 20
 rlsize diff examples/unmeasured-8b.yaml examples/longer-8b.yaml --of step_seconds --split shapley --gpu-hour 2.5 \\

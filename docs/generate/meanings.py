@@ -29,6 +29,8 @@ MEANINGS: dict[str, str] = {
     "visible_memory_bytes": "Memory of a GPU that processes see.",
     "worst_phase": "The phase of a loop that fills its GPUs most, at the high end of its band.",
     "worst_phase_bytes_per_gpu": "What each GPU holds in that phase.",
+    "binding_places": "Places that `binding_pool` has.",
+    "binding_pool": "Pool without whose limit a step would be shortest: environments or verifiers.",
     "engine_step_seconds": "Time of one engine step, a token for each sample; prefill left out.",
     "engine_update_seconds": "Time of the calls that give a running engine new weights.",
     "engine_kv_cache_tokens": "Tokens that the KV cache of a rollout instance holds, as its engine logs at start-up.",
@@ -37,6 +39,7 @@ MEANINGS: dict[str, str] = {
     "faults": "Faults that were found in them.",
     "file": "File of the profile.",
     "fit_residual_fraction": "Root mean square of the relative error of the fitted engine step.",
+    "enough_places": "Places with which a step comes within 2 % of one without the limit.",
     "fixed_step_seconds": "Fixed time of an engine step, t_0.",
     "fleet_tokens_per_second": "Response tokens per second of all instances that were used.",
     "formula": "The equation as a formula.",
@@ -59,7 +62,8 @@ MEANINGS: dict[str, str] = {
     "kv_token_step_seconds": "Time of an engine step per token in the KV cache, t_2.",
     "largest_concurrency": "Most samples of this workload that an instance can run at the same time.",
     "limited_by": (
-        "What the batch runs into: offered (no more samples are asked for), cache, or engine (its own limit)."
+        "What the batch runs into: offered (no more samples are asked for), environments, cache, or engine (its own "
+        "limit)."
     ),
     "link_profiles": "Link profiles that there are.",
     "longest_response_tokens": "Expected longest response of the samples of an optimizer step.",
@@ -129,6 +133,7 @@ MEANINGS: dict[str, str] = {
     "speedup_from_doubling_trainer": "How much faster the loop gets with twice the trainer GPUs.",
     "spread_tokens_per_second": "Standard deviation of the rate over the instances.",
     "step_seconds": "Wall clock of one optimizer step, all in.",
+    "step_with_enough_seconds": "Wall clock of a step with `enough_places`.",
     "steps_per_day": "Optimizer steps in a day.",
     "stragglers": "Instances far slower than the others.",
     "sync_bytes": "Bytes of one weight update.",

@@ -13,6 +13,7 @@ SIMULATED: dict[str, str] = {
     "simulated_best_step_seconds": "The shortest mean step time of a grid.",
     "simulated_cost_per_step_usd": "Cost of an optimizer step.",
     "simulated_dropped_fraction": "Share of the generated tokens that were dropped: rejected, stale, aborted or lost.",
+    "simulated_overhead_fraction": "Share of the trainer's time in what belongs to no phase, such as validation.",
     "simulated_failure_fraction": "Share of the trainer's time in restarts and in doing again what a failure lost.",
     "simulated_goodput_tokens_per_gpu_second": "Trained tokens per GPU-second of both pools.",
     "simulated_oldest_age_max_steps": "The largest age of the oldest sample that waits, in optimizer steps.",

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from contextlib import contextmanager
 from difflib import get_close_matches
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
 
 class Fault(NamedTuple):
@@ -76,6 +76,27 @@ def refuse(faults: Iterable[Fault]) -> None:
     found = tuple(faults)
     if found:
         raise InputError(*found)
+
+
+def too_deep(deepest: int, where: str) -> Fault:
+    """A text whose values lie within each other more often than anybody writes."""
+    return Fault(f"is nested more than {deepest} levels deep", where, "is it the file you meant?")
+
+
+def not_yaml(error: Any, deepest: int, place: Callable[[Any], str]) -> Fault:  # noqa: ANN401 (PyYAML has no types)
+    """
+    What PyYAML says of a text that it cannot read.
+
+    Args:
+        error: Its error. Some versions have a maximum of nesting, beyond ours, and meet it before any event tells us.
+        deepest: Our own maximum.
+        place: Where its mark stands, which may be None.
+    """
+    where = place(getattr(error, "problem_mark", None) or getattr(error, "context_mark", None))
+    problem = getattr(error, "problem", None) or getattr(error, "reason", None) or "is not YAML"
+    if "nesting" in problem.lower():
+        return too_deep(deepest, where)
+    return Fault(f"is not valid YAML: {problem}", where, "mend the line or the one above it")
 
 
 class DoesNotFitError(RlsizeError):

@@ -70,7 +70,7 @@ def _counts(*nouns: str) -> dict[str, float]:
 
 
 _TIME = {
-    "s": 1.0, "sec": 1.0, "seconds": 1.0, "second": 1.0, "ms": 1e-3, "us": 1e-6, "µs": 1e-6,
+    "s": 1.0, "sec": 1.0, "seconds": 1.0, "second": 1.0, "ms": 1e-3, "us": 1e-6, "µs": 1e-6, "ns": 1e-9,
     "min": 60.0, "minute": 60.0, "minutes": 60.0, "h": SECONDS_PER_HOUR, "hour": SECONDS_PER_HOUR,
     "hours": SECONDS_PER_HOUR, "d": SECONDS_PER_DAY, "day": SECONDS_PER_DAY, "days": SECONDS_PER_DAY,
 }  # fmt: skip
@@ -382,6 +382,7 @@ def _show_params(value: float, _: str) -> str:
 
 
 _TIME_STEPS = (
+    (1e-6, 1e9, "ns"),
     (1e-3, 1e6, "us"),
     (0.1, 1e3, "ms"),
     (300.0, 1.0, "s"),
@@ -390,12 +391,23 @@ _TIME_STEPS = (
 )
 
 
+def time_unit(seconds: float) -> tuple[float, str]:
+    """
+    What a time is shown in.
+
+    Args:
+        seconds: The time.
+
+    Returns:
+        How many of them a second has, and their name.
+    """
+    found = ((factor, name) for limit, factor, name in _TIME_STEPS if abs(seconds) < limit)
+    return next(found, (1 / SECONDS_PER_DAY, "days")) if seconds else (1.0, "s")
+
+
 def _show_seconds(value: float, _: str) -> str:
-    size = abs(value)
-    for limit, factor, name in _TIME_STEPS:
-        if size < limit and size:
-            return f"{_digits(value * factor)} {name}"
-    return f"{_digits(value / SECONDS_PER_DAY)} days" if value else "0 s"
+    factor, name = time_unit(value)
+    return f"{_digits(value * factor)} {name}"
 
 
 def _show_dollars(value: float, _: str) -> str:

@@ -358,8 +358,9 @@ def test_rates_beside_a_scenario_are_the_loop_s(alerts: Callable[..., Any], rlsi
 
 
 def test_what_a_step_lacks_makes_no_threshold(alerts: Callable[..., Any]) -> None:
-    """Tools lengthen a step and are not modelled here: a lower bound is nothing to be alerted by."""
-    ran = alerts("s.yaml", "--set", "agents.turns=4", "--set", "agents.tool_seconds=20")
+    """Tools lengthen a step, and a rate that was seen may not have them: a bound is nothing to be alerted by."""
+    Path("seen.yaml").write_text(OBSERVATION, encoding="utf-8")
+    ran = alerts("s.yaml", "--per-instance", "seen.yaml", "--set", "agents.turns=4", "--set", "agents.tool_seconds=20")
     assert ran.code == 2
     assert "tools not in it" in ran.stderr
     assert "simulate" in ran.stderr

@@ -72,6 +72,51 @@ def test_what_the_script_does_not_tell_is_asked_for_by_its_flag(rlsize: Run, scr
     assert "--gpu" not in ran.stderr.replace("--gpus", "")
 
 
+def test_memory_asks_once_for_what_its_phases_need(rlsize: Run, script: str) -> None:
+    """The flags that a script leaves open, in one line; nothing where all is told."""
+    ran = rlsize("memory", script)
+    assert "needs what nobody says: give --response-tokens." in " ".join(ran.stderr.split())
+    assert "what nobody says" not in rlsize("memory", script, *LENGTH).stderr
+
+
+def test_fleet_asks_a_launch_for_what_it_does_not_tell(rlsize: Run, script: str) -> None:
+    """And not for a scenario, as the script is one."""
+    ran = rlsize("fleet", script)
+    assert ran.code == 2
+    assert "or give --response-tokens, for a prediction" in ran.stderr
+    assert "name a scenario" not in ran.stderr
+
+
+def test_keys_that_save_a_loop_can_be_copied(rlsize: Run, script: str) -> None:
+    """No key is broken by the width of the table."""
+    Path(script).write_text(SCRIPT.replace("optimizer_offload=True", "optimizer_offload=False"), encoding="utf-8")
+    lines = [line.strip() for line in rlsize("memory", script, *LENGTH).stdout.splitlines()]
+    changes = lines[lines.index("What makes it fit") :]
+    assert any(line.startswith("actor_rollout_ref.") and "=" in line for line in changes)
+    assert not any(line.startswith("actor_rollout_ref.") and "=" not in line for line in changes)
+
+
+def test_a_micro_batch_of_the_reference_pass_is_read_and_is_what_saves(rlsize: Run, script: str) -> None:
+    """Logits of its pass are the larger ones, and no other key needs to change."""
+    own = " actor_rollout_ref.ref.log_prob_max_token_len_per_gpu=262144 actor_rollout_ref.actor.use_kl_loss=True"
+    Path(script).write_text(SCRIPT.replace("65536", "16384").rstrip() + own + "\n", encoding="utf-8")
+    ran = rlsize("memory", script, *LENGTH, "--json")
+    assert ran.document["inputs"]["logprob_micro_batch_tokens"] == 262144
+    assert not any("Not understood" in one for one in ran.document["warnings"])
+    saved = [row["change"] for row in ran.document["rows"]["savers"]]
+    assert saved[0] == "actor_rollout_ref.ref.log_prob_max_token_len_per_gpu=65536"
+
+
+def test_a_knob_is_turned_until_the_loop_surely_fits(rlsize: Run, script: str) -> None:
+    """Not only until its centre does, where turning it further helps."""
+    own = " actor_rollout_ref.rollout.log_prob_max_token_len_per_gpu=262144"
+    Path(script).write_text(SCRIPT.replace("65536", "16384").rstrip() + own + "\n", encoding="utf-8")
+    ran = rlsize("memory", script, *LENGTH, "--json")
+    rows = ran.document["rows"]["savers"]
+    verdicts = [row["verdict"] for row in rows if row["change"].startswith(own.strip().partition("=")[0])]
+    assert verdicts == ["yes"]
+
+
 def test_a_loop_that_dies_is_told_with_what_saves_it_in_the_frameworks_keys(rlsize: Run, script: str) -> None:
     """The phase, and the micro-batch as the cheapest change that leaves the training as it is."""
     ran = rlsize("memory", script, *LENGTH, "--json")

@@ -153,19 +153,23 @@ def test_a_loop_that_cannot_exist_is_refused(rlsize: Any, tmp_path: Path, monkey
 
 
 @pytest.mark.parametrize("command", ["plan", "check"])
-def test_tools_are_left_to_the_simulator(
+def test_tools_beside_a_known_rate_are_left_to_the_simulator(
     rlsize: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: str
 ) -> None:
-    """What no prediction holds is no ground for a plan or a verdict."""
+    """A rate that may not hold them is no ground for a plan or a verdict; predicted ones hold them, and name a pool."""
     monkeypatch.chdir(tmp_path)
     Path("s.yaml").write_text(
         "rlsize: {kind: scenario, version: 1}\nmodel: qwen3-8b\ncluster: {gpu: h100-sxm, gpus: 16}\n"
         "workload: {prompts_per_step: 64, group_size: 8, prompt_tokens: 300, response_tokens: 1000}\n"
         "placement: {mode: async, rollout_gpus: 8, trainer_gpus: 8}\n"
-        "agents: {turns: 4, tool_seconds: 20}\nbudget: {gpus: 64}\n",
+        "agents: {turns: 4, tool_seconds: 20, environments: 64}\nbudget: {gpus: 64}\n",
         encoding="utf-8",
     )
-    ran = rlsize(command, "s.yaml")
+    ran = rlsize(command, "s.yaml", "--json")
+    assert ran.code == 0
+    assert any("64 environments are the bottleneck" in one for one in ran.document["warnings"])
+    known = ("--set", "rates.instance_tokens_per_second=4000", "--set", "rollout.tensor_parallel=1")
+    ran = rlsize(command, "s.yaml", *known)
     assert ran.code == 2
     assert "rlsize simulate" in ran.stderr
 

@@ -189,11 +189,25 @@ def test_given_rates_take_the_place_of_predictions(predicted: Run, tmp_path: Pat
 
 
 def test_what_is_not_in_the_step_makes_it_a_bound(predicted: Run, tmp_path: Path) -> None:
-    """Tools of agents are said and not modelled."""
-    ran = predicted(scenario(tmp_path, PLAN + "agents: {turns: 4, tool_seconds: 20}\n"))
+    """Tools of agents are said, and a rate that somebody measured does not tell whether it has them."""
+    rate = "rates: {instance_tokens_per_second: 4000}\n"
+    ran = predicted(scenario(tmp_path, PLAN + rate + "agents: {turns: 4, tool_seconds: 20}\n"))
     said = " ".join(ran.stdout.split())
     assert "takes at least" in said
     assert "turns, tools not in it" in said
+
+
+def test_the_pool_that_binds_is_named(predicted: Run, tmp_path: Path) -> None:
+    """As many environments as would do are told, and with them none is a bottleneck any more."""
+    agents = "agents: {turns: 4, tool_seconds: 20, verify_seconds: 2, verify_workers: 2000, environments: %d}\n"
+    few = document(predicted(scenario(tmp_path, PLAN + agents % 64), "--json"))
+    results = few["results"]
+    assert (results["binding_pool"], results["binding_places"]) == ("environments", 64)
+    assert any("64 environments are the bottleneck" in one for one in few["warnings"])
+    enough = document(predicted(scenario(tmp_path, PLAN + agents % results["enough_places"]), "--json"))
+    assert "binding_pool" not in enough["results"]
+    assert enough["results"]["step_seconds"] == pytest.approx(results["step_with_enough_seconds"], rel=0.01)
+    assert enough["results"]["step_seconds"] < results["step_seconds"]
 
 
 def test_a_trainer_that_does_not_fit_is_a_no(predicted: Run) -> None:

@@ -284,7 +284,6 @@ def test_ten_thousand_instances_are_refused_with_what_would_fit(rlsize: Run, ref
         ({"queue_order": "newest"}, "known: completion, admission, freshest"),
         ({"sync_way": "in-fligth"}, "did you mean in-flight?"),
         ({"late_samples": "lose"}, "known: continue, wait, drop"),
-        ({"max_staleness": "1.5"}, "no whole number of optimizer steps"),
         ({"max_staleness": "1", "sync_every": "5"}, "raise it to 4"),
         ({"max_staleness": "1e6"}, "GB"),
         ({"queue_steps": "0.5"}, "never holds a whole one"),

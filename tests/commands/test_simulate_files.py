@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import signal
 import subprocess
 from collections.abc import Callable
@@ -137,16 +138,16 @@ def test_a_trace_and_a_history_are_written(rlsize: Run, tmp_path: Path) -> None:
 
 @pytest.fixture
 def interrupted(monkeypatch: pytest.MonkeyPatch) -> Callable[[int], None]:
-    """Has Ctrl-C come in place of a run, counted from 1."""
+    """Has Ctrl-C come in place of a run, counted from 1, or what is sent to the process instead."""
     whole = simulations.run_job
 
-    def at(number: int) -> None:
+    def at(number: int, sent: signal.Signals = signal.SIGINT) -> None:
         left = [number]
 
         def stopped(job: simulations.Job, *, compiled: bool) -> simulations.Done:
             left[0] -= 1
             if not left[0]:
-                raise KeyboardInterrupt
+                os.kill(os.getpid(), sent)
             return whole(job, compiled=compiled)
 
         monkeypatch.setattr(simulations, "run_job", stopped)
@@ -168,9 +169,12 @@ def test_what_is_finished_at_ctrl_c_is_told_and_kept(
     assert len(path.read_text(encoding="utf-8").splitlines()) == 2
 
 
-def test_ctrl_c_before_anything_is_finished_says_so(rlsize: Run, interrupted: Callable[[int], None]) -> None:
+@pytest.mark.parametrize("sent", [signal.SIGINT, signal.SIGTERM])
+def test_an_end_before_anything_is_finished_says_so(
+    rlsize: Run, interrupted: Callable[..., None], sent: signal.Signals
+) -> None:
     """Exit code 130, and no answer."""
-    interrupted(1)
+    interrupted(1, sent)
     ran = rlsize(*LOOP)
     assert (ran.code, ran.stdout) == (130, "")
     assert "interrupted: no run was finished" in ran.stderr

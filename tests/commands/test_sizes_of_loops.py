@@ -123,8 +123,9 @@ def test_a_loop_that_cannot_run_is_said_by_every_command(rlsize: Any, tmp_path: 
 
 @pytest.mark.parametrize("command", COMMANDS)
 def test_what_is_not_modelled_makes_the_answer_a_bound(rlsize: Any, scenario: str, command: str) -> None:
-    """Turns with tools lengthen a step, and no closed form has them."""
-    agents = ("--set", "agents.turns=4", "--set", "agents.tool_seconds=20")
+    """Turns with tools lengthen a step, and a known rate does not tell whether it has them."""
+    said = ("agents.turns=4", "agents.tool_seconds=20", "rates.instance_tokens_per_second=4000")
+    agents = [word for value in said for word in ("--set", value)]
     assert "at least: turns, tools not in it" in " ".join(rlsize(command, scenario, *agents).stdout.split())
 
 

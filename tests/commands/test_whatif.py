@@ -245,6 +245,27 @@ def test_bands_of_changes_share_their_draws(said: Inputs, base: Outcome) -> None
     assert larger.gain.band[1] / larger.gain.band[0] < high / low
 
 
+def test_what_a_change_brings_lies_within_its_band() -> None:
+    """Also where one side waits in nearly all draws, so that hardly one agrees with the central number."""
+    sides = [
+        "placement.mode=async",
+        "placement.rollout_gpus=16",
+        "placement.trainer_gpus=16",
+        "rollout.max_num_seqs=128",
+    ]
+    work = ["workload.prompts_per_step=128", "workload.group_size=8", "workload.response_tokens.mean=3000"]
+    more = ["model=qwen3-8b", "cluster.gpu=h100-sxm", "workload.response_tokens.max=8192", "placement.max_staleness=2"]
+    more += ["trainer.parallelism.fsdp=16", "trainer.micro_batch_tokens=16384", "rollout.tensor_parallel=2"]
+    more += ["workload.prompt_tokens=300", "rollout.memory_fraction=0.85"]
+    said = Inputs(changes=[*sides, *work, *more])
+    base = outcome_in(said, Change({}))
+    for values in ({"late_samples": "drop"}, {"group_size": 16.0}, {"prompts_per_step": 64.0}):
+        gain = outcome_of(said, Change(values), base).gain
+        assert gain is not None
+        assert gain.band is not None
+        assert gain.band[0] <= gain.number <= gain.band[1]
+
+
 def test_longer_responses_lengthen_what_grows_with_tokens(said: Inputs, base: Outcome) -> None:
     """Time of the run's own over its tokens goes along, and its band says that nobody knows how all of it grows."""
     assert base.found is not None

@@ -120,3 +120,24 @@ def test_the_affine_step_goes_through_the_step(batch: float, response: float) ->
     assert line.fixed + line.per_sample * batch + line.per_kv_token * live == pytest.approx(float(step))
     assert line.per_sample >= 0
     assert line.per_kv_token > 0
+
+
+def cycle_seconds(train: float, **said: Any) -> float:
+    """The time between two syncs of an asynchronous loop, for each of its optimizer steps."""
+    return float(generated(ending="refill", group_size=8.0, **said).cycle.seconds(train))
+
+
+@given(st.floats(0.1, 200.0), st.sampled_from((2, 4, 16)), st.sampled_from((0.0, 0.1, 0.5, 1.0)))
+def test_parts_that_are_trained_as_they_come_never_lengthen_a_step(train: float, parts: int, cap: float) -> None:
+    """The trainer has begun when the last part comes; neither generation nor training gets longer by it."""
+    whole, apart = (cycle_seconds(train, max_staleness=cap, parts=one) for one in (1, parts))
+    assert train * (1 - 1e-9) <= apart <= whole * (1 + 1e-9)
+    assert cycle_seconds(train, max_staleness=cap + 0.5, parts=parts) <= apart * 1.01
+
+
+@given(st.floats(0.1, 200.0), st.sampled_from((2, 3, 4)), st.integers(0, 4))
+def test_steps_between_two_syncs_are_one_batch_in_parts(train: float, every: int, more: int) -> None:
+    """K + 1 batches at a sync every m steps are (k + 1) / m of those that a sync brings."""
+    rare = cycle_seconds(train, max_staleness=every - 1.0 + more, sync_every=float(every))
+    as_one = cycle_seconds(every * train, max_staleness=more / every, parts=every, samples=BATCH.samples * every)
+    assert rare == pytest.approx(as_one / every)

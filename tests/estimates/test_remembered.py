@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from rlsize.estimates import remembered as module
 from rlsize.estimates.remembered import remembered
 
@@ -33,6 +35,17 @@ def test_numbers_and_words_are_told_apart_by_value() -> None:
     answer, _ = counted()
     assert answer(1.5, "a") == answer(3.0 / 2.0, "A".lower()) == 1
     assert answer(1.5, "b") == 2
+
+
+def test_arrays_are_told_apart_by_what_they_hold() -> None:
+    """Draws that are made anew are the same; an array that was written to, or has another shape, is not."""
+    answer, _ = counted()
+    held = np.array([1.0, 2.0])
+    assert answer(held) == answer(np.array([1.0, 2.0])) == 1
+    assert answer(np.array([[1.0, 2.0]])) == 2
+    held[0] = 3.0
+    assert answer(held) == 3
+    assert answer(np.array([1, 2])) == 4
 
 
 def test_a_name_is_no_argument() -> None:

@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rlsize.equations.engine_step import engine_step_time
+from rlsize.estimates.counter_growth import together
 from rlsize.estimates.measured_rates import measured_rates
-from rlsize.estimates.ranks import together
 from rlsize.estimates.rollout_rate import (
     Interval,
     finite_batch,

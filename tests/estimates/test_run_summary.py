@@ -74,12 +74,17 @@ def test_warm_up_is_left_out_as_asked() -> None:
     assert run_summary(log([20.0] * 3), 99).steps == (3,)
 
 
-def test_a_field_with_a_gap_has_no_mean() -> None:
-    """One step without a wait: a mean over the others would be one of other steps."""
+def test_a_field_that_some_steps_lack_is_the_mean_of_the_others() -> None:
+    """One step of twelve without a wait: the others' mean, which is told; where most lack it, nobody knows."""
     whole = log([20.0] * 12, **STEP)
-    gap = replace(whole, steps=(*whole.steps[:-1], replace(whole.steps[-1], wait_seconds=None)))
-    assert "wait_seconds" not in run_summary(gap).figures
-    assert "step_seconds" in run_summary(gap).figures
+    for lacking, known in ((1, True), (6, True), (7, False)):
+        without = [replace(step, wait_seconds=None) for step in whole.steps[-lacking:]]
+        found = run_summary(replace(whole, steps=(*whole.steps[:-lacking], *without)))
+        assert ("wait_seconds" in found.figures) == known
+        assert any("not all settled steps have wait_seconds" in text for text in found.warnings) == known
+        assert found.figures["step_seconds"].number == 20.0
+        if known:
+            assert found.figures["wait_seconds"].number == pytest.approx(4.0)
 
 
 def test_times_that_cannot_be_are_not_taken_for_measured() -> None:

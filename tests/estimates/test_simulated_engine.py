@@ -12,10 +12,11 @@ from rlsize.estimates.engine_work import EngineQuestion
 from rlsize.estimates.figures import numbers
 from rlsize.estimates.generation import StepBatch, lengths_of
 from rlsize.estimates.rollout_outlook import STAGES
-from rlsize.estimates.rollout_prediction import check_fits, engine, engine_limit, steady
+from rlsize.estimates.rollout_prediction import at_batch, check_fits, engine, engine_limit, steady
 from rlsize.estimates.simulated_engine import ALL_THAT_FIT, StepLine, constant_line, predicted_line, scaled_line
 from rlsize.facts.records.record import Refused
 from rlsize.loop.instance import instance
+from rlsize.planner.simulation import engine_setting
 from rlsize.shell.inputs import Inputs
 
 VALUES = prior(*STAGES, STEP).central()
@@ -100,6 +101,8 @@ def test_a_mixture_of_experts_is_slowed_once_more() -> None:
     found, slower = (predicted_line(question(model="qwen3-30b-a3b"), batch(), values, 64) for values in (VALUES, told))
     for part in ("fixed", "sample", "kv_token", "prompt_token"):
         assert getattr(slower, part) == pytest.approx(1.5 * getattr(found, part))
+    for (_, after), (_, before) in zip(slower.points, found.points, strict=True):
+        assert after == pytest.approx(1.5 * before)
     dense = predicted_line(question(), batch(), told, 64)
     assert dense == line()
 
@@ -120,6 +123,19 @@ def test_a_line_that_is_scaled_reaches_the_rate_with_its_full_batch(rate: float)
     prompts = scaled.prompt_token * 300 * scaled.batch
     steps = 2000 * step(scaled, scaled.batch, live)
     assert scaled.batch * 2000 / (prompts + steps) == pytest.approx(rate, rel=0.03)  # live tokens are uncapped here
+
+
+def test_a_mixture_of_experts_reads_fewer_experts_for_fewer_samples() -> None:
+    """The step with one sample and with half of them is the predicted one, not that of the line at a full batch."""
+    asked, found = question(model="qwen3-30b-a3b"), line(64, model="qwen3-30b-a3b")
+    slow = VALUES["step_rollout_slowdown"] * VALUES["step_rollout_moe_slowdown"]
+    lengths = lengths_of(numbers, batch())
+    settings = engine_setting(found, 1)
+    for samples in (1, 32, 64):
+        _, predicted, _ = at_batch(numbers, engine(asked), float(samples), lengths, VALUES)
+        seconds = settings.batch_seconds(samples) + found.kv_token * samples * lengths.live
+        assert seconds == pytest.approx(slow * predicted)
+    assert step(found, 1, float(lengths.live)) > 1.5 * (settings.batch_seconds(1) + found.kv_token * lengths.live)
 
 
 def test_a_bare_rate_makes_a_step_that_is_the_same_at_every_batch() -> None:

@@ -412,7 +412,7 @@ _KEY = re.compile(r"(?!loop\.)[A-Za-z_][\w.]*")
 
 def written(framework: Framework, loop: dict[str, Any], program: str) -> list[Setting]:
     """A loop in the keys of a framework: by `writes`, else by plain keys; the programs stand there already."""
-    values = Plain({f"loop.{key}": value for key, value in loop.items()})
+    values = Plain({f"loop.{key}": value for key, value in loop.items()}.get)
     keys: dict[str, Any] = {key: evaluate(text, values) for key, text in framework.writes.items()}
     for quantity, text in framework.quantities.items():
         if _KEY.fullmatch(text) and text not in keys:

@@ -9,16 +9,18 @@ from typing import Any
 import pytest
 from tests.effort import THOROUGH
 
-from rlsize.loop.applied import applied, nested
+from rlsize.loop.applied import applied
 from rlsize.loop.phases import phases_of
 from rlsize.loop.pools import LOOPS
 from rlsize.loop.resolve import Loop, resolve
 from rlsize.planner.options import Placement
+from rlsize.quantities.table import nested
 from rlsize.readers.frameworks import frameworks
 from rlsize.readers.profiles import Catalogue
 from rlsize.shell.inputs import Inputs
+from rlsize.shell.launches import keep_mode, wanted_of, write_back
 from rlsize.shell.new_launches import prepared
-from rlsize.shell.planning import search
+from rlsize.shell.planning import kept_within, search
 from rlsize.writers.yaml_file import applied_text
 
 KNOWN = {name: one for name, one in frameworks(Catalogue()).items() if one.variants}
@@ -92,6 +94,23 @@ def differing(name: str, planned: Placement, again: Loop, said: dict[str, Any]) 
     return {key: pair for key, pair in pairs.items() if pair[0] != pair[1]}
 
 
+def written_anew(name: str, draw: Random, folder: Path) -> Path | None:
+    """A launch of some loop for a framework, which another plan can be written into; None where none can be."""
+    for _ in range(MOST_TRIED):
+        said = question(name, draw)
+        inputs = Inputs(None, texts=said)
+        found, _ranked = search(inputs)
+        chosen = found.planned.chosen
+        if chosen is not None and name != "pipeline-rl":  # which says no GPUs of its own
+            plan = folder / "plan.yaml"
+            plan.write_text(applied_text(nested(applied(inputs.said_values("x"), found.loop, chosen.best.place)), ""))
+            new = prepared(Inputs(str(plan)), "plan.yaml", name)
+            file = folder / ENDINGS.get(new.framework.variants[new.way].form, "x.sh")
+            file.write_text(new.text)
+            return file
+    return None
+
+
 def _started(place: Placement) -> str:
     """The GPUs of a job, for a framework that shares out whatever it is started on."""
     gpus = int(place.gpus)
@@ -125,3 +144,49 @@ def test_a_plan_that_is_written_is_that_plan_and_fits(name: str, seed: int, tmp_
     assert phases.verdict != "dies", phases.dying
     assert not again.refused
     assert not differing(name, chosen.best.place, again, said)
+
+
+@pytest.mark.parametrize("seed", range(DRAWS))
+@pytest.mark.parametrize("name", sorted(KNOWN) if THOROUGH else ["slime"])
+def test_a_plan_written_into_a_launch_does_not_run_out_of_memory(name: str, seed: int, tmp_path: Path) -> None:
+    """Read again, whatever its keys count for each GPU, no phase of the changed launch dies."""
+    draw = Random(f"into {name} {seed}")
+    file = written_anew(name, draw, tmp_path)
+    if file is None:
+        pytest.skip(f"no launch of {name} to write into")
+    kept = {"gpu": draw.choice(["h100-sxm", "a100-80-sxm", "h200-sxm"]), "response_tokens": "600", "framework": name}
+    inputs = Inputs(str(file), texts=kept)
+    keep_mode(inputs)
+    found, _ranked = search(inputs)
+    chosen = found.planned.chosen
+    if chosen is None:
+        pytest.skip("nothing can be planned")
+    values = applied(inputs.said_values("x"), found.loop, chosen.best.place)
+    wanted = wanted_of(inputs, values)
+    changed = tmp_path / f"changed-{file.name}"
+    write_back(inputs, {**wanted, **kept_within(inputs, values, wanted)}, str(changed), force=False)
+    phases = phases_of(resolve(Inputs(str(changed), texts=kept)))
+    assert phases is not None
+    assert phases.verdict != "dies", phases.dying
+
+
+SLIME = """\
+ray job submit -- python3 train.py --actor-num-nodes 1 --actor-num-gpus-per-node 8 --colocate \\
+  --hf-checkpoint /root/Qwen3-4B --rollout-batch-size 32 --n-samples-per-prompt 8 --global-batch-size 256 \\
+  --rollout-max-response-len 8192 --rollout-num-gpus-per-engine 2 --tensor-model-parallel-size 2 \\
+  --context-parallel-size 1 --use-dynamic-batch-size --max-tokens-per-gpu 9216
+"""
+
+
+def test_a_layout_that_changes_leaves_the_micro_batch_as_planned(tmp_path: Path) -> None:
+    """A key that counts tokens for each GPU is halved where two of them share a sequence."""
+    file, changed = tmp_path / "train.sh", tmp_path / "changed.sh"
+    file.write_text(SLIME)
+    inputs = Inputs(str(file))
+    assert inputs.file is not None
+    layout = {"trainer.parallelism.tensor": 1, "trainer.parallelism.context": 2}
+    wanted = wanted_of(inputs, {**inputs.file.leaves(), **layout})
+    assert wanted["micro_batch_tokens"] == 9216
+    write_back(inputs, wanted, str(changed), force=False)
+    assert "--max-tokens-per-gpu 4608" in changed.read_text()
+    assert Inputs(str(changed)).said("trainer.micro_batch_tokens") == 9216

@@ -93,7 +93,7 @@ def written(framework: Framework, loop: dict[str, Any]) -> Reading:
         for name, text in framework.quantities.items()
         if name in loop and re.fullmatch(r"[a-z]\w*(\.\w+)*", text) and not text.startswith("loop.")
     }
-    asked = Plain({f"loop.{name}": value for name, value in {**loop, "gpus_per_node": NODE}.items()})
+    asked = Plain({f"loop.{name}": value for name, value in {**loop, "gpus_per_node": NODE}.items()}.get)
     keys |= {key: evaluate(text, asked) for key, text in framework.writes.items()}
     if framework.name == "pipeline-rl":  # it takes the GPUs that the job has
         keys |= {"cluster.nodes": 1, "cluster.gpus_per_node": loop["gpus"]}

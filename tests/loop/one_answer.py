@@ -440,7 +440,11 @@ def random_loop(number: int) -> Loop:
         parallelism=seldom(*WIDTHS, once_in=2),
         lora_rank=seldom(16, 64),
         offload=seldom(True, once_in=6),
-        agents=seldom("{turns: 4, tool_seconds: 20, tool_tokens: 200}", "{verify_seconds: 30}"),
+        agents=seldom(
+            "{turns: 4, tool_seconds: 20, tool_tokens: 200}",
+            "{verify_seconds: 30}",
+            "{environments: 64, verify_seconds: 9}",
+        ),
         rates=seldom(
             "{instance_tokens_per_second: 4000, train_seconds: 40}",
             "{train_seconds: 40}",

@@ -76,7 +76,11 @@ cluster: {gpu: h100-sxm}
 workload: {response_tokens: {mean: 1000}}
 rollout: {concurrency: 32}
 """
-AGENTS = "agents: {turns: 4, tool_seconds: 20}\n"
+AGENTS = """\
+agents: {turns: 4, tool_seconds: 20}
+rates: {instance_tokens_per_second: 4000}
+rollout: {tensor_parallel: 1}
+"""
 BUSY = ("backlog", "fleet", "iteration", "simulate", "split")
 """Commands that take busy trainer seconds, and no wall clock."""
 APPLIED = ("check", "predict step", "cost", "report")
@@ -367,14 +371,11 @@ def test_no_error_names_a_class(desk: Desk, line: str) -> None:
     assert not re.search(r"\b[A-Z][a-z]+[A-Z]\w*", answer.told), answer.told
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        ASYNC.replace("gpus: 64}", "gpus: 64, rollout_gpu: a100-80-sxm}"),
-        ASYNC + "trainer: {offload: true}\n",
-    ],
-    ids=["two kinds of GPUs", "offload"],
-)
+TWO_KINDS = ASYNC.replace("gpus: 64}", "gpus: 64, rollout_gpu: a100-80-sxm}")
+OFFLOAD = "trainer: {offload: true}\n"
+
+
+@pytest.mark.parametrize("text", [TWO_KINDS, ASYNC + OFFLOAD] if THOROUGH else [TWO_KINDS + OFFLOAD])
 def test_what_a_flag_or_a_plan_says_of_a_loop_a_scenario_says_too(desk: Desk, text: str) -> None:
     """Pools of two kinds, and optimizer states on the host: known keys, that every command uses or names."""
     answers = desk.ask_all(desk.file(HEAD + text))

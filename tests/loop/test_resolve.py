@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from rlsize.errors import InputError
 from rlsize.loop.pools import node_gpus
 from rlsize.loop.resolve import Loop, resolve
 from rlsize.planner.evaluation import worked
@@ -53,6 +54,12 @@ def test_no_other_split_of_a_loop_is_quicker_than_the_one_it_has(said: dict[str,
         if trainer >= place.trainer_gpus:  # fewer may not hold the trainer
             other = moved(place, place.loop, rollout, trainer)
             assert worked(central, other)["step_seconds"] >= own
+
+
+def test_generation_without_an_engine_is_refused_by_name() -> None:
+    """The trainer's own model generates in a way that no prediction knows."""
+    with pytest.raises(InputError, match="without an engine, is not predicted"):
+        loop(engine="transformers")
 
 
 def test_gpus_of_a_node_are_said_or_of_the_cluster_or_of_the_gpu() -> None:

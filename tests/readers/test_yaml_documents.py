@@ -49,7 +49,9 @@ def test_scalars_mean_what_they_look_like(text: str, value: object) -> None:
         ("a: 1\na: 2\nb: 1\nb: 2", "stands twice"),
         ("a: &x 1\nb: *x", "anchors"),
         ("a: !!python/object/apply:os.system ['true']", "tag"),
-        ("[" * 60 + "]" * 60, "nested"),
+        ("[" * 60 + "]" * 60, "nested more than 40 levels"),
+        ("[" * 100_000, "nested more than 40 levels"),  # more than PyYAML itself takes in some versions
+        ("- " * 2000, "nested more than 40 levels"),
         ("a: 1\n---\nb: 2", "more than one document"),
         ("a: b: c", "not valid YAML"),
         ("? [1, 2]\n: 3", "key must be a word"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import accumulate
 from math import inf
 from typing import get_args
 
@@ -14,6 +15,7 @@ from rlsize.simulator.setting import (
     LengthSetting,
     Mode,
     Order,
+    Redealing,
     Routing,
     RuleSetting,
     Setting,
@@ -59,19 +61,29 @@ def some_lengths(draw: st.DrawFn) -> LengthSetting:
 @st.composite
 def some_work(draw: st.DrawFn) -> WorkSetting:
     """Up to three groups of up to three samples, one turn or several."""
-    turns = draw(st.sampled_from((1, 1, 2, 3)))
+    turns, size = draw(st.sampled_from((1, 1, 2, 3))), draw(st.integers(1, 3))
+    pool = draw(st.sampled_from((None, None, size, size + 1, 2 * size)))
     return WorkSetting(
         groups=draw(st.integers(1, 3)),
-        group_size=draw(st.integers(1, 3)),
+        group_size=size,
         lengths=draw(some_lengths()),
         prompt_tokens=draw(st.integers(0, 4)),
         acceptance=draw(st.sampled_from((1.0, 1.0, 0.5))),
         turns=turns,
+        turn_end_fraction=draw(st.sampled_from((0.0, 0.5))),
+        environments=pool,
+        environment_seconds=draw(st.just(0.0) | some_seconds(0.5, 2.0)),
+        failed_fraction=draw(st.sampled_from((0.0, 0.25))) if turns > 1 else 0.0,
         tool=draw(latencies()) if turns > 1 else Latency(),
         tool_tokens=draw(st.integers(0, 3)) if turns > 1 else 0,
         verify=draw(latencies()),
         verify_workers=draw(st.sampled_from((None, 1, 2))),
     )
+
+
+def some_points(rises: list[float]) -> tuple[tuple[int, float], ...]:
+    """A step time at 1, 3 and 4 samples that rises."""
+    return tuple(zip((1, 3, 4), accumulate(rises, initial=0.0625), strict=False))
 
 
 @st.composite
@@ -88,6 +100,7 @@ def some_engines(draw: st.DrawFn, work: WorkSetting) -> EngineSetting:
         prefill_seconds=draw(st.just(0.0) | some_seconds(0.0625)),
         kv_tokens=draw(st.just(inf) | st.integers(alone // 2, 3 * alone).map(float)),
         routing=draw(st.sampled_from(get_args(Routing))),
+        points=draw(st.just(()) | st.lists(some_seconds(0.0625, 0.5), min_size=1, max_size=2).map(some_points)),
     )
 
 
@@ -97,12 +110,13 @@ def some_rules(draw: st.DrawFn, mode: Mode) -> RuleSetting:
     asynchronous = mode == "async"
     return RuleSetting(
         mode=mode,
-        max_staleness=draw(st.sampled_from((None, 0, 1, 2))) if asynchronous else None,
+        max_staleness=draw(st.sampled_from((None, 0, 1, 2, 0.1, 1.5))) if asynchronous else None,
         drops_over_stale=asynchronous and draw(st.booleans()),
         order=draw(st.sampled_from(get_args(Order))),
         queue_steps=draw(st.sampled_from((None, 1.0, 1.5, 2.0))) if asynchronous else None,
         oversampling=1.0 if asynchronous else draw(st.sampled_from((1.0, 1.5, 2.0))),
         unfinished=draw(st.sampled_from(get_args(Unfinished))),
+        redealing=draw(st.sampled_from(get_args(Redealing))),
     )
 
 
@@ -114,6 +128,7 @@ def some_trouble(draw: st.DrawFn, mode: Mode) -> TroubleSetting:
         straggler_fraction=draw(st.sampled_from((0.0, 0.5))),
         straggler_slowdown=draw(st.sampled_from((1.0, 1.5, 3.0))),
         losses_per_hour=draw(st.sampled_from((0.0, 0.0, 60.0, 360.0))),
+        lost_together=draw(st.integers(1, 2)),
         notice_seconds=draw(some_seconds(0.0, 1.0)),
         restart_seconds=draw(some_seconds(0.0, 4.0)),
         failures_per_hour=draw(st.sampled_from((0.0, 0.0, 600.0))),
@@ -136,6 +151,7 @@ def any_setting(draw: st.DrawFn) -> Setting:
             seconds=draw(some_seconds(0.0, 2.0)),
             logprob_fraction=draw(st.sampled_from((0.0, 0.25))),
             micro_batches=draw(st.integers(1, work.groups)),
+            overhead_seconds=draw(st.just(0.0) | some_seconds(0.5)),
         ),
         sync=SyncSetting(
             seconds=draw(some_seconds(0.0, 1.0)),

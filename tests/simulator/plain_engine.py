@@ -91,7 +91,8 @@ class Group:
 class Surroundings(Protocol):
     """What an instance knows of the fleet."""
 
-    version: int
+    def wake(self) -> None:
+        """Ask for decisions at this instant."""
 
     def joins(self) -> bool:
         """Whether samples may join."""
@@ -122,6 +123,9 @@ class Instance:
         self.prompts: set[Group] = set()  # the prefix cache
         self.in_step = False
         self.stops = False  # whether what runs is to stop when the step ends: a barrier has ended
+        self.version = 0
+        self.loading = False  # whether it is taking new weights
+        self.sheds = 0  # of what runs, how many go elsewhere when the step ends
         self.busy_seconds = 0.0
         self.generated = 0
         self.preemptions = 0
@@ -138,7 +142,10 @@ class Instance:
             yield self.begin
             self.begin = self.env.event()
             self.in_step = True
+            before = self.preemptions
             self._preempt()
+            if self.preemptions > before:
+                self.fleet.wake()
             if self.fleet.joins():
                 self._join()
             seconds = self._step_seconds()
@@ -170,18 +177,26 @@ class Instance:
         computed = 0
         for sample in self.running:
             if sample.tokens == 0:
-                sample.version = self.fleet.version
+                sample.version = self.version
             if not sample.has_kv:
                 computed += sample.tokens + (0 if sample.group in self.prompts else self.prompt)
                 self.prompts.add(sample.group)
                 sample.has_kv = True
         contexts = sum(self.prompt + sample.tokens for sample in self.running)
         return (
-            self.setting.fixed_seconds
-            + self.setting.sample_seconds * len(self.running)
+            self._batch_seconds(len(self.running))
             + self.setting.kv_seconds * contexts
             + self.setting.prefill_seconds * computed
         )
+
+    def _batch_seconds(self, batch: int) -> float:
+        """Duration without contexts and prompts: of the table's line that is nearest, if there is a table. [s]"""
+        points = self.setting.points
+        if not points:
+            return self.setting.fixed_seconds + self.setting.sample_seconds * batch
+        inner = [samples for samples, _ in points[1:-1] if samples <= batch]
+        (low, first), (high, second) = points[len(inner) : len(inner) + 2]
+        return first + (batch - low) * ((second - first) / (high - low))
 
     def _one_more_token(self) -> list[Sample]:
         """Give every running sample its token; those that have finished leave."""
@@ -199,6 +214,13 @@ class Instance:
             sample.has_kv = False
         self.prompts.clear()
         return stopped
+
+    def give_up_first(self, count: int) -> list[Sample]:
+        """Take so many of what runs out of the slots and the cache, those that joined first."""
+        first, self.running = self.running[:count], self.running[count:]
+        for sample in first:
+            sample.has_kv = False
+        return first
 
     def forget_kv(self) -> None:
         """Keep the running samples, but none of their KV, nor any prompt."""

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections import deque
-from math import ceil
-from typing import Literal, Protocol
+from collections.abc import Generator
+from math import ceil, floor
+from typing import Any, Literal, Protocol
 
 import simpy
-from tests.simulator.plain_engine import Group, Instance, Sample
+from tests.simulator.plain_engine import TRAINER_ENDS, Group, Instance, Sample, after
 
 from rlsize.simulator.setting import BARRIER_MODES, Setting
 
@@ -39,9 +40,10 @@ class Fleet:
         self.env, self.setting, self.table = env, setting, table
         self.rules, self.wanted = setting.rules, setting.work.groups
         self.barrier = self.rules.mode in BARRIER_MODES
-        self.version = 0
+        self.version = self.newest = 0
         self.changed = env.event()  # something has happened that may let somebody decide
         self.sync: Literal["no", "asked", "under way"] = "no"
+        self.way = "in-flight"  # of that
         self.quiet = env.event()  # no instance hinders the transport
         self.instances = [Instance(env, index, setting, self) for index in range(setting.engine.instances)]
         self.shared: deque[Sample] = deque()  # of routing `queue`
@@ -80,6 +82,8 @@ class Fleet:
                     each.prompts.discard(group)
         if instance.stops:
             self._stop(instance)
+        self._shed(instance)
+        self._load(instance)
         if self.sync != "no":
             self._pause(instance)
         self.wake()
@@ -180,7 +184,7 @@ class Fleet:
             there = len(self.under_way) + len(self.complete) + len(self.batch) + len(self.ahead)
             return there < ceil(self.wanted * self.rules.oversampling)
         k, most_waiting = self.rules.max_staleness, self.rules.queue_steps
-        if k is not None and self.admitted - self.lost >= (self.version + 1 + k) * self.wanted:
+        if k is not None and self.admitted - self.lost >= (self.version + 1) * self.wanted + floor(k * self.wanted):
             return False
         if most_waiting is not None and len(self.waiting) >= most_waiting * self.wanted:
             return False
@@ -206,6 +210,35 @@ class Fleet:
             moved = True
         return moved
 
+    def redeal(self) -> bool:
+        """Give samples to instances that have none, as far as the rules say; whether there was anything."""
+        if self.rules.redealing == "arrivals" or self.drains() or all(each.samples for each in self.instances):
+            return False
+        moved = False
+        while givers := [each for each in self.instances if each.queue]:
+            most = max(givers, key=lambda instance: instance.samples)
+            fewest = min(self.instances, key=lambda instance: instance.samples)
+            if most.samples < fewest.samples + 2:
+                break
+            fewest.queue.append(most.queue.pop())
+            moved = True
+        if moved:
+            return True
+        if self.rules.redealing == "waiting" or any(each.sheds for each in self.instances):
+            return False
+        most = max(self.instances, key=lambda instance: len(instance.running))
+        most.sheds = len(most.running) // 2
+        if most.sheds and not most.in_step:
+            self._shed(most)
+            return True
+        return False
+
+    def _shed(self, instance: Instance) -> None:
+        """What an instance gives up goes on where there are the fewest samples."""
+        count, instance.sheds = instance.sheds, 0
+        for sample in [] if self.drains() else instance.give_up_first(count):
+            min(self.instances, key=lambda each: each.samples).queue.append(sample)
+
     def _queue_for(self, sample: Sample, fewest: Instance) -> deque[Sample]:
         match self.setting.engine.routing:
             case "affine":
@@ -222,16 +255,16 @@ class Fleet:
 
     # Weight sync
 
-    def ask_for_sync(self) -> None:
+    def ask_for_sync(self, way: str) -> None:
         """Instances pause, now or when their step ends."""
-        self.sync = "asked"
+        self.sync, self.way = "asked", way
         self.quiet = self.env.event()
         for instance in self.instances:
             if not instance.in_step:
                 self._pause(instance)
 
     def _pause(self, instance: Instance) -> None:
-        if self.setting.sync.way == "abort":
+        if self.way == "abort":
             aborted = instance.give_up_running()
             for sample in aborted:
                 self.dropped_tokens += sample.tokens
@@ -248,17 +281,42 @@ class Fleet:
         self.quiet.succeed()
         return True
 
-    def end_sync(self, version: int) -> None:
-        """Go on with new weights."""
+    def end_sync(self, version: int | None) -> None:
+        """Go on, with new weights unless only the overhead has passed."""
         self.sync = "no"
+        if version is None:
+            return
         self.version = version
+        for instance in self.instances:
+            instance.version = version
         if self.setting.sync.way != "in-flight" or not self.setting.sync.keeps_kv:
             for instance in self.instances:
                 instance.forget_kv()
 
+    def publish(self, version: int) -> None:
+        """Let each instance take new weights by itself, now or when its step ends."""
+        self.newest = version
+        for instance in self.instances:
+            self._load(instance)
+
+    def _load(self, instance: Instance) -> None:
+        if instance.in_step or instance.loading or instance.version >= self.newest:
+            return
+        instance.loading = True
+        self.env.process(self._loading(instance, self.newest))
+
+    def _loading(self, instance: Instance, version: int) -> Generator[simpy.Event, Any, None]:
+        yield after(self.env, self.setting.sync.seconds, TRAINER_ENDS)
+        instance.loading, instance.version = False, version
+        if not self.setting.sync.keeps_kv:
+            instance.forget_kv()
+        self.version = min(each.version for each in self.instances)
+        self._load(instance)
+        self.wake()
+
     def drains(self) -> bool:
         """Whether nothing new may begin because of a sync."""
-        return self.sync != "no" and self.setting.sync.way == "drain"
+        return self.sync != "no" and self.way == "drain"
 
     def joins(self) -> bool:
         """Whether samples may join."""
@@ -270,5 +328,5 @@ class Fleet:
         """Begin a step wherever one can begin."""
         for each in self.instances:
             can = self.sync == "no" or (self.sync == "asked" and self.drains())
-            if can and not each.in_step and (each.running or (self.joins() and each.queue)):
+            if can and not each.in_step and not each.loading and (each.running or (self.joins() and each.queue)):
                 each.begin.succeed()

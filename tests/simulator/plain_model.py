@@ -34,6 +34,7 @@ class PlainStep:
         train_seconds: Its training. [s]
         waiting_seconds: Its waiting for samples. [s]
         sync_seconds: From the end of its update to the end of the transport; where colocated, change-overs. [s]
+        overhead_seconds: Of that, or after it, what belongs to no phase, in which neither side works. [s]
         staleness: Of every sample that it trained on, sorted.
         trained_tokens: Response tokens that it trained on. [token]
         generated_tokens: Response tokens of all engine steps that ended until then. [token]
@@ -47,6 +48,7 @@ class PlainStep:
     train_seconds: float
     waiting_seconds: float
     sync_seconds: float
+    overhead_seconds: float
     staleness: tuple[int, ...]
     trained_tokens: int
     generated_tokens: int
@@ -84,7 +86,7 @@ class Loop:
         self.taken = env.event()  # with its groups
         self.steps: list[PlainStep] = []
         self.all_done = env.event()
-        self.train_seconds = self.sync_seconds = 0.0  # of the step so far
+        self.train_seconds = self.sync_seconds = self.overhead_seconds = 0.0  # of the step so far
         self.trained_tokens = 0
         self.staleness: list[int] = []
         self.updated = 0.0  # when the last update ended
@@ -111,7 +113,7 @@ class Loop:
                 taken = self._look()
                 quiet = self.fleet.check_quiet()
                 admitted = self.fleet.admit()
-                more = judged or taken or quiet or admitted
+                more = judged or taken or quiet or admitted or self.fleet.redeal()
             starts = after(self.env, 0, STARTS)
             assert starts.callbacks is not None
             starts.callbacks.append(lambda _: self.fleet.start())
@@ -122,7 +124,7 @@ class Loop:
             return False
         waiting, k = self.fleet.waiting, self.rules.max_staleness
         if self.rules.mode == "async" and self.rules.drops_over_stale and k is not None:
-            for group in [group for group in waiting if self.version - group.version > k]:
+            for group in [group for group in waiting if self.version - group.version >= k + 1]:
                 waiting.remove(group)
                 self.fleet.drop(group)
         chosen = self._first(waiting)
@@ -169,15 +171,24 @@ class Loop:
     def _due(self) -> bool:
         return self.version % self.setting.sync.every == 0
 
-    def _sync(self) -> Process:
-        """Pause the fleet, and bring it the weights of the last update."""
-        self.fleet.ask_for_sync()
+    def _after_update(self) -> Process:
+        """Pause the fleet for the overhead, and to bring it the weights of the last update if it is their turn."""
+        overhead, sync = self.setting.trainer.overhead_seconds, self.setting.sync
+        brings = self._due
+        if brings and sync.way == "rolling":
+            brings = False
+            self.fleet.publish(self.version)
+            self.fleet.wake()
+        if not (brings or overhead):
+            return
+        self.fleet.ask_for_sync(sync.way if brings else "in-flight")
         self.fleet.wake()
         yield self.fleet.quiet
-        yield after(self.env, self.setting.sync.seconds, TRAINER_ENDS)
-        self.fleet.end_sync(self.version)
+        yield after(self.env, overhead + (sync.seconds if brings else 0.0), TRAINER_ENDS)
+        self.fleet.end_sync(self.version if brings else None)
         self.fleet.wake()
-        self.sync_seconds += self.env.now - self.updated
+        self.sync_seconds += self.env.now - self.updated - overhead
+        self.overhead_seconds += overhead
 
     def _swap(self) -> Process:
         yield after(self.env, self.setting.sync.swap_seconds, TRAINER_ENDS)
@@ -193,8 +204,7 @@ class Loop:
         while True:
             self._begin_batch()
             yield from self._train()
-            if self._due:
-                yield from self._sync()
+            yield from self._after_update()
             self._end_step()
 
     def _colocated(self) -> Process:
@@ -205,6 +215,8 @@ class Loop:
             yield from self._swap()
             yield from self._train()
             yield from self._swap()
+            yield after(self.env, self.setting.trainer.overhead_seconds, TRAINER_ENDS)
+            self.overhead_seconds += self.setting.trainer.overhead_seconds
             if self._due:
                 self.fleet.end_sync(self.version)
             self._end_step()
@@ -218,16 +230,14 @@ class Loop:
             yield from self._train()
             yield self.fleet.batch_done
             self.updated = self.env.now  # until here the trainer waited for samples
-            if self._due:
-                yield from self._sync()
+            yield from self._after_update()
             self._end_step()
 
     def _async(self) -> Process:
         self.fleet.wake()
         while True:
             yield from self._train()
-            if self._due:
-                yield from self._sync()
+            yield from self._after_update()
             self._end_step()
 
     # Accounts
@@ -240,8 +250,9 @@ class Loop:
             PlainStep(
                 end_seconds=now,
                 train_seconds=self.train_seconds,
-                waiting_seconds=now - last - self.train_seconds - self.sync_seconds,
+                waiting_seconds=now - last - self.train_seconds - self.sync_seconds - self.overhead_seconds,
                 sync_seconds=self.sync_seconds,
+                overhead_seconds=self.overhead_seconds,
                 staleness=tuple(sorted(self.staleness)),
                 trained_tokens=self.trained_tokens,
                 generated_tokens=sum(each.generated for each in fleet.instances),
@@ -251,6 +262,7 @@ class Loop:
                 preemptions=sum(each.preemptions for each in fleet.instances),
             )
         )
-        self.train_seconds, self.sync_seconds, self.trained_tokens, self.staleness = 0.0, 0.0, 0, []
+        self.train_seconds = self.sync_seconds = self.overhead_seconds = 0.0
+        self.trained_tokens, self.staleness = 0, []
         if len(self.steps) == self.most:
             self.all_done.succeed()

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import accumulate
 from math import inf
 from random import Random
-from typing import Literal, TypeAlias, get_args
+from typing import TYPE_CHECKING, Literal, TypeAlias, get_args
 
 from hypothesis import strategies as st
 
@@ -14,6 +15,7 @@ from rlsize.simulator.setting import (
     EngineSetting,
     LengthSetting,
     Order,
+    Redealing,
     Routing,
     RuleSetting,
     Setting,
@@ -23,6 +25,9 @@ from rlsize.simulator.setting import (
     Way,
     WorkSetting,
 )
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 LONGEST = 12
 BATCH_TOKENS = 64  # groups × group size × mean: a power of two, so that dividing by it is exact
@@ -70,6 +75,11 @@ def dyadic(most: int, least: int = 0) -> st.SearchStrategy[float]:
     return coarse | st.integers(least, most).map(lambda count: count * UNIT)
 
 
+def rising(rises: Sequence[float]) -> tuple[tuple[int, float], ...]:
+    """What steps with 1, 2 and 4 samples take; every time between them is a multiple of 1/2048."""
+    return tuple(zip((1, 2, 4), accumulate(rises), strict=False))
+
+
 @st.composite
 def engines(draw: st.DrawFn, prompt_tokens: int) -> EngineSetting:
     """A fleet whose cache always holds one sample, and often not many more."""
@@ -83,6 +93,7 @@ def engines(draw: st.DrawFn, prompt_tokens: int) -> EngineSetting:
         prefill_seconds=draw(st.just(0.0) | dyadic(256)),
         kv_tokens=draw(st.just(inf) | st.integers(room, 3 * room).map(float)),
         routing=draw(st.sampled_from(get_args(Routing))),
+        points=draw(st.just(()) | st.lists(dyadic(256, least=1), min_size=2, max_size=3).map(rising)),
     )
 
 
@@ -105,6 +116,7 @@ def small_scenarios(draw: st.DrawFn) -> Scenario:
         trainer=TrainerSetting(
             seconds=draw(st.just(0.0) | dyadic(16 * 1024)),
             micro_batches=draw(st.sampled_from([parts for parts in (1, 2, 4) if groups % parts == 0])),
+            overhead_seconds=draw(st.just(0.0) | dyadic(1024)),
         ),
         sync=SyncSetting(
             seconds=draw(st.just(0.0) | dyadic(2048)),
@@ -115,12 +127,15 @@ def small_scenarios(draw: st.DrawFn) -> Scenario:
         ),
         rules=RuleSetting(
             mode=mode,
-            max_staleness=draw(st.none() | st.integers(every - 1, every + 2)) if asynchronous else None,
+            max_staleness=draw(st.none() | st.integers(4 * (every - 1), 4 * (every + 2)).map(lambda k: k / 4))
+            if asynchronous
+            else None,
             drops_over_stale=asynchronous and draw(st.booleans()),
             order=draw(st.sampled_from(get_args(Order))),
             queue_steps=draw(st.sampled_from((None, 1.0, 1.5, 2.0))) if asynchronous else None,
             oversampling=1.0 if asynchronous else draw(st.sampled_from((1.0, 1.25, 1.5, 2.0))),
             unfinished=draw(st.sampled_from(get_args(Unfinished))),
+            redealing=draw(st.sampled_from(get_args(Redealing))),
         ),
     )
     verdicts = st.lists(st.booleans(), min_size=1, max_size=5).map(lambda some: (*some, True))

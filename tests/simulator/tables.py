@@ -18,6 +18,7 @@ class Table:
         rows: Lengths of the samples of each group, over and over. [token]
         rejected: Groups that dynamic sampling throws out.
         tool: Time of every tool call. [s]
+        turns_drawn: Turns of samples, by member; two where none are listed. [1]
         verify: Time of every verification. [s]
         lost: Times that an instance is up before it is lost, in units of their mean; then never again. [1]
         failing: Times that the trainer works before it fails, in units of their mean; then never again. [1]
@@ -26,6 +27,7 @@ class Table:
     rows: tuple[tuple[int, ...], ...]
     rejected: frozenset[int] = frozenset()
     tool: float = 0.0
+    turns_drawn: tuple[int, ...] = ()
     verify: float = 0.0
     lost: dict[int, tuple[float, ...]] = field(default_factory=dict)
     failing: tuple[float, ...] = ()
@@ -41,6 +43,10 @@ class Table:
     def place(self, group: int, member: int) -> float:
         """By turns on the lower and the upper half."""
         return (group + member) % 2 / 2
+
+    def turns(self, group: int, member: int) -> int:  # noqa: ARG002 (the protocol's arguments)
+        """As listed, else two."""
+        return self.turns_drawn[member] if self.turns_drawn else 2
 
     def tool_seconds(self, group: int, member: int, turn: int) -> float:  # noqa: ARG002 (the protocol's arguments, and all are alike)
         """The same for all."""

@@ -33,6 +33,7 @@ def played(
     engine: dict[str, Any] | None = None,
     work: dict[str, Any] | None = None,
     micro_batches: int = 1,
+    trainer: dict[str, Any] | None = None,
     sync: SyncSetting | None = None,
     rules: RuleSetting | None = None,
     trouble: TroubleSetting | None = None,
@@ -42,7 +43,7 @@ def played(
     setting = Setting(
         engine=EngineSetting(**{"instances": 1, "slots": 8, "fixed_seconds": 1.0, **(engine or {})}),
         work=WorkSetting(groups=groups, group_size=len(rows[0]), lengths=LengthSetting(mean=2.0), **(work or {})),
-        trainer=TrainerSetting(seconds=2.0 * groups * len(rows[0]), micro_batches=micro_batches),
+        trainer=TrainerSetting(seconds=2.0 * groups * len(rows[0]), micro_batches=micro_batches, **(trainer or {})),
         sync=sync or SyncSetting(),
         rules=rules or RuleSetting(),
         trouble=trouble or TroubleSetting(),
@@ -154,6 +155,31 @@ def test_a_tool_works_between_two_turns() -> None:
     assert column(ledger, "generating_seconds") == [2 * 0.5 + 2.0 + 3 * 0.5 + 2.0]
 
 
+def test_a_sample_ends_after_the_turns_that_are_drawn_for_it() -> None:
+    """4 tokens in one turn, and 2 and 2 with 1.5 s of a tool between them and half a second until a step begins."""
+    ledger = played(((4, 4),), work={"turns": 2, "turn_end_fraction": 0.5}, tool=1.5, turns_drawn=(1, 2))
+    assert column(ledger, "waiting_seconds") == [2 + 1.5 + 0.5 + 2]
+    ledger = played(((4, 4),), work={"turns": 2, "turn_end_fraction": 0.5}, tool=1.5, turns_drawn=(1, 1))
+    assert column(ledger, "waiting_seconds") == [4]
+
+
+@pytest.mark.parametrize(("environments", "waiting"), [(None, 3 + 2), (4, 3 + 2), (3, 2 * (3 + 2)), (2, 2 * (3 + 2))])
+def test_groups_wait_for_environments(environments: int | None, waiting: float) -> None:
+    """Two groups of two samples of 2 s; environments start in 3 s, side by side if there are four of them."""
+    work = {"environments": environments, "environment_seconds": 3.0}
+    ledger = played(((2, 2),), groups=2, work=work)
+    assert column(ledger, "waiting_seconds") == [waiting]
+
+
+def test_an_async_loop_admits_only_what_finds_environments() -> None:
+    """Two environments: a group of two follows the last one after 1 + 2 s, though slots are free."""
+    work = {"environments": 2, "environment_seconds": 1.0}
+    rules = RuleSetting(mode="async", max_staleness=None, queue_steps=2.0)
+    ledger = played(((2, 2),), steps=3, work=work, rules=rules)
+    assert column(ledger, "end_seconds") == [3.0 + 4.0, 7.0 + 4.0, 11.0 + 4.0]
+    assert column(ledger, "generating_seconds") == [2 + 2, 4 + 2 + 1, 7 + 1 + 2]
+
+
 def test_a_full_cache_preempts_the_last() -> None:
     """A prompt of 3 and 3 + 3 tokens are more than 8: the second goes on after the first, and computes its 2 tokens."""
     engine = {"kv_tokens": 8.0, "prefill_seconds": 0.5}
@@ -196,6 +222,69 @@ def test_the_trainer_lends_its_gpus_while_it_waits() -> None:
     assert column(ledger, "waiting_seconds") == [6.0, 6.0]
     assert column(ledger, "train_seconds") == [8.0, 8.0]
     assert column(ledger, "away_seconds") == [1.0 + 9.0, 2 * (1.0 + 9.0)]
+
+
+def test_a_lent_instance_takes_what_is_queued() -> None:
+    """Under affine routing two samples wait behind one of 4 s; one goes to lent GPUs at 1 s, and ends at 5 s."""
+    trouble = TroubleSetting(lent_instances=1, lend_seconds=1.0)
+    ledger = played(((4,), (4,), (4,)), groups=3, engine={"slots": 1}, trouble=trouble)
+    assert column(ledger, "waiting_seconds") == [8.0 + 1.0]  # not 12: the third ends at 8 s, then GPUs change over
+
+
+def test_an_instance_without_samples_gets_some_that_run() -> None:
+    """
+    Two instances have groups of 4 and of 1 token; after a step of 1.5 s with both samples the second one has none.
+
+    It gets one of two samples that run, which computes its token anew for 0.5 s, and needs three steps of 1.25 s.
+    """
+    rows, engine = ((4, 4), (1, 1)), {"instances": 2, "prefill_seconds": 0.5, "sample_seconds": 0.25}
+    stays, goes = (
+        played(rows, groups=2, engine=engine, rules=RuleSetting(redealing=word)) for word in ("waiting", "running")
+    )
+    assert column(stays, "waiting_seconds") == [4 * 1.5]
+    assert column(goes, "waiting_seconds") == [1.5 + 0.5 + 3 * 1.25]
+
+
+def test_a_node_takes_its_instances_with_it() -> None:
+    """Told of at 2.5 s for both instances: all four samples lose 2 tokens, and start anew a second later."""
+    trouble = TroubleSetting(losses_per_hour=EACH_SECOND, lost_together=2, restart_seconds=1.0)
+    ledger = played(((3, 3), (3, 3)), groups=2, engine={"instances": 2}, trouble=trouble, lost={0: (2.5,), 1: (0.5,)})
+    assert column(ledger, "waiting_seconds") == [6.5]
+    assert column(ledger, "dropped_tokens") == [8.0]
+    assert column(ledger, "down_seconds") == [2.0]
+
+
+def test_an_overhead_passes_after_each_update() -> None:
+    """2 s of generation, 4 s of training, 1 s of overhead, in which the next group does not go on either."""
+    setting = {"overhead_seconds": 1.0}
+    ledger = played(((2, 2),), 2, sync=SyncSetting(seconds=1.5, every=2), trainer=setting)
+    assert seconds(ledger) == [7.0, 8.5]
+    assert column(ledger, "overhead_seconds") == [1.0, 1.0]
+    assert column(ledger, "sync_seconds") == [0.0, 1.5]
+    ahead = played(((2, 2), (5, 5)), 1, rules=RuleSetting(mode="async", max_staleness=1), trainer=setting)
+    assert column(ahead, "paused_seconds") == [1.0]
+
+
+@pytest.mark.parametrize(("cap", "ahead"), [(0.0, 0), (0.4, 0), (0.5, 1), (0.9, 1), (1.0, 2)])
+def test_a_fraction_of_a_step_begins_a_part_of_a_batch_ahead(cap: float, ahead: int) -> None:
+    """Of batches of two groups, the tokens of whole groups that the cap lets begin are there when one is trained."""
+    ledger = played(((2, 2),), groups=2, rules=RuleSetting(mode="async", max_staleness=cap))
+    assert column(ledger, "backlog_samples") == [2.0 * ahead]
+    assert column(ledger, "generated_tokens") == [8.0 + 4 * ahead]
+
+
+def test_instances_take_weights_by_themselves() -> None:
+    """
+    The step ends with its update at 6 s; each instance takes the weights for 1.5 s when its own step ends.
+
+    The trainer has the next batch by then, whose samples are one version old, and trains until 10 s.
+    """
+    sync, rules = SyncSetting(seconds=1.5, way="rolling"), RuleSetting(mode="async", max_staleness=1)
+    ledger = played(((2, 2),), 2, sync=sync, rules=rules)
+    assert column(ledger, "end_seconds") == [6.0, 10.0]
+    assert column(ledger, "sync_seconds") == [0.0, 0.0]
+    assert column(ledger, "paused_seconds") == [0.0, 1.5]
+    assert [dict(counts) for counts in ledger.staleness] == [{0: 2}, {1: 2}]
 
 
 def test_a_straggler_takes_its_time() -> None:

@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 from tests.effort import THOROUGH, tries
 from tests.simulator.any_settings import any_setting
 
+from rlsize.errors import UnfinishedError
 from rlsize.simulator import run
-from rlsize.simulator.covered import ROUTINGS, covers, installed
+from rlsize.simulator.covered import ROUTINGS, WAYS, covers, installed
 from rlsize.simulator.history import Recorder
 from rlsize.simulator.played import played
 from rlsize.simulator.run import simulate
@@ -40,6 +41,7 @@ def covered(draw: st.DrawFn) -> Setting:
     found = draw(any_setting())
     engine, work, trainer = found.engine, found.work, found.trainer
     work = replace(work, turns=1, tool_tokens=0, tool=Latency(), verify=Latency())
+    work = replace(work, environments=None, environment_seconds=0.0)
     if draw(st.booleans()):
         groups = draw(st.integers(1, 24))
         lengths = replace(
@@ -53,19 +55,22 @@ def covered(draw: st.DrawFn) -> Setting:
             kv_tokens=engine.kv_tokens * draw(st.sampled_from((2.0, 10.0))),
         )
         trainer = replace(trainer, micro_batches=draw(st.integers(1, groups)))
+    way = draw(st.sampled_from(WAYS))
     slow = found.trouble.straggler_fraction, found.trouble.straggler_slowdown
     return replace(
         found,
         engine=replace(engine, routing=draw(st.sampled_from(ROUTINGS))),
         work=work,
         trainer=trainer,
+        rules=replace(found.rules, redealing="arrivals"),
+        sync=replace(found.sync, way=way),
         trouble=TroubleSetting(straggler_fraction=slow[0], straggler_slowdown=slow[1]),
     )
 
 
 def specified(setting: Setting, steps: int, seed: int) -> Ledger:
     """What the specification says, which hands what happens to a recorder that takes nothing."""
-    return simulate(setting, steps, seed, Recorder())
+    return simulate(setting, steps, seed, Recorder(), partly=True)
 
 
 def agree(setting: Setting, steps: int, seed: int) -> bool:
@@ -122,8 +127,10 @@ def test_a_backlog_without_end_agrees() -> None:
         replace(a_loop(), trouble=TroubleSetting(failures_per_hour=1.0)),
         replace(a_loop(), trouble=TroubleSetting(lent_instances=1)),
         replace(a_loop(), engine=replace(a_loop().engine, routing="random")),
+        a_loop(redealing="running"),
+        replace(a_loop(), sync=SyncSetting(seconds=0.2, way="rolling")),
     ],
-    ids=["tools", "verifier", "losses", "failures", "lending", "random routing"],
+    ids=["tools", "verifier", "losses", "failures", "lending", "random routing", "re-dealing", "rolling sync"],
 )
 def test_what_the_kernel_does_not_know_is_left_to_the_specification(asked: Setting) -> None:
     """However much the kernel would pay."""
@@ -136,7 +143,9 @@ def test_a_loop_that_stands_still_is_left_to_the_specification() -> None:
     engine = replace(a_loop().engine, instances=1, slots=4)
     stuck = replace(a_loop(queue_steps=0.01), engine=engine)
     assert played(stuck, 5, 0) is None
-    assert not len(simulate(stuck, 5, compiled=True))
+    assert not len(simulate(stuck, 5, compiled=True, partly=True))
+    with pytest.raises(UnfinishedError, match="stands still after 0 optimizer steps"):
+        simulate(stuck, 5, compiled=True)
 
 
 @pytest.mark.skipif(not installed(), reason="numba is not installed")

@@ -56,6 +56,7 @@ def test_step_times_idle_fractions_and_staleness_are_those_of_a_plain_model(scen
         assert found["train_seconds"] == step.train_seconds
         assert found["waiting_seconds"] == step.waiting_seconds
         assert found["sync_seconds"] == step.sync_seconds
+        assert found["overhead_seconds"] == step.overhead_seconds
         assert staleness[index] == dict(Counter(step.staleness))
         assert found["trained_tokens"] == step.trained_tokens
         assert found["generated_tokens"] == step.generated_tokens

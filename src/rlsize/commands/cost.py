@@ -85,7 +85,14 @@ def cost(inputs: Inputs) -> Report:
         "preemptible_fraction": _or_none(inputs, "preemptible_fraction"),
         "lost_fraction": _or_none(inputs, "lost_fraction"),
     }
-    _check(inputs, known)
+    todo = "give the GPUs of the rollout fleet; --mode colocated where it has none of its own"
+    inputs.need(known["rollout_gpus"], todo)
+    inputs.need(known["trainer_gpus"], "give the GPUs of the trainer")
+    if not costs(known)["step_seconds"].known:
+        inputs.need(known["step_seconds"], _STEP)
+    if inputs.by_flag("lost_fraction") and not known["preemptible_fraction"].value:
+        todo = "give --preemptible-fraction, or leave it out"
+        inputs.fault("says what preemption loses, and nothing is preemptible", "--lost-fraction", todo)
     if loop is None:
         say_date(inputs)
         _check_mfu(inputs, known)
@@ -168,17 +175,6 @@ def _preemptible_price(inputs: Inputs) -> Figure:
         return said
     source = price_text(profile)
     return inputs.keep(Figure(key="preemptible_gpu_hour_usd", value=spot.value, source=source, verified=spot.verified))
-
-
-def _check(inputs: Inputs, known: Mapping[str, Figure]) -> None:
-    todo = "give the GPUs of the rollout fleet; --mode colocated where it has none of its own"
-    inputs.need(known["rollout_gpus"], todo)
-    inputs.need(known["trainer_gpus"], "give the GPUs of the trainer")
-    if not costs(known)["step_seconds"].known:
-        inputs.need(known["step_seconds"], _STEP)
-    if inputs.by_flag("lost_fraction") and not known["preemptible_fraction"].value:
-        todo = "give --preemptible-fraction, or leave it out"
-        inputs.fault("says what preemption loses, and nothing is preemptible", "--lost-fraction", todo)
 
 
 def _report(inputs: Inputs, flow: Flow, results: Sequence[Figure]) -> Report:

@@ -106,7 +106,10 @@ def _of_the_loop(inputs: Inputs, loop: Loop, found: Evaluation) -> Report:
     )
     rollout = replace(generation, key="rollout_seconds")
     mode = {"synchronous": SYNC, "colocated": COLOCATED}.get(loop.pools.loop, OVERLAPPED)
-    rest = _rest(mode, rollout.number, train.number, step.number)
+    # What a loop's step holds beside its phases
+    phases = max(rollout.number, train.number) if mode == OVERLAPPED else rollout.number + train.number
+    source = "sync, overheads and uneven phases of the loop"
+    rest = Figure(key="unhidden_seconds", value=max(0.0, step.number - phases), provenance="predicted", source=source)
     shared = loop.pools.shared
     nothing = absent("rollout_gpus", "pools of their own"), absent("trainer_gpus", "pools of their own")
     pools = nothing if shared else (found.results["rollout_gpus"], found.results["trainer_gpus"])
@@ -131,13 +134,6 @@ def _of_the_loop(inputs: Inputs, loop: Loop, found: Evaluation) -> Report:
         "Sync, overheads and uneven phases are in it as one part; `rlsize predict step` tells them apart."
     )
     return bounded(_report(inputs, question, results), loop.bound)
-
-
-def _rest(mode: str, rollout: float, train: float, step: float) -> Figure:
-    """What a loop's step holds beside its phases."""
-    phases = max(rollout, train) if mode == OVERLAPPED else rollout + train
-    source = "sync, overheads and uneven phases of the loop"
-    return Figure(key="unhidden_seconds", value=max(0.0, step - phases), provenance="predicted", source=source)
 
 
 def _question(inputs: Inputs, source: Source) -> IterationQuestion:

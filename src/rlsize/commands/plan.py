@@ -33,7 +33,9 @@ def plan(
 
     Example:  rlsize plan --model qwen3-8b --gpu h100-sxm --gpus 32 --prompts 64 --group 16 --response-tokens 2k
     """
-    from rlsize.loop.applied import applied, nested
+    from rlsize.loop.agents import say_bottleneck
+    from rlsize.loop.applied import applied
+    from rlsize.quantities.table import nested
     from rlsize.reports.plan import plan_report
     from rlsize.shell.launches import in_own_keys, keep_mode, wanted_of, write_back
     from rlsize.shell.planning import kept_within, save_plan, search
@@ -65,6 +67,7 @@ def plan(
             inputs.notes.append(f"{save} holds no scenario, so only check --baseline and diff take it: {lacking}.")
     if chosen is not None and not inputs.gives("framework"):
         inputs.notes += _runners(inputs, chosen.best.place)
+    say_bottleneck(inputs, loop.outlook, None if chosen is None else chosen.best.place)
     return plan_report(found.planned, inputs.told(), ranked)
 
 

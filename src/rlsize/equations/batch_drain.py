@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rlsize.equations._ops import exp, log, maximum, minimum, where
+from rlsize.equations._ops import exp, log, maximum, minimum, sqrt, where
 from rlsize.equations.lengths import capped_mean, lognormal_sigma, normal_share
 
 if TYPE_CHECKING:
@@ -142,7 +142,7 @@ def full_steps(samples: Real, slots: Real, mean_tokens: Real, mean_remaining: Re
     """
     Engine steps with all slots busy, before a batch that is larger than its slots begins to drain.
 
-    n = max(0, S l / H - l_r) for S > H, else 0
+    n = l (sqrt(q^2 + 4 x) - q) / 2 with q = l_r / l - x and x = max(0, S / H - 1)
 
     Args:
         samples: Samples of the batch on one instance, S. [1]
@@ -153,13 +153,38 @@ def full_steps(samples: Real, slots: Real, mean_tokens: Real, mean_remaining: Re
     Returns:
         n. [token]
 
-    Assumes slots are refilled until no sample waits; work is conserved.
+    Assumes slots are refilled until no sample waits, and work is conserved: n = S l / H - (1 - w) l - w l_r, with w the
+    share of samples that are of all ages by then (`aged_share`); far more samples than slots need S l / H - l_r.
     Source: conservation of work and renewal theory.
 
-    >>> full_steps(samples=1024, slots=256, mean_tokens=1000, mean_remaining=625)
-    3375.0
+    >>> round(full_steps(samples=1024, slots=256, mean_tokens=1000, mean_remaining=625), 1)
+    3287.5
     """
-    return where(samples > slots, maximum(0.0, samples * mean_tokens / slots - mean_remaining), 0.0)
+    more = maximum(0.0, samples / slots - 1.0)
+    fewer = mean_remaining / mean_tokens - more
+    return mean_tokens * (sqrt(fewer * fewer + 4.0 * more) - fewer) / 2.0
+
+
+def aged_share(full_steps: Real, mean_tokens: Real) -> Real:
+    """
+    Share of a draining batch that is of all ages, as its slots were refilled; the rest has started together.
+
+    w = n / (n + l)
+
+    Args:
+        full_steps: Steps with all slots busy, n. [token]
+        mean_tokens: Mean response length, l. [token]
+
+    Returns:
+        w. [1]
+
+    Assumes that a slot forgets when it started after some mean lengths.
+    Source: own approximation of renewal theory.
+
+    >>> aged_share(full_steps=3000, mean_tokens=1000)
+    0.75
+    """
+    return full_steps / (full_steps + mean_tokens)
 
 
 def drained_time(

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from rlsize.equations._ops import minimum
+
 if TYPE_CHECKING:
     from rlsize.equations._ops import Real
 
@@ -74,6 +76,53 @@ def live_kv_tokens(cache_tokens: Real, batch: Real, group_size: Real, cacheable_
     14032.0
     """
     return cache_tokens + batch * (1.0 - 1.0 / group_size) * cacheable_prompt_tokens
+
+
+def held_tokens(live_tokens: Real, prompt_tokens: Real, computed_tokens: Real) -> Real:
+    """
+    Cache tokens of a sample in flight, where prompt tokens that others hold are there already.
+
+    s = L - (p - p')
+
+    Args:
+        live_tokens: Context of the mean sample in flight, L. [token]
+        prompt_tokens: Mean prompt length, p. [token]
+        computed_tokens: Of it, what is not found in the prefix cache, p'. [token]
+
+    Returns:
+        s. [token]
+
+    Assumes those that share a prompt are in flight at the same time.
+    Source: Kwon et al., PagedAttention, section 4.4 (parallel sampling shares prompt blocks).
+
+    >>> held_tokens(live_tokens=3000, prompt_tokens=1000, computed_tokens=250)
+    2250
+    """
+    return live_tokens - (prompt_tokens - computed_tokens)
+
+
+def cohort_concurrency(steady: Real, cohort: Real, samples: Real) -> Real:
+    """
+    Samples that a KV cache holds of a batch whose samples start together, as far as it can.
+
+    b = b_c for S <= b_c, else (b_c b_c + b_s (S - b_c)) / S
+
+    Args:
+        steady: Samples of all ages that it holds, b_s. [1]
+        cohort: Samples that may start together, which grow while some finish, before it runs full, b_c. [1]
+        samples: Samples of the batch on one instance, S. [1]
+
+    Returns:
+        b. [1]
+
+    Assumes that as many as fit start together, and the others run among samples of all ages.
+    Source: own derivation.
+
+    >>> cohort_concurrency(steady=100, cohort=200, samples=400)
+    150.0
+    """
+    share = minimum(1.0, cohort / samples)
+    return share * cohort + (1.0 - share) * steady
 
 
 def cache_concurrency(cache_tokens: Real, fill_fraction: Real, live_tokens: Real) -> Real:

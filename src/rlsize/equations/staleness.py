@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rlsize.equations._ops import minimum, where
+from rlsize.equations._ops import maximum, minimum, where
 
 if TYPE_CHECKING:
     from rlsize.equations._ops import Real
@@ -62,6 +62,28 @@ def staleness_of_cadence(sync_every: Real) -> Real:
     1.5
     """
     return (sync_every - 1.0) / 2.0
+
+
+def cap_in_syncs(max_staleness: Real, sync_every: Real) -> Real:
+    """
+    Staleness cap of a loop that syncs weights every few optimizer steps, counted in the steps between two syncs.
+
+    c = max(0, (k + 1) / m - 1)
+
+    Args:
+        max_staleness: The cap in optimizer steps, k. [1]
+        sync_every: Optimizer steps between syncs, m. [1]
+
+    Returns:
+        c. [1]
+
+    Assumes k + 1 batches may be under way at a sync, of which m are trained on until the next.
+    Source: the admission rule (AReaL, Fu et al., equation 3), with m steps as one.
+
+    >>> cap_in_syncs(max_staleness=5, sync_every=4)
+    0.5
+    """
+    return maximum(0.0, (max_staleness + 1.0) / sync_every - 1.0)
 
 
 def capped_staleness(mean_staleness: Real, max_staleness: Real) -> Real:

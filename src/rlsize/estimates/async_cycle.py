@@ -41,6 +41,8 @@ class Rhythm(NamedTuple):
         waiting: Samples that run until then, over those of a batch. [1]
         training: Samples that run from then on, likewise. [1]
         started: Samples that are started for each that is trained on. [1]
+        ahead: Share of these by which the part of a batch that holds the trainer up most is due before its last. [1]
+        more: How many times the time from then on training on the whole batch may take. [1]
     """
 
     tokens: Any
@@ -48,6 +50,8 @@ class Rhythm(NamedTuple):
     waiting: Any
     training: Any
     started: Any
+    ahead: Any
+    more: Any
 
 
 class Cycle(NamedTuple):
@@ -111,14 +115,14 @@ class _Lengths(NamedTuple):
         """Share of groups that are trained on, where those that are too stale are dropped."""
         if self.late != "drop":
             return np.ones(np.broadcast_shapes(tokens[..., None].shape, phases.shape))
-        age = tokens[..., None, None] * (phases + self.staleness[..., None])[..., None]
+        age = tokens[..., None, None] * (phases + np.ceil(self.staleness)[..., None])[..., None]
         return np.maximum(self.finished(age)[..., 0] ** self.group[..., None], 1e-3)
 
     def early(self, tokens: Any, phases: Any) -> Any:  # noqa: ANN401 (arrays)
         """Above nothing where it is too early to take a batch at some phases of a rhythm."""
         if self.late == "wait":
             return self._overdue(tokens)[..., None] / tokens[..., None] - phases
-        allowed = np.maximum(self.staleness, _HALF * self.group / self.samples)[..., None]
+        allowed = (self.staleness + _HALF * self.group / self.samples)[..., None]
         return self.left(tokens, phases)[1] - allowed * self.kept(tokens, phases)
 
     def _overdue(self, tokens: Any) -> Any:  # noqa: ANN401 (arrays)
@@ -131,13 +135,14 @@ class _Lengths(NamedTuple):
 
 @remembered
 def rhythms(
-    late: Late, uncapped: Real, length_cv: Real, cap: Real, staleness: Real, group_size: Real, samples: Real
+    late: Late, parts: int, uncapped: Real, length_cv: Real, cap: Real, staleness: Real, group_size: Real, samples: Real
 ) -> Rhythm:
     """
     The rhythms that lengths and a cap allow.
 
     Args:
         late: What becomes of samples that have not finished: they go on, are waited for, or dropped once too stale.
+        parts: Of a batch, each trained on as soon as it is there; all at once where samples are waited for. [1]
         uncapped: Mean response length without the cap on it. [token]
         length_cv: Coefficient of variation without it. [1]
         cap: Longest response. [token]
@@ -152,16 +157,20 @@ def rhythms(
     longest = _first(loop, 0.0, shortest)
     tokens = shortest * (longest / shortest) ** np.linspace(0.0, 1.0, _RHYTHMS)
     phases = np.linspace(0.0, 1.0, _PHASES)
-    early = loop.early(tokens, phases)
+    lacking = np.zeros(1) if late == "wait" else np.arange(parts - 1, -1, -1) / parts
+    early = loop.early(tokens, phases) - lacking.reshape(-1, *[1] * (tokens.ndim + 1)) * loop.kept(tokens, phases)
     falls = np.maximum(early[..., :-1] - early[..., 1:], 1e-12)
-    within = np.clip(early[..., :-1] / falls, 0.0, 1.0)  # share of each part of a rhythm that comes before it is due
-    due = within.sum(axis=-1) / (_PHASES - 1)
+    before = np.clip(early[..., :-1] / falls, 0.0, 1.0)  # share of each part of a rhythm that comes before it is due
+    dues, within = before.sum(axis=-1) / (_PHASES - 1), before[-1]
+    due, left = dues[-1], np.arange(len(dues), 0, -1).reshape(-1, *[1] * tokens.ndim) / len(dues)
+    most = np.argmin((1 - dues) / left, axis=0)[None]
+    ahead, more = (due - np.take_along_axis(dues, most, 0))[0], (1 / np.take_along_axis(left + 0 * dues, most, 0))[0]
     started = 1 / loop.kept(tokens, due[..., None])[..., 0]
     running = loop.left(tokens, phases)[0]
-    parts = (running[..., :-1] + np.diff(running) * within / 2) * within / (_PHASES - 1)
-    rest = (running[..., :-1] + running[..., 1:]) / 2 / (_PHASES - 1) - parts
-    waiting, training = parts.sum(axis=-1) / np.maximum(due, 1e-9), rest.sum(axis=-1) / np.maximum(1 - due, 1e-9)
-    return Rhythm(tokens, due, waiting * started, training * started, started)
+    until = (running[..., :-1] + np.diff(running) * within / 2) * within / (_PHASES - 1)
+    rest = (running[..., :-1] + running[..., 1:]) / 2 / (_PHASES - 1) - until
+    waiting, training = until.sum(axis=-1) / np.maximum(due, 1e-9), rest.sum(axis=-1) / np.maximum(1 - due, 1e-9)
+    return Rhythm(tokens, due, waiting * started, training * started, started, ahead, more)
 
 
 def _first(loop: _Lengths, phase: float, low: Any) -> Any:  # noqa: ANN401 (arrays)

@@ -2,22 +2,26 @@
 
 from __future__ import annotations
 
+from dataclasses import fields, replace
 from itertools import pairwise
-from typing import TYPE_CHECKING, TypeAlias
+from statistics import fmean
+from typing import TYPE_CHECKING, Any, TypeAlias
 
-from rlsize.facts.counters import ADDED_UP, COUNTED, Buckets
+from rlsize.facts.counters import ADDED_UP, COUNTED, Buckets, Totals
 from rlsize.facts.lengths import LengthCounts
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from rlsize.facts.counters import EngineCounters, Snapshot, Totals
+    from rlsize.facts.counters import EngineCounters, Snapshot
 
 Ends: TypeAlias = "tuple[EngineCounters, EngineCounters]"
 """The first and the last counters of one engine."""
 
 RESTART_SECONDS = 2.0  # start times read off one process differ by less (clock steps); no engine restarts in less
 LENGTHS_AGREE = 0.2  # relative difference of two mean lengths from which the shorter one is called biased
+_MEANS = frozenset({"kv_cache_usage_fraction"})
+_ONE = frozenset({"block_size", "started_at", "weight_syncs", "weight_sync_seconds"})  # of the page, not of a rank
 
 
 def grown(ends: Sequence[Ends], name: str) -> float | None:
@@ -146,3 +150,27 @@ def mean_response_tokens(ends: Sequence[Ends]) -> tuple[float | None, str]:
         "finished: short samples finish first, so take the mean response length with care"
     )
     return finished, doubt
+
+
+def together(ranks: Sequence[EngineCounters]) -> EngineCounters:
+    """
+    All ranks of a page as one engine: counts added up, the share of the cache that is in use averaged.
+
+    Their steps run side by side, so their number over the time says nothing about one step; it is left out, and so are
+    the buckets of their lengths.
+
+    Args:
+        ranks: One or more, of one page.
+    """
+    if len(ranks) == 1:
+        return ranks[0]
+    changes: dict[str, Any] = {"rank": "", "step_tokens": None, "response_buckets": None}
+    for field in fields(ranks[0]):
+        values = [value for rank in ranks if (value := getattr(rank, field.name)) is not None]
+        if field.name in _ONE or field.name in changes or not values:
+            continue
+        if isinstance(values[0], Totals):
+            changes[field.name] = Totals(sum=sum(v.sum for v in values), count=sum(v.count for v in values))
+        elif isinstance(values[0], (int, float)) and not isinstance(values[0], bool):
+            changes[field.name] = fmean(values) if field.name in _MEANS else sum(values)
+    return replace(ranks[0], **changes)

@@ -113,8 +113,7 @@ def _dense(parts: dict[str, Figure], seen: MemoryShape, routers: Figure) -> Figu
 def _routers(shape: Architecture, says: Stated) -> Figure:
     if shape.moe is None:
         return says.figure("router_params", 0)
-    sizes = {"hidden_size": shape.hidden_size, "experts": shape.moe.experts}
-    layer = says.apply("router_layer_params", mixture_of_experts.router_params, **sizes)
+    layer = says.apply("router_layer_params", mixture_of_experts.router_params, shape.moe, shape)
     return says.apply("router_params", parameters.stacked_params, layers=shape.moe.layers, layer_params=layer)
 
 
@@ -122,29 +121,15 @@ def _kv_projections(shape: Architecture, says: Stated) -> Figure:
     attention = shape.attention
     if attention is None:
         return says.figure("kv_projection_params", 0)
-    return says.apply(
-        "kv_projection_params",
-        engine_memory.kv_projection_params,
-        layers=attention.layers + (shape.sliding.layers if shape.sliding else 0),
-        hidden_size=shape.hidden_size,
-        kv_heads=attention.kv_heads,
-        head_dim=attention.head_dim,
-    )
+    layers = attention.layers + (shape.sliding.layers if shape.sliding else 0)
+    return says.apply("kv_projection_params", engine_memory.kv_projection_params, attention, shape, layers=layers)
 
 
 def _latents(shape: Architecture, says: Stated) -> Figure:
     latent = shape.latent_attention
     if latent is None:
         return says.figure("latent_projection_params", 0)
-    return says.apply(
-        "latent_projection_params",
-        engine_memory.latent_projection_params,
-        layers=latent.layers,
-        hidden_size=shape.hidden_size,
-        q_lora_rank=latent.q_lora_rank,
-        kv_lora_rank=latent.kv_lora_rank,
-        qk_rope_head_dim=latent.qk_rope_head_dim,
-    )
+    return says.apply("latent_projection_params", engine_memory.latent_projection_params, latent, shape)
 
 
 def _mlp_width(shape: Architecture, says: Stated) -> Figure:

@@ -7,11 +7,14 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 
-from rlsize.equations import batch_drain, long_tail, loop_time, prefill, rollout_batch
+from rlsize.equations import agents as equations
+from rlsize.equations import batch_drain, engine_step, long_tail, loop_time, prefill, rollout_batch, staleness
 from rlsize.estimates.async_cycle import Cycle, rhythms
 from rlsize.estimates.figures import entries, numbers
+from rlsize.estimates.outside import in_turns, outside, places, stretched
 from rlsize.estimates.remembered import remembered
 from rlsize.estimates.rollout_prediction import Lengths, at_batch, cache_capacity, engine_limit, steady
+from rlsize.facts.agents import Agents
 from rlsize.quantities.workload import MOST_MEAN_LENGTHS
 
 if TYPE_CHECKING:
@@ -24,6 +27,7 @@ if TYPE_CHECKING:
 Ending = Literal["barrier", "refill"]
 Late = Literal["continue", "wait", "drop"]
 """What becomes of samples that are not finished when a batch is due."""
+_ROUNDS = 6  # until running and waiting samples agree
 _POINTS = 49  # of the drain; 400 change the time by less than 0.5 %
 
 
@@ -46,6 +50,12 @@ class StepBatch:
         oversampling: Samples started for each that a batch with a barrier needs; those dropped are among `samples`. [1]
         group_size: Samples that finish together. [1]
         max_staleness: Cap on staleness of a loop that refills; None where its trainer is not looked at. [1]
+        parts: Of a batch, each of which is trained on as soon as it is there. [1]
+        sync_every: Optimizer steps from one sync to the next. [1]
+        agents: What they wait for outside the GPUs; None where they do not.
+        running_share: Share of the samples under way that have a slot. [1]
+        kept_share: Share of them that have KV. [1]
+        tool_context: What tools have added to the context of the mean one of them. [token]
     """
 
     samples: Real
@@ -61,6 +71,12 @@ class StepBatch:
     oversampling: Real = 1.0
     group_size: Real = 1.0
     max_staleness: Real | None = None
+    parts: int = 1
+    sync_every: float = 1.0
+    agents: Agents | None = None
+    running_share: Real = 1.0
+    kept_share: Real = 1.0
+    tool_context: Real = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,6 +178,7 @@ class Generation:
         prefill_seconds: Engine time of one prompt. [s]
         sample_seconds: With refill, time of the mean sample. [s]
         dropped_fraction: Share of generated tokens that a barrier drops. [1]
+        token_seconds: Mean engine step over the whole time. [s]
         cycle: With refill, what the time from one sync to the next is by that of the trainer; None where nobody looks.
     """
 
@@ -176,6 +193,7 @@ class Generation:
     prefill_seconds: Real
     sample_seconds: Real = 0.0
     dropped_fraction: Real = 0.0
+    token_seconds: Real = 0.0
     cycle: Cycle | None = None
 
 
@@ -190,8 +208,15 @@ def generation(work: Work, asked: Replica, batch: StepBatch, values: Mapping[str
         values: Constants of rollout and memory by name: numbers, or arrays of draws.
     """
     shape = shape_of(work, batch)
+    if batch.agents is not None:
+        way = _refilled_outside if batch.ending == "refill" else _drained_outside
+        return way(work, asked, batch, shape, values)
     if batch.ending == "refill":
         return _refilled(work, asked, batch, shape, values)
+    return _ended(work, asked, batch, shape, values)
+
+
+def _ended(work: Work, asked: Replica, batch: StepBatch, shape: Shape, values: Mapping[str, Real]) -> Generation:
     if batch.late == "wait" or np.all(np.asarray(batch.oversampling) <= 1.0):
         return _drained(work, asked, batch, shape, values)
     return (_carried if batch.late == "continue" else _closed)(work, asked, batch, shape, values)
@@ -209,7 +234,7 @@ def _made(
         rate=rate,
         longest_tokens=longest_of(work, batch.samples, shape.uncapped, batch.response_cv, shape.cap),
         live_tokens=shape.lengths.live,
-        **({"full_seconds": seconds, "tail_seconds": 0.0} | more),
+        **({"full_seconds": seconds, "tail_seconds": 0.0, "token_seconds": flying.step_seconds} | more),
     )
 
 
@@ -223,24 +248,93 @@ def _refilled(work: Work, asked: Replica, batch: StepBatch, shape: Shape, values
     return replace(_made(work, batch, shape, seconds, flying, found.rate, sample_seconds=mean), cycle=cycle)
 
 
+def _refilled_outside(
+    work: Work, asked: Replica, batch: StepBatch, shape: Shape, values: Mapping[str, Real]
+) -> Generation:
+    """The same where samples leave their slots for what they wait for: those under way run or wait."""
+    out = outside(batch.agents or Agents())
+    lengths = in_turns(shape.lengths, out)
+    room = cache_capacity(work, asked, lengths, values)
+    offered = np.inf if batch.in_flight is None else _in_flight_of_each(work, batch)
+    share, kept, running, mean = 1.0, 1.0, 1.0, batch.response_tokens
+    for _ in range(_ROUNDS):
+        most = rollout_batch.per_instance(amount=places(batch, out, running), instances=batch.instances)
+        wanted = share * np.minimum(np.minimum(offered, most), np.maximum(room, 1.0) / kept)
+        found = steady(work, asked, wanted, lengths, values)
+        running = rollout_batch.cycle_time(batch=found.batch, response_tokens=mean, rate=found.rate)
+        share = equations.running_share(running_seconds=running, outside_seconds=out.seconds)
+        kept = 1.0 - (out.starting + out.scored) / (running + out.seconds)
+    rate = found.rate * np.minimum(1.0, wanted / found.batch)  # fewer than one sample may run
+    made = rollout_batch.fleet_time(batch.samples, mean, batch.instances, rate)
+    flying = Flying(found.batch, found.capacity, found.step_seconds, found.prefill_seconds)
+    longest = None
+    if batch.late == "wait":
+        longest = longest_of(work, batch.samples, shape.uncapped, batch.response_cv, shape.cap)
+    held = stretched(batch, (shape.uncapped, shape.cap), out, found.step_seconds, longest)
+    looks = replace(shape_of(work, held), lengths=lengths)
+    cycle = _cycle(work, asked, held, looks, found, values)
+    plain = _made(work, batch, shape, _scored(batch, made), flying, rate, sample_seconds=running + out.seconds)
+    return replace(plain, cycle=cycle)
+
+
+def _drained_outside(
+    work: Work, asked: Replica, batch: StepBatch, shape: Shape, values: Mapping[str, Real]
+) -> Generation:
+    """A batch that drains, of which samples leave their slots for what they wait for."""
+    out = outside(batch.agents or Agents())
+    lengths = in_turns(shape.lengths, out)
+    own = rollout_batch.per_instance(amount=batch.samples, instances=batch.instances)
+    step = steady(work, asked, own, lengths, values).step_seconds
+    longest = longest_of(work, batch.samples, shape.uncapped, batch.response_cv, shape.cap)
+    for _ in range(_ROUNDS):
+        held = stretched(batch, (shape.uncapped, shape.cap), out, step, longest)
+        most = places(batch, out, step * batch.response_tokens)
+        offered = most if batch.in_flight is None else np.minimum(batch.in_flight, most)
+        held = replace(held, in_flight=None if np.all(np.isinf(offered)) else offered)
+        made = _ended(work, asked, held, replace(shape_of(work, held), lengths=lengths), values)
+        step = made.token_seconds
+    rate = rollout_batch.batch_rate(samples=own, response_tokens=batch.response_tokens, seconds=made.seconds)
+    return replace(
+        made,
+        seconds=_scored(batch, made.seconds),
+        batch=held.running_share * made.batch,
+        rate=rate,
+        longest_tokens=longest,
+        live_tokens=lengths.live,
+    )
+
+
+def _scored(batch: StepBatch, seconds: Real) -> Real:
+    """Time of a step's samples, scored as quickly as verifiers can."""
+    agents = batch.agents
+    if agents is None or agents.verify_workers is None:
+        return seconds
+    needed = equations.pool_time(samples=batch.samples, hold_seconds=agents.verify_seconds, size=agents.verify_workers)
+    found: Real = equations.served_beside(seconds, needed)
+    return found
+
+
 def _cycle(
     work: Work, asked: Replica, batch: StepBatch, shape: Shape, found: Steady, values: Mapping[str, Real]
 ) -> Cycle | None:
     """What the engine makes of the rhythms that the loop may have; None where nobody looks at its trainer."""
     if batch.max_staleness is None:
         return None
-    numbers = (shape.uncapped, batch.response_cv, shape.cap, batch.max_staleness, batch.group_size, batch.samples)
-    rhythm = rhythms(batch.late, *numbers)
-    own, most = _last(rollout_batch.per_instance(amount=batch.samples, instances=batch.instances)), _last(found.batch)
-    running = np.concatenate(np.broadcast_arrays(own * rhythm.waiting, own * rhythm.training), axis=-1)
+    every = batch.sync_every  # the steps from one sync to the next are one batch in so many parts, begun with the sync
+    ahead, samples = staleness.cap_in_syncs(batch.max_staleness, every), batch.samples * every
+    parts = round(batch.parts * every)
+    rhythm = rhythms(batch.late, parts, shape.uncapped, batch.response_cv, shape.cap, ahead, batch.group_size, samples)
+    own, most = _last(rollout_batch.per_instance(amount=samples, instances=batch.instances)), _last(found.batch)
+    own_running = own * _last(batch.running_share)
+    running = np.concatenate(np.broadcast_arrays(own_running * rhythm.waiting, own_running * rhythm.training), axis=-1)
     spread = {name: _last(value) for name, value in values.items()}
     lengths = Lengths(**{key: None if one is None else _last(one) for key, one in entries(shape.lengths).items()})
     _, step, _ = at_batch(work, asked, np.clip(running, 1.0, most), lengths, spread)
     waiting, training = np.split(np.concatenate([rhythm.tokens] * 2, axis=-1) * step, 2, axis=-1)
     prompts = own * rhythm.started * _last(found.prefill_seconds)
     left = (1 - rhythm.due) * (training + prompts)
-    times = left, rhythm.due * (waiting + prompts) + left
-    return Cycle(*(tuple(np.moveaxis(time, -1, 0)) for time in times))
+    times = rhythm.more * (left + rhythm.ahead * (waiting + prompts)), rhythm.due * (waiting + prompts) + left
+    return Cycle(*(tuple(np.moveaxis(time / every, -1, 0)) for time in times))
 
 
 def _in_flight_of_each(work: Work, batch: StepBatch) -> Worked:
@@ -268,13 +362,33 @@ class Flying(NamedTuple):
 def _flying(
     work: Work, asked: Replica, batch: StepBatch, shape: Shape, own: Worked, values: Mapping[str, Real]
 ) -> Flying:
-    """Those of its own samples that an instance runs at once."""
-    room, most = cache_capacity(work, asked, shape.lengths, values), engine_limit(asked.question)
+    """Those of its own samples that an instance runs at once; a batch that drains starts as one."""
+    room, most = cache_capacity(work, asked, shape.lengths, values), engine_limit(asked.question) / batch.running_share
+    if batch.late != "continue" or np.all(np.asarray(batch.oversampling) <= 1.0):
+        kept = own * batch.kept_share
+        room = engine_step.cohort_concurrency(steady=room, cohort=_cohort(batch, shape, room), samples=kept)
     if batch.in_flight is not None:
         most = rollout_batch.samples_in_flight(_in_flight_of_each(work, batch), most, most)
-    slots = rollout_batch.samples_in_flight(concurrency=own, capacity=room, engine_limit=most)
-    _, step, prefill_seconds = at_batch(work, asked, slots, shape.lengths, values)
+    share = batch.running_share
+    slots = rollout_batch.samples_in_flight(concurrency=own, capacity=room / batch.kept_share, engine_limit=most)
+    _, step, prefill_seconds = at_batch(work, asked, np.maximum(1.0, share * slots), shape.lengths, values)
     return Flying(slots, room, step, prefill_seconds)
+
+
+def _cohort(batch: StepBatch, shape: Shape, room: Worked) -> Worked:
+    """Samples of which an instance's cache holds what they have when most of it is full, if all start together."""
+    tokens = _points(shape)
+    running = 1 - batch_drain.finished_share(tokens, _last(shape.uncapped), _last(batch.response_cv), _last(shape.cap))
+    lengths = shape.lengths
+    prompt = lengths.prompt if lengths.computed is None else lengths.computed
+    most = np.max(running * long_tail.context_of(prompt_tokens=_last(prompt), response_tokens=tokens), axis=-1)
+    mean = engine_step.held_tokens(lengths.live, lengths.prompt, prompt)
+    return np.maximum(room, room * mean / most)
+
+
+def _points(shape: Shape) -> Any:  # noqa: ANN401 (an array)
+    """Some of the tokens that a response may have, closer to each other where most end. [token]"""
+    return np.maximum(_last(shape.cap) * np.linspace(0.0, 1.0, _POINTS) ** 2, 1.0)
 
 
 def _drained(work: Work, asked: Replica, batch: StepBatch, shape: Shape, values: Mapping[str, Real]) -> Generation:
@@ -285,12 +399,21 @@ def _drained(work: Work, asked: Replica, batch: StepBatch, shape: Shape, values:
     packed = _packed_time(batch, flying, own)
     rate = rollout_batch.batch_rate(samples=own, response_tokens=batch.response_tokens, seconds=seconds)
     tail = rollout_batch.beyond(whole=seconds, part=packed)
-    return _made(work, batch, shape, seconds, flying, rate, full_seconds=packed, tail_seconds=tail)
+    some = np.minimum(_last(flying.batch) * _last(batch.instances), _last(batch.samples))
+    passed = np.trapezoid(batch_drain.chance_of_any(finished_share=drain.done, samples=some), drain.tokens, axis=-1)
+    token = (seconds - own * flying.prefill_seconds) / (_full_steps(batch, shape, flying, own) + passed)
+    return _made(work, batch, shape, seconds, flying, rate, full_seconds=packed, tail_seconds=tail, token_seconds=token)
 
 
 def _full_steps(batch: StepBatch, shape: Shape, flying: Flying, samples: Worked) -> Worked:
     """Engine steps with all slots busy."""
     return batch_drain.full_steps(samples, flying.batch, batch.response_tokens, shape.live)
+
+
+def _aged_share(batch: StepBatch, shape: Shape, own: Worked, slots: Worked) -> Worked:
+    """Share of a draining batch that is of all ages."""
+    full = batch_drain.full_steps(own, slots, batch.response_tokens, shape.live)
+    return batch_drain.aged_share(full, batch.response_tokens)
 
 
 def _drained_time(batch: StepBatch, shape: Shape, flying: Flying, samples: Worked, draining: Worked) -> Worked:
@@ -339,26 +462,25 @@ def _drain(
         samples: Those of an instance, and those of them in flight at once.
         values: Constants by name.
     """
-    cap, (own, slots) = _last(shape.cap), map(_last, samples)
-    tokens = np.maximum(cap * np.linspace(0.0, 1.0, _POINTS) ** 2, 1.0)
-    curve = tokens, _last(shape.uncapped), _last(batch.response_cv), cap
+    tokens, slots = _points(shape), _last(samples[1])
+    curve = tokens, _last(shape.uncapped), _last(batch.response_cv), _last(shape.cap)
     fresh, aged = batch_drain.finished_share(*curve), batch_drain.finished_share_in_flight(*curve)
-    refilled = own > slots
-    done = np.clip(np.where(refilled, aged, fresh), 0.0, 1.0)
+    mix = _last(_aged_share(batch, shape, *samples))
+    done = np.clip(mix * aged + (1 - mix) * fresh, 0.0, 1.0)
     here = batch_drain.chance_of_any(finished_share=done, samples=slots)
     running = batch_drain.still_running(finished_share=done, samples=slots, chance=here)
-    prompt = _last(batch.prompt_tokens)
-    aged_live = long_tail.context_of(prompt_tokens=prompt, response_tokens=_last(shape.live))
-    fresh_live = long_tail.context_of(prompt_tokens=prompt, response_tokens=tokens)
+    prompt, share = _last(batch.prompt_tokens), _last(batch.running_share)
+    begun = prompt + _last(batch.tool_context)
+    fresh_live = long_tail.context_of(prompt_tokens=begun, response_tokens=tokens * share)
     lengths = Lengths(
         prompt=prompt,
-        response=_last(batch.response_tokens),
-        live=np.where(refilled, aged_live, fresh_live),
+        response=_last(shape.lengths.response),
+        live=mix * _last(shape.lengths.live) + (1 - mix) * fresh_live,
         longest=_last(shape.lengths.longest),
         computed=_last(shape.lengths.computed),
     )
     spread = {name: _last(value) for name, value in values.items()}
-    _, step, _ = at_batch(work, asked, running, lengths, spread)
+    _, step, _ = at_batch(work, asked, np.maximum(1.0, share * running), lengths, spread)
     return _Drain(tokens=tokens, done=done, step=step)
 
 
@@ -394,7 +516,7 @@ def _closed(work: Work, asked: Replica, batch: StepBatch, shape: Shape, values: 
     drain = _drain(work, asked, batch, shape, (own, slots), values)
     tokens, generated, share, draining = _until_closed(batch, left, slots, drain)
     kept = batch_drain.kept_tokens(generated, tokens, share, batch.group_size)
-    full, aged = _full_steps(batch, shape, flying, begun), np.where(np.asarray(own) > slots, shape.live, 0.0)
+    full, aged = _full_steps(batch, shape, flying, begun), _aged_share(batch, shape, own, slots) * shape.live
     made = batch_drain.tokens_of_slot(full, generated, 0.0, slots, aged)
     trained = batch_drain.tokens_of_slot(full, kept, left, slots, aged)
     seconds = _drained_time(batch, shape, flying, begun, draining)

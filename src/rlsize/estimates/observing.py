@@ -293,12 +293,7 @@ def observed_rates(seen: Observation, *, measured_at: str, gpus_per_instance: fl
         measured_at=measured_at,
         source=RateSource(method="observe", engine=seen.engine or None, keys=dict(seen.keys)),
         instance_tokens_per_second=InstanceRate(
-            mean=seen.mean or 0.0,
-            spread=seen.spread,
-            instances=len(seen.used),
-            lower_bound=seen.lower_bound,
-            saturated_fraction=seen.saturated_fraction,
-            why=seen.why,
+            **alike(seen, InstanceRate) | {"mean": seen.mean or 0.0, "instances": len(seen.used)},
         ),
         includes=list(seen.includes),
         gpus_per_instance=gpus_per_instance or seen.gpus_per_instance,

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from functools import wraps
-from typing import TYPE_CHECKING, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -24,15 +24,15 @@ def remembered(function: Callable[P, R]) -> Callable[P, R]:
     The same function, which answers at once where it was asked before.
 
     Arguments are told apart by what they are, not by what they hold: profiles are frozen, and hold dictionaries, which
-    cannot be hashed. Each answer keeps its arguments, so that no other object takes their place in memory.
+    cannot be hashed. Each answer keeps its arguments, so that no other object takes their place in memory. Numbers,
+    text and arrays of numbers are told apart by what they hold: draws are made anew, and are the same.
     """
     known: OrderedDict[tuple[object, ...], tuple[tuple[object, ...], R]] = OrderedDict()
 
     @wraps(function)
     def answer(*args: P.args, **named: P.kwargs) -> R:
         given = (*args, *named.values())
-        held = (one if isinstance(one, (str, int, float, bool)) else (id(one),) for one in given)
-        key = (len(args), *named, *held)
+        key = (len(args), *named, *map(_held, given))
         if key in known:
             known.move_to_end(key)
             return known[key][1]
@@ -43,3 +43,11 @@ def remembered(function: Callable[P, R]) -> Callable[P, R]:
         return found
 
     return answer
+
+
+def _held(value: object) -> object:
+    """By what an argument is told apart from others."""
+    if isinstance(value, (str, int, float, bool)):
+        return value
+    array: Any = value
+    return (array.shape, array.dtype, array.tobytes()) if hasattr(value, "tobytes") else (id(value),)

@@ -115,6 +115,9 @@ def cache_capacity(work: Work, asked: Replica, lengths: Lengths, values: Mapping
     reserving = inference_engine(asked.question.engine).admission == "reserving"
     length = lengths.longest if reserving else lengths.live
     held = kv_capacity(work, asked.question, values, length)
+    if lengths.computed is not None:
+        prompts = {"prompt_tokens": lengths.prompt, "computed_tokens": lengths.computed}
+        length = work("held_tokens", engine_step.held_tokens, live_tokens=length, **prompts)
     return work(
         "cache_concurrency",
         engine_step.cache_concurrency,

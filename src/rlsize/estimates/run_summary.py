@@ -8,14 +8,15 @@ from typing import TYPE_CHECKING
 
 from rlsize.equations import loop_time, matching, train_step
 from rlsize.estimates.block_bootstrap import standard_error
-from rlsize.estimates.figures import apply, known
+from rlsize.estimates.figures import alike, apply
+from rlsize.estimates.figures import known as known_figures
 from rlsize.facts.figure import Figure, absent
 from rlsize.facts.run_log import StepRecord
 from rlsize.facts.run_summary import RunSummary, SetApart
 from rlsize.units import some_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from rlsize.facts.run_log import RunLog
 
@@ -90,21 +91,14 @@ def run_summary(log: RunLog, warm_up: int | None = None) -> RunSummary:
     few: tuple[str, ...] = ()
     if 0 < len(settled) < ENOUGH_FOR_OUTLIERS:
         few = (f"only {len(settled)} settled step{'s' if len(settled) > 1 else ''}: means may move a lot",)
-    return RunSummary(
-        source=log.source,
-        framework=log.framework,
-        mode=log.mode,
-        steps=tuple(record.step for record in settled),
-        columns=columns,
-        figures={**means, **_ratios(log, means)},
-        set_apart=apart,
-        skipped=log.skipped,
-        keys=log.keys,
-        counts=log.counts,
-        guessed=log.guessed,
-        unread=log.unread,
-        warnings=(*log.warnings, *_guesses(log), *few),
-    )
+    own = {
+        "steps": tuple(record.step for record in settled),
+        "columns": columns,
+        "figures": {**means, **_ratios(log, means)},
+        "set_apart": apart,
+        "warnings": (*log.warnings, *_guesses(log), *_gaps(settled, columns), *few),
+    }
+    return RunSummary(**alike(log, RunSummary) | own)
 
 
 def _guesses(log: RunLog) -> list[str]:
@@ -118,6 +112,13 @@ def _guesses(log: RunLog) -> list[str]:
             f"keys that look like times and are not understood: {some}; say it: --map '{first}={log.unread[0]}'"
         )
     return found
+
+
+def _gaps(settled: Sequence[StepRecord], columns: Iterable[str]) -> list[str]:
+    """Which figures are those of some steps only, as the others lack them."""
+    named = {entry.name for entry in fields(StepRecord)} - {*_SOMETIMES}
+    lacking = [name for name in columns if name in named and any(getattr(one, name) is None for one in settled)]
+    return [f"not all settled steps have {some_of(lacking, _SHOWN)}: means are of those that do"] if lacking else []
 
 
 def _timed(log: RunLog) -> bool:
@@ -173,16 +174,26 @@ def _first_settled(steps: Sequence[StepRecord], typical: float) -> int:
 
 
 def _columns(settled: Sequence[StepRecord]) -> dict[str, tuple[float, ...]]:
-    """Every field that all settled steps have, per optimizer step; with the times that follow from others."""
+    """
+    Every field that most settled steps have, per optimizer step; with the times that follow from others.
+
+    Steps that lack it count as the others' mean, so that what they say of other fields is not lost.
+    """
     names = [entry.name for entry in fields(StepRecord) if entry.name not in {"step", "updates"}]
     found: dict[str, tuple[float, ...]] = {}
     for name in names:
         values = [getattr(record, name) for record in settled]
         if name in _SOMETIMES and any(values):
             values = [value or 0.0 for value in values]
-        if values and all(value is not None and value <= MOST for value in values):
-            updates = [record.updates if name in _PER_UPDATE else 1.0 for record in settled]
-            found[name] = tuple(float(value) / count for value, count in zip(values, updates, strict=True))
+        updates = [record.updates if name in _PER_UPDATE else 1.0 for record in settled]
+        said = [
+            None if value is None or value > MOST else float(value) / count
+            for value, count in zip(values, updates, strict=True)
+        ]
+        known = [value for value in said if value is not None]
+        if known and 2 * len(known) >= len(said):
+            usual = fmean(known)
+            found[name] = tuple(usual if value is None else value for value in said)
     found = {name: values for name, values in found.items() if any(values) or name not in _RATED}
     busy = [found[name] for name in _BUSY if name in found]
     if "update_seconds" in found:
@@ -231,7 +242,7 @@ def _ratios(log: RunLog, means: Mapping[str, Figure]) -> dict[str, Figure]:
         for name, time in times.items()
     ]
     paused = apply("sync_pause_fraction", train_step.time_share, part=of("sync_seconds"), whole=step)
-    return known(*rates, paused, _idle(log, of))
+    return known_figures(*rates, paused, _idle(log, of))
 
 
 def _idle(log: RunLog, of: Callable[[str], Figure]) -> Figure:

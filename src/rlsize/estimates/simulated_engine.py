@@ -1,14 +1,17 @@
-"""A predicted engine as the simulator takes it: a straight line in batch, cache and prompt tokens, slots and cache."""
+"""A predicted engine as the simulator takes it: its step by batch, cache and prompt tokens, its slots and cache."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from rlsize.equations import engine_step, kernel_time, rollout_batch
+import numpy as np
+
+from rlsize.equations import affine_step, engine_step, kernel_time, rollout_batch
 from rlsize.estimates.engine_memory import kv_capacity
 from rlsize.estimates.figures import numbers
 from rlsize.estimates.generation import lengths_of
+from rlsize.estimates.outside import in_turns, outside
 from rlsize.estimates.rollout_prediction import affine, at_batch, check_fits, engine, engine_limit, steady
 
 if TYPE_CHECKING:
@@ -36,6 +39,8 @@ class StepLine:
         kv_tokens: Tokens that its cache holds; None where nobody knows. [token]
         batch: Samples at which the line was taken. [1]
         rate: Response tokens per second with that batch, where the line was made to reach it. [token/s]
+        points: Samples, and what a step with them takes without KV and prompts, where that is no straight line: a
+            mixture of experts reads more experts with each sample, until all are read. [1, s]
     """
 
     fixed: float
@@ -46,6 +51,7 @@ class StepLine:
     kv_tokens: float | None
     batch: float
     rate: float | None = None
+    points: tuple[tuple[int, float], ...] = ()
 
     def slowed(self, factor: float) -> StepLine:
         """The same line, each time of it so many times as long."""
@@ -59,6 +65,7 @@ class StepLine:
             sample=slower(self.sample),
             kv_token=slower(self.kv_token),
             prompt_token=slower(self.prompt_token),
+            points=tuple((samples, slower(seconds)) for samples, seconds in self.points),
         )
 
 
@@ -84,25 +91,40 @@ def predicted_line(
     """
     asked = engine(question)
     lengths = lengths_of(numbers, replace(batch, hit_ratio=0.0))  # the simulator says which prompts the cache finds
+    if batch.agents is not None:
+        lengths = in_turns(lengths, outside(batch.agents))
     check_fits(asked, lengths, values)
     offered = load if concurrency is None else min(load, concurrency)
     found = steady(numbers, asked, offered, lengths, values)
     line = affine(numbers, asked, found.batch, lengths, values)
-    prompt = float(rollout_batch.share_of(part=found.prefill_seconds, whole=batch.prompt_tokens))
+    prompt = float(rollout_batch.share_of(part=found.prefill_seconds, whole=lengths.computed))
     slow = values["step_rollout_slowdown"]
     if question.model.architecture.moe:
         slow = kernel_time.slowed(seconds=slow, slowdown=values["step_rollout_moe_slowdown"])
     limit = engine_limit(question)
+    slots = int(limit if concurrency is None else min(limit, concurrency))
     return StepLine(
         fixed=max(0.0, line.fixed),
         sample=max(0.0, line.per_sample),
         kv_token=max(0.0, line.per_kv_token),
         prompt_token=max(0.0, prompt),
-        slots=int(limit if concurrency is None else min(limit, concurrency)),
+        slots=slots,
         kv_tokens=float(kv_capacity(numbers, question, values, lengths.live).kv_tokens),
         batch=float(found.batch),
         rate=_rate(asked, lengths_of(numbers, batch), found.batch, slow, values),
+        points=_points(asked, lengths, slots, max(0.0, line.per_kv_token), values),
     ).slowed(slow)
+
+
+def _points(
+    asked: Replica, lengths: Lengths, slots: int, kv_token: float, values: Mapping[str, float]
+) -> tuple[tuple[int, float], ...]:
+    """A step without its KV at every power of two of samples, and with all slots; nothing where there is one slot."""
+    batches = [*(1 << power for power in range((slots - 1).bit_length())), slots]
+    _, whole, _ = at_batch(numbers, asked, np.array(batches, dtype=float), lengths, values)
+    kv_tokens = affine_step.kv_tokens_of(batch=np.array(batches), live_tokens=lengths.live)
+    times = np.maximum(0.0, whole - kv_token * kv_tokens).tolist()
+    return tuple(zip(batches, times, strict=True)) if slots > 1 else ()
 
 
 def _rate(asked: Replica, lengths: Lengths, batch: float, slow: float, values: Mapping[str, float]) -> float:

@@ -324,6 +324,8 @@ def _overhead_parts(step: Step) -> dict[str, Figure]:
     values = step.overhead_seconds.inputs
     if "own_seconds" in values:  # of a run that was measured, of which nobody knows what it grows with
         return {"own": step.overhead_seconds}
+    if "fixed_seconds" not in values:
+        return {"said": step.overhead_seconds}
     none = {"fixed_seconds": 0.0, "sample_seconds": 0.0, "samples": 0.0, "param_seconds": 0.0, "params": 0.0}
     kinds = {
         "fixed": ("fixed_seconds",),

@@ -75,12 +75,9 @@ def _attention(key: str, model: Model, lengths: Sequence[int], *, causal: bool) 
         flops = says.apply(
             f"{kind.name}_{key}",
             training_flops.attention_flops_per_token,
+            kind,
             keys_per_query=_keys_per_query(lengths, kind.window if causal else 0, causal=causal),
             passes=Figure(key="passes", value=FORWARD_AND_BACKWARD, provenance="default", source="forward, backward"),
-            layers=kind.layers,
-            heads=kind.heads,
-            query_key_dim=kind.query_key_dim,
-            value_dim=kind.value_dim,
         )
         found.append(flops)
     return replace(found[0], key=key) if len(found) == 1 else total(key, found)

@@ -130,6 +130,8 @@ _ENGINES = (
     ),
 )
 
+WITHOUT = "transformers"
+"""What stands for an engine where the trainer's own model generates."""
 ENGINES: Mapping[str, InferenceEngine] = MappingProxyType({engine.name: engine for engine in _ENGINES})
 """The engines by name."""
 

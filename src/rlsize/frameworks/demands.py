@@ -43,7 +43,7 @@ def unmet(demands: Mapping[str, str], values: Mapping[str, Any]) -> Iterator[Unm
     >>> [*unmet({"loop.a % loop.b == 0": "{a} are no multiple of {b}"}, {"a": 20, "b": 8})]
     [Unmet(what='20 are no multiple of 8', quantity='a', nearest=(16, 24))]
     """
-    known = Plain({QUANTITY + name: value for name, value in values.items()})
+    known = Plain({QUANTITY + name: value for name, value in values.items()}.get)
     for text, says in demands.items():
         if any(values.get(name) is None for name in re.findall(r"loop\.(\w+)", text)):
             continue

@@ -15,7 +15,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Iterator
 
 _LONGEST = 2000  # characters of an expression
 _LARGEST, _HIGHEST_POWER = 2.0**63, 64
@@ -201,19 +201,15 @@ class Plain:
     Values that were all set.
 
     Args:
-        values: The values by key.
+        value: The value of a key; None where it has none.
     """
 
-    def __init__(self, values: Mapping[str, Any]) -> None:
-        self.values = values
-
-    def value(self, key: str) -> object:
-        """The value of a key; None where it has none."""
-        return self.values.get(key)
+    def __init__(self, value: Callable[[str], object]) -> None:
+        self.value = value
 
     def said(self, key: str) -> bool:
         """Whether a key has a value."""
-        return self.values.get(key) is not None
+        return self.value(key) is not None
 
     def testing(self, step: int) -> None:
         """Nothing is kept of what was looked up."""
@@ -231,7 +227,7 @@ def evaluate(text: str | ast.expr, lookup: Lookup, *, numeric: bool = False) -> 
     Raises:
         UnreadableError: It is no expression, or one over values that it is not made for.
 
-    >>> evaluate("a.b * 2 if c == 'x' else None", Plain({"a.b": 3, "c": "x"}))
+    >>> evaluate("a.b * 2 if c == 'x' else None", Plain({"a.b": 3, "c": "x"}.get))
     6
     """
     try:
@@ -243,13 +239,13 @@ def evaluate(text: str | ast.expr, lookup: Lookup, *, numeric: bool = False) -> 
         raise UnreadableError(f"{named} cannot be worked out from these values") from None
 
 
-def arithmetic(text: str | ast.expr, lookup: Lookup | None = None) -> float:
+def arithmetic(text: str | ast.expr, value_of: Callable[[str], object] = lambda _: None) -> float:
     """
     The number that arithmetic gives which stands in a launch, written by anyone.
 
     Args:
         text: The expression, or its tree.
-        lookup: Values of names; without it none has one.
+        value_of: The value of a name; without it none has one.
 
     Raises:
         UnreadableError: It is no arithmetic, or gives no number of sensible size.
@@ -257,7 +253,7 @@ def arithmetic(text: str | ast.expr, lookup: Lookup | None = None) -> float:
     >>> arithmetic("8192 * 3 // 2")
     12288
     """
-    found = evaluate(text, lookup or Plain({}), numeric=True)
+    found = evaluate(text, Plain(value_of), numeric=True)
     if isinstance(found, bool) or not isinstance(found, (int, float)) or not abs(found) < _LARGEST:
         raise UnreadableError("it is no number of sensible size")
     return found

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from rlsize.errors import Fault
 from rlsize.facts.launch import Setting, Span
-from rlsize.frameworks.expressions import evaluate, items, names, parsed
+from rlsize.frameworks.expressions import Plain, evaluate, items, names, parsed
 from rlsize.frameworks.told import QUANTITY, Reading, normal
 
 if TYPE_CHECKING:
@@ -56,23 +56,10 @@ class Changes:
     beside: frozenset[str] = frozenset()
 
 
-class _Goals:
+def _as_wanted(reading: Reading, goals: Mapping[str, Any]) -> Plain:
     """What expressions of `writes` ask: quantities as they are wanted, all else as it is told."""
-
-    def __init__(self, reading: Reading, goals: Mapping[str, Any]) -> None:
-        self.reading, self.goals = reading, goals
-
-    def value(self, key: str) -> object:
-        """A wanted quantity, or what is told."""
-        name = key.removeprefix(QUANTITY)
-        return self.goals[name] if key.startswith(QUANTITY) and name in self.goals else self.reading.value(key)
-
-    def said(self, key: str) -> bool:
-        """Whether it has a value."""
-        return self.value(key) is not None
-
-    def testing(self, step: int) -> None:
-        """Nothing is kept of what was looked up."""
+    wanted = {QUANTITY + name: value for name, value in goals.items()}
+    return Plain(lambda key: wanted[key] if key in wanted else reading.value(key))
 
 
 def same(one: object, other: object) -> bool:
@@ -274,7 +261,7 @@ def _written(current: Reading, name: str, goals: Mapping[str, Any]) -> dict[str,
     for key, text in current.framework.writes.items():
         if QUANTITY + name in _asked(text):
             try:
-                value = evaluate(text, _Goals(current, goals))
+                value = evaluate(text, _as_wanted(current, goals))
             except ValueError:
                 continue
             if value is not None or _known(text, current, goals):

@@ -6,7 +6,7 @@ from dataclasses import replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
-from rlsize.equations import rollout_batch
+from rlsize.equations import rl_step, rollout_batch
 from rlsize.estimates.figures import apply, predicted
 from rlsize.estimates.step_assembly import REFILLING
 from rlsize.facts.figure import Figure
@@ -31,6 +31,7 @@ _SOURCES = {
 LIMITS = {
     "offered": "as many as are offered",
     "samples": "as many as the step has",
+    "environments": "as many as there are environments for",
     "staleness": "as many as the staleness cap lets be in flight",
     "cache": "as many as its KV cache holds",
     "engine": "as many as the engine's limit lets through",
@@ -115,4 +116,10 @@ def _limited_by(terms: Terms, place: Placement, ready: Replica, fleet: Generatio
     offered = terms.problem.concurrency
     if offered.known and batch >= offered.number:
         return "offered"
+    agents = terms.problem.agents
+    if agents is not None and agents.environments is not None:
+        within = place.max_staleness if place.loop in REFILLING else 0.0
+        allowed = rl_step.allowed_in_flight(terms.problem.samples.number, within)
+        if agents.environments < allowed:
+            return "environments"
     return "staleness" if place.loop in REFILLING else "samples"

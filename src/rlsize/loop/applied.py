@@ -58,18 +58,6 @@ def applied(said: Mapping[str, Any], loop: Loop, place: Placement) -> dict[str, 
     return {key: _plain(found[key]) for key in told if found[key] is not None}
 
 
-def nested(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Values by dotted place as the sections of a file."""
-    found: dict[str, Any] = {}
-    for key, value in values.items():
-        *above, last = key.split(".")
-        node = found
-        for part in above:
-            node = node.setdefault(part, {})
-        node[last] = value
-    return found
-
-
 def _plain(value: Any) -> Any:  # noqa: ANN401 (any value of a scenario)
     """Whole numbers without a point."""
     return int(value) if isinstance(value, float) and value.is_integer() else value

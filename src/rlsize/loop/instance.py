@@ -10,7 +10,7 @@ from rlsize.estimates.memory_shape import memory_shape
 from rlsize.estimates.model_size import model_size
 from rlsize.estimates.trainer_layout import divides, heads_objection
 from rlsize.facts.figure import Figure
-from rlsize.facts.inference_engines import ENGINES, inference_engine
+from rlsize.facts.inference_engines import ENGINES, WITHOUT, inference_engine
 from rlsize.facts.quantisation import KV_WIDTHS, WIDTHS, native, uniform
 from rlsize.facts.records.record import Layout
 from rlsize.quantities.rollout import SHARED_MEMORY_FRACTION
@@ -116,7 +116,10 @@ def _engine(said: Said) -> InferenceEngine:
         said.keep(Figure(key="engine", value="vllm", provenance="default", source="default of --engine"))
         return ENGINES["vllm"]
     found = inference_engine(str(name))
-    if found.name == "vllm" and "vllm" not in str(name).lower():
+    if str(name).lower() == WITHOUT:
+        todo = "name one to see what it would do: --set rollout.engine=vllm"
+        said.fault("generation by the trainer's own model, without an engine, is not predicted", where, todo)
+    elif found.name == "vllm" and "vllm" not in str(name).lower():
         said.fault(f"{str(name)[:_LONGEST_WORD]!r} is unknown", where, f"known: {', '.join(ENGINES)}")
     said.keep(Figure(key="engine", value=found.name, source=where))
     return found

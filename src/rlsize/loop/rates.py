@@ -169,6 +169,7 @@ class KnownRates:
         train_seconds: Busy trainer seconds of a step. [s]
         measured_gpus: GPUs that they were measured on. [1]
         sync_seconds: Pause of a weight sync. [s]
+        overhead_seconds: What of a step belongs to no phase. [s]
     """
 
     batch: Figure
@@ -178,6 +179,7 @@ class KnownRates:
     train_seconds: Figure
     measured_gpus: Figure
     sync_seconds: Figure
+    overhead_seconds: Figure
 
     @property
     def both(self) -> bool:
@@ -199,6 +201,7 @@ def known_rates(said: Said) -> KnownRates:
         train_seconds=seconds,
         measured_gpus=pool,
         sync_seconds=said.ask("sync_seconds"),
+        overhead_seconds=said.ask("overhead_seconds"),
     )
 
 

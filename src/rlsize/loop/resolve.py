@@ -12,6 +12,7 @@ from rlsize.estimates.step_assembly import REFILLING
 from rlsize.facts.calibration import CalibratedRun, CalibrationSetting
 from rlsize.facts.figure import Figure, absent
 from rlsize.facts.records.record import Refused
+from rlsize.loop.agents import agents_of
 from rlsize.loop.instance_count import stated_instances
 from rlsize.loop.knobs import UNTESTED
 from rlsize.loop.late import late_samples, oversampling
@@ -42,10 +43,11 @@ if TYPE_CHECKING:
     from rlsize.planner.outlook import Outlook
 
 _SECONDS_PER_HOUR = 3600.0
-_UNMODELLED = {  # what lengthens a step and is not in it yet, by the key that brings it in
+_UNMODELLED = {  # what lengthens a step and is not in a rate that was measured, by the key that brings it in
     "turns": "turns",
     "tool_seconds": "tools",
     "verify_seconds": "scoring",
+    "environments": "environments",
 }
 
 
@@ -96,7 +98,7 @@ class Loop:
         trainer: Its trainer.
         place: How it is placed; None where it cannot run.
         refused: Why it cannot run; empty where it can.
-        lacking: What lengthens a step and is not modelled yet, so that its time is a lower bound.
+        lacking: What lengthens a step and is not in a known rate, so that its time is a lower bound.
     """
 
     pools: Pools
@@ -122,15 +124,26 @@ class Loop:
 
 def described(said: Said) -> bool:
     """
-    Whether enough is said for a loop: model, GPUs, lengths and samples, or both rates and GPUs; not whether it can run.
+    Whether enough is said for a loop; not whether it can run.
 
     A question about one stage that is asked with less is about that stage alone.
     """
+    return not lacked(said)
+
+
+def lacked(said: Said) -> tuple[str, ...]:
+    """How to say what a loop lacks of model, GPUs, lengths and samples; empty where enough is said for one."""
     pools = said.gives("gpus") or (said.gives("rollout_gpus") and said.gives("trainer_gpus"))
     shared = said.said("placement.mode") == "colocated" and (said.gives("rollout_gpus") or said.gives("trainer_gpus"))
-    samples_known = said.gives("samples_per_step") or (said.gives("prompts_per_step") and said.gives("group_size"))
-    lengths_known = said.gives("response_tokens")
-    return said.gives("model") and _gpus_named(said) and (pools or shared) and samples_known and lengths_known
+    there = {
+        "model": said.gives("model"),
+        "gpu": _gpus_named(said),
+        "gpus": pools or shared,
+        "prompts_per_step": said.gives("prompts_per_step") or said.gives("samples_per_step"),
+        "group_size": said.gives("group_size") or said.gives("samples_per_step"),
+        "response_tokens": said.gives("response_tokens"),
+    }
+    return tuple(said.flag(key) for key, found in there.items() if not found)
 
 
 def _gpus_named(said: Said) -> bool:
@@ -172,7 +185,7 @@ def resolve_on(said: Said, found: Pools, *, placed: bool = True) -> Loop:
     prices = gpu_hours(said)
     stages = _modelled(said, found, known)
     problem = _problem(said, found.loop, stages, known)
-    lacking = _lacking(said, problem.run)
+    lacking = _lacking(said, problem.run) if known.rate.known else ()
     say_date(said)
     said.settle()
     belief = None if stages is None else stages.belief
@@ -214,7 +227,7 @@ def setting_of(asked: EngineQuestion | None, train: TrainQuestion) -> Calibratio
 
 
 def _lacking(said: Said, run: CalibratedRun | None) -> tuple[str, ...]:
-    """What was said that lengthens a step and is not in it; what a run had is in its phases."""
+    """What was said that lengthens a step and is not in a known rate; what a run had is in its phases."""
     found = []
     had = {} if run is None else {**run.ran, **run.shown}
     for key, what in _UNMODELLED.items():
@@ -408,6 +421,7 @@ def _problem(said: Said, loop: LoopKind, stages: Stages | None, known: KnownRate
             block_tokens=said.ask("block_tokens"),
             concurrency=said.ask("concurrency"),
             model=stages.train.model,
+            agents=agents_of(said),
         )
     else:
         base = _with_rates(said, known)
@@ -423,9 +437,12 @@ def _problem(said: Said, loop: LoopKind, stages: Stages | None, known: KnownRate
         losses_per_hour=0.0 if losses is None else losses.number,
         restart_seconds=0.0 if restart is None else restart.number,
         sync_seconds=known.sync_seconds,
+        overhead_seconds=known.overhead_seconds,
         swap_seconds=swap,
         steps=said.ask("steps"),
         sync_every=every.number,
+        rolling=said.name("sync_way")[0] == "rolling",
+        parts=round(said.ask("micro_batches").number) if said.gives("micro_batches") else 1,
     )
     measured = said.calibration()
     if measured is not None and measured.run is not None and base.predicted:

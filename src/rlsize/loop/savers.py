@@ -85,7 +85,11 @@ def savers(
 
 
 def _turned(said: Said, knob: Knob, enough: frozenset[str]) -> tuple[Saver | None, Saver | None]:
-    """The mildest way to turn a knob that is enough, None where none is; and the strongest that can be."""
+    """
+    The mildest way to turn a knob with which it surely fits, else that is enough; and the strongest that can be.
+
+    The first is None where none is enough.
+    """
     made: dict[int, Saver | None] = {}
 
     def at(index: int) -> Saver | None:
@@ -97,6 +101,7 @@ def _turned(said: Said, knob: Knob, enough: frozenset[str]) -> tuple[Saver | Non
     strongest = next((one for index in range(last, -1, -1) if (one := at(index)) is not None), None)
     if strongest is None or strongest.phases.verdict not in enough:
         return None, strongest
+    enough = frozenset({"fits"}) if strongest.phases.verdict == "fits" else enough
     low, high = 0, max(index for index, one in made.items() if one is not None)
     while low < high:  # turned further, it never needs more memory
         middle = (low + high) // 2

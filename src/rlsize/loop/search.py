@@ -153,8 +153,8 @@ def refuse_lacking(loop: Loop) -> None:
         InputError: What is not modelled, and what models it.
     """
     if loop.lacking:
-        what = f"{', '.join(loop.lacking)} are said, and no prediction holds them: the step is longer than it says"
-        todo = "`rlsize simulate` models them; leave them out to go on without"
+        what = f"{', '.join(loop.lacking)} are said, and a known rate may not have them: a step may take longer"
+        todo = "`rlsize simulate` models them; leave the rate out to have it predicted, or leave them out"
         raise InputError(Fault(what, "agents", todo))
 
 
@@ -336,14 +336,15 @@ def _deadlines(said: Said) -> Iterator[Limit]:
 
 
 def _staleness(said: Said) -> tuple[float, ...]:
-    """Caps from 1 to the largest."""
+    """Caps from 1 to the largest, which may be a fraction."""
     most = said.ask("max_staleness")
     if not most.known:
         return (1.0,)
     if most.number > _MOST_STALENESS:
         what = f"{most.number:g} is more than the {_MOST_STALENESS} that are searched"
         said.fault(what, most.source, "give less")
-    return tuple(float(cap) for cap in range(1, min(int(most.number), _MOST_STALENESS) + 1)) or (1.0,)
+    whole = tuple(float(cap) for cap in range(1, min(int(most.number), _MOST_STALENESS) + 1))
+    return whole if most.number in whole else (*whole, most.number or 1.0)
 
 
 def _transports(said: Said, loop: Loop) -> tuple[str, ...]:

@@ -35,7 +35,6 @@ IN_LOOP_RATE = "instance_in_loop_tokens_per_second"
 """The rate of an instance within a loop: what its fleet generates in a step, over generation time and instances."""
 
 _EIGHTY = 2 * 1.2815515655446004  # standard deviations between the ends of an 80 % interval
-_HINT = "; or name a scenario with model, GPU and lengths, for a prediction"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -105,7 +104,7 @@ def sides(said: Said, *, full: float = FULL_HEADROOM, needed: bool = True) -> Si
     batch, train = batch_tokens(said), busy_seconds(said)
     consumption = consumed(said, batch, train)
     rate, headroom = instance_rate(said, full=full)
-    reasons = {"rate": _HINT, "train": _HINT}
+    reasons = dict.fromkeys(("rate", "train"), _hint(said))
     leaves: dict[str, Figure] = {}
     lacks_train = not (train.known or consumption.known)
     if loop is not None and found is not None:
@@ -305,12 +304,21 @@ def trainer_alone(said: Said, known: Figure) -> tuple[Figure, str]:
     return _alone(said, known, _trainer_alone)
 
 
+def _hint(said: Said) -> str:
+    """How to get a prediction instead."""
+    from rlsize.loop.resolve import lacked
+
+    lacks = lacked(said) if said.gives("model") else ()
+    instead = f"give {', '.join(lacks)}" if lacks else "name a scenario with model, GPU and lengths"
+    return f"; or {instead}, for a prediction"
+
+
 def _alone(said: Said, unknown: Figure, predict: Callable[[Said], Figure]) -> tuple[Figure, str]:
     """What a stage does by itself; what was unknown, and why it is not predicted, where there is no telling."""
     if unknown.known:
         return unknown, ""
     if not (said.gives("model") and any(map(said.gives, ("gpu", "cluster", "rollout_gpu", "trainer_gpu")))):
-        return unknown, _HINT
+        return unknown, _hint(said)
     from rlsize.facts.records.record import Refused
 
     asked = said.apart()

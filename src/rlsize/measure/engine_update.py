@@ -77,13 +77,7 @@ def measure_engine_update(
         bytes_per_second=heard.results[0]["bytes"] / middle,
     )
     unproven = sum(not update["loaded"] for update in heard.results)
-    return StageResult(
-        measured=measured,
-        versions=ready["versions"],
-        gpus=ready["gpus"],
-        doubts=list(update_doubts(measured, unproven)),
-        partial=heard.partial,
-    )
+    return heard.result(measured, update_doubts(measured, unproven))
 
 
 def update_doubts(measured: EngineUpdate, unproven: int) -> Iterator[str]:

@@ -164,12 +164,11 @@ def smi_states(own: Collection[int]) -> list[GpuState]:
         return []
     rows = [row for row in rows if len(row) == len(_FIELDS)]
     computing = _smi("--query-compute-apps=gpu_uuid,pid")
-    counts = foreign([None if computing is None else _pids(computing, row[0]) for row in rows], own)
+    pids: list[set[int] | None] = [None] * len(rows)
+    if computing is not None:
+        pids = [{int(one[-1]) for one in computing if one[0] == row[0] and one[-1].isdigit()} for row in rows]
+    counts = foreign(pids, own)
     return [_smi_state(row, others) for row, others in zip(rows, counts, strict=True)]
-
-
-def _pids(computing: list[list[str]], uuid: str) -> set[int]:
-    return {int(process[-1]) for process in computing if process[0] == uuid and process[-1].isdigit()}
 
 
 def _smi(query: str) -> list[list[str]] | None:

@@ -11,7 +11,7 @@ from rlsize.errors import Fault, InputError
 from rlsize.measure.child import WHOLE_LOG, Child, ChildDiedError, staged
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
     from pathlib import Path
 
     from rlsize.facts.measured import Scatter
@@ -178,6 +178,17 @@ class WorkerEvents:
             if not self.results:
                 raise reason from None
             self.partial = reason.faults[0].what
+
+    def result(self, measured: Any, doubts: Iterable[str]) -> StageResult[Any]:
+        """What came out of it, with what the worker said when it was ready."""
+        ready = self.others["ready"]
+        return StageResult(
+            measured=measured,
+            versions=ready["versions"],
+            gpus=ready["gpus"],
+            doubts=list(doubts),
+            partial=self.partial,
+        )
 
     def _reason(self, error: ChildDiedError) -> ChildDiedError:
         """Why it died: what the worker said, or of its ranks the first to fail, else what the process left."""

@@ -216,7 +216,11 @@ def cpu_state(cpuinfo: Path = _CPUINFO) -> CpuState:
         load = os.getloadavg()[0]
     except OSError:
         load = None
-    return CpuState(name=_name(cpuinfo), cores=cores, load=load)
+    lines: list[str] = []
+    with suppress(OSError):
+        lines = cpuinfo.read_text(encoding="utf-8", errors="replace").splitlines()
+    named = (line.partition(":")[2].strip() for line in lines if line.startswith("model name"))
+    return CpuState(name=next(named, ""), cores=cores, load=load)
 
 
 def cpu_doubts(before: CpuState) -> list[str]:
@@ -230,12 +234,3 @@ def cpu_doubts(before: CpuState) -> list[str]:
         return []
     cores = "core" if before.cores == 1 else "cores"
     return [f"the load was {before.load:.1f} on {before.cores} {cores} before the start: other work slows this down."]
-
-
-def _name(cpuinfo: Path) -> str:
-    try:
-        lines = cpuinfo.read_text(encoding="utf-8", errors="replace").splitlines()
-    except OSError:
-        return ""
-    named = (line.partition(":")[2].strip() for line in lines if line.startswith("model name"))
-    return next(named, "")

@@ -95,13 +95,7 @@ def measure_sync(
         per_message_seconds=cost.per_message_seconds if cost else None,
         wire_bytes_per_second=cost.wire_bytes_per_second if cost else None,
     )
-    return StageResult(
-        measured=measured,
-        versions=ready["versions"],
-        gpus=ready["gpus"],
-        doubts=[doubt for method in methods for doubt in sync_doubts(method)],
-        partial=heard.partial,
-    )
+    return heard.result(measured, (doubt for method in methods for doubt in sync_doubts(method)))
 
 
 def _method(event: dict[str, Any], total: float) -> SyncMethod:

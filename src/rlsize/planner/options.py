@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from rlsize.estimates.rollout_prediction import Replica
     from rlsize.estimates.step_assembly import Loop
     from rlsize.estimates.train_prediction import TrainQuestion
+    from rlsize.facts.agents import Agents
     from rlsize.facts.calibration import CalibratedRun
     from rlsize.facts.gpu import Gpu
     from rlsize.facts.model import Model
@@ -115,17 +116,21 @@ class LoopProblem:
         losses_per_hour: How often an instance is lost, per hour that it is up. [1/h]
         restart_seconds: Time until a lost instance is back. [s]
         sync_seconds: Pause of a weight sync, where known. [s]
+        overhead_seconds: What of a step belongs to no phase, where known. [s]
         swap_seconds: Time that a colocated step spends changing over, both ways, where it is given. [s]
         oversampling: Samples started for each that a batch with a barrier needs. [1]
         late: What becomes of samples that are not finished when a batch is due, by how the loop is laid out.
         steps: Optimizer steps of the run; absent where nobody says. [step]
         sync_every: Optimizer steps from one sync to the next. [1]
+        rolling: Whether each instance takes new weights by itself while the trainer goes on.
+        parts: Of a batch, each of which an asynchronous trainer takes as soon as it is there. [1]
         wire_dtype: Number type of weights on the wire.
         hit_fraction: Share of prompt tokens found in the prefix cache, where it is known. [1]
         routing: How the samples of a group reach instances, where it is not.
         block_tokens: Tokens of a block of the cache; absent for the engine's own. [token]
         concurrency: Samples that an instance is offered at once; absent for as many as there are. [1]
         model: The policy; None where only rates are known.
+        agents: What samples wait for outside the GPUs; None where they do not.
         run: What a run has that was measured, beside what constants say; None where none was.
         gpus_per_node: GPUs of a node; None where nodes do not matter. [1]
     """
@@ -143,17 +148,21 @@ class LoopProblem:
     losses_per_hour: float = 0.0
     restart_seconds: float = 0.0
     sync_seconds: Figure = absent("sync_seconds", "--sync-seconds")
+    overhead_seconds: Figure = absent("overhead_seconds", "--overhead-seconds")
     swap_seconds: Figure = _NO_SWAP
     oversampling: float = 1.0
     late: Mapping[Loop, Late] = field(default_factory=lambda: USUAL_LATE)
     steps: Figure = absent("steps", "--steps")
     sync_every: float = 1.0
+    rolling: bool = False
+    parts: int = 1
     wire_dtype: str = "bf16"
     hit_fraction: Figure = absent("hit_fraction", "--hit-ratio")
     routing: str = "affine"
     block_tokens: Figure = absent("block_tokens", "--block-size")
     concurrency: Figure = absent("concurrency", "--concurrency")
     model: Model | None = None
+    agents: Agents | None = None
     run: CalibratedRun | None = None
     gpus_per_node: float | None = None
 

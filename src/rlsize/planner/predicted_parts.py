@@ -44,6 +44,12 @@ def predicted_fleet(terms: Terms, place: Placement, ready: Replica) -> FleetPart
         made, tail = _generated_figures(fleet, place.instances, lengths, refill=refill)
         sample = predicted("sample_seconds", sample, "rollout_batch.cycle_time: its tokens at the rate of the engine")
         dropped = predicted("late_dropped_fraction", dropped, "batch_drain.kept_tokens where the batch closes")
+    if terms.problem.agents is not None:
+        if terms.work is apply:
+            made = predicted(
+                "generation_seconds", fleet.seconds, "samples that run or wait outside the GPUs, as they end"
+            )
+        return FleetParts(made, tail, sample, dropped, fleet.cycle)
     moe = ready.question.model.architecture.moe is not None
     times = {"generation_seconds": made, "tail_seconds": tail, "sample_seconds": sample}
     seconds, tail, sample = (within_a_loop(terms.work, key, time, terms.values, moe=moe) for key, time in times.items())
@@ -141,8 +147,17 @@ def generation_of(terms: Terms, place: Placement, ready: Replica) -> Generation:
         oversampling=1.0 if late == "wait" else problem.oversampling,
         group_size=said(problem.group_size),
         max_staleness=place.max_staleness if place.loop == "async" else None,
+        parts=problem.parts,
+        sync_every=problem.sync_every,
+        agents=problem.agents,
     )
-    return generation(numbers, ready, batch, terms.values)
+    values = terms.values
+    if problem.agents is not None:  # the loop slows engines only, not what samples wait for
+        slower = within_a_loop(
+            numbers, "", values["rollout_stack_slowdown"], values, moe=ready.question.model.architecture.moe is not None
+        )
+        values = {**values, "rollout_stack_slowdown": slower}
+    return generation(numbers, ready, batch, values)
 
 
 def hits(terms: Terms, engine: str, instances: Worked) -> Worked:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import partial
 from math import ceil, inf
 from typing import TYPE_CHECKING, Any
@@ -20,6 +20,7 @@ from rlsize.simulator.outcome import outcome_of, spread_over
 from rlsize.simulator.run import WORTH, simulate
 from rlsize.simulator.setting import (
     EngineSetting,
+    Latency,
     LengthSetting,
     RuleSetting,
     Setting,
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
     from rlsize.estimates.generation import Late
     from rlsize.estimates.simulated_engine import StepLine
     from rlsize.estimates.step_assembly import Loop
+    from rlsize.facts.agents import Agents
     from rlsize.planner.choice import Alternative
     from rlsize.planner.options import LoopProblem, Placement
     from rlsize.planner.outlook import Outlook, Terms
@@ -123,7 +125,7 @@ def ranked(outlook: Outlook, plans: Sequence[Alternative], over: Over) -> tuple[
 def _simulated(run: tuple[int, Setting, Pools, int], *, compiled: bool) -> Outcome | None:
     """What a run came to; None where the loop stood still."""
     _, setting, pools, seed = run
-    ledger = simulate(setting, _STEPS, seed, compiled=compiled)
+    ledger = simulate(setting, _STEPS, seed, compiled=compiled, partly=True)
     return outcome_of(ledger, setting, pools, seed) if len(ledger) == _STEPS else None
 
 
@@ -145,8 +147,10 @@ def simulation_of(terms: Terms, place: Placement, concurrency: float | None = No
     shared, late = place.shared, problem.late_rule(place.loop)
     started = 1.0 if place.loop in REFILLING or late == "wait" else problem.oversampling
     dropped = started if late == "drop" else 1.0  # the simulator throws these away itself
-    # neither side works in the part of the sync that nothing hides, and in what belongs to no phase
-    pause = float(decode_step.both_times(first=step.sync_exposed_seconds, second=step.overhead_seconds))
+    # neither side works in the part of the sync that nothing hides, nor where shared GPUs change over
+    swap = terms.value(problem.swap_seconds) or 0.0 if shared and problem.model is None else 0.0
+    exposed = step.sync_seconds if problem.rolling and not shared else step.sync_exposed_seconds
+    pause = float(decode_step.both_times(first=exposed, second=swap))
     simulated = Setting(
         engine=engine_setting(_line(terms, place, concurrency), round(place.instances)),
         work=WorkSetting(
@@ -155,8 +159,12 @@ def simulation_of(terms: Terms, place: Placement, concurrency: float | None = No
             lengths=_lengths(terms),
             prompt_tokens=round(terms.value(problem.prompt_tokens) or 0),
             acceptance=float(rollout_batch.share_of(part=dropped, whole=problem.waste.number)),
+            **agents_work(problem.agents),
         ),
-        trainer=TrainerSetting(seconds=float(step.train_seconds)),
+        trainer=TrainerSetting(
+            seconds=float(step.train_seconds),
+            overhead_seconds=float(rollout_batch.beyond(whole=step.overhead_seconds, part=swap)),
+        ),
         sync=SyncSetting(swap_seconds=float(rollout_batch.half(pause))) if shared else SyncSetting(seconds=pause),
         rules=rules_of(place.loop, late, started, place.max_staleness),
         trouble=TroubleSetting(
@@ -175,6 +183,20 @@ def simulation_of(terms: Terms, place: Placement, concurrency: float | None = No
     return simulated, pools
 
 
+def agents_work(agents: Agents | None) -> dict[str, Any]:
+    """What samples wait for outside the GPUs, as fields of what a step is made of."""
+    if agents is None:
+        return {}
+    own = asdict(agents)
+    for name in ("tool_seconds", "tool_cv", "verify_seconds", "verify_cv"):
+        del own[name]
+    return {
+        **own,
+        "tool": Latency(seconds=agents.tool_seconds, cv=agents.tool_cv),
+        "verify": Latency(seconds=agents.verify_seconds, cv=agents.verify_cv),
+    }
+
+
 def rules_of(loop: Loop, late: Late, started: float, max_staleness: float) -> RuleSetting:
     """
     The rules that follow from what becomes of late samples.
@@ -189,7 +211,7 @@ def rules_of(loop: Loop, late: Late, started: float, max_staleness: float) -> Ru
         kept: Unfinished = "keep" if late == "continue" else "drop"
         return RuleSetting(mode=MODES[loop], oversampling=max(1.0, started), unfinished=kept)
     order: Order = "admission" if late == "wait" else "completion"
-    return RuleSetting(mode="async", max_staleness=int(max_staleness), drops_over_stale=late == "drop", order=order)
+    return RuleSetting(mode="async", max_staleness=max_staleness, drops_over_stale=late == "drop", order=order)
 
 
 def _lengths(terms: Terms) -> LengthSetting:
@@ -214,6 +236,7 @@ def engine_setting(line: StepLine, instances: int) -> EngineSetting:
         kv_seconds=line.kv_token,
         prefill_seconds=line.prompt_token,
         kv_tokens=inf if line.kv_tokens is None else float(int(line.kv_tokens)),
+        points=line.points,
     )
 
 
@@ -240,6 +263,7 @@ def _line(terms: Terms, place: Placement, concurrency: float | None) -> StepLine
         response_cv=lengths.cv,
         max_tokens=lengths.cap if problem.max_tokens.known else None,
         hit_ratio=float(hits(terms, engine.question.engine, place.instances)),
+        agents=problem.agents,
     )
     line = predicted_line(engine.question, batch, terms.values, concurrency, _load(problem, place))
     return scaled_line(line, rate.number) if rate.known else line

@@ -14,7 +14,7 @@ from rlsize.equations import matching, rl_step, rollout_batch, sync_pause
 from rlsize.estimates.figures import apply
 from rlsize.estimates.flow import Flow
 from rlsize.estimates.run_twin import DRIFTS
-from rlsize.estimates.step_assembly import REFILLING, LateRule, LoopParts
+from rlsize.estimates.step_assembly import OVERLAPPING, REFILLING, LateRule, LoopParts
 from rlsize.facts.calibration import OwnPhase
 from rlsize.facts.figure import Figure
 from rlsize.facts.records.record import Refused
@@ -63,6 +63,11 @@ def together(
         sync_seconds: Of weight syncs, what falls on a step. [s]
         lent: What lent GPUs generate over what the fleet does, and the time in which they change over.
     """
+    shares = unevenness(terms)
+    if terms.problem.rolling and place.loop in OVERLAPPING:  # the fleet pauses, and the trainer does not wait for it
+        pause = {"update_seconds": fleet.seconds, "forward_seconds": sync_seconds}
+        fleet = fleet.taking(terms.work("generation_seconds", rl_step.trainer_phase, **pause))
+        shares["exposed_share"] = 0.0
     return LoopParts(
         loop=place.loop,
         generation_seconds=fleet.seconds,
@@ -76,7 +81,7 @@ def together(
         dropped_fraction=fleet.dropped,
         cycle=fleet.cycle,
         rule=late_rule(terms, place, fleet.sample_seconds),
-        **unevenness(terms),
+        **shares,
     )
 
 
@@ -228,10 +233,15 @@ def sync_part(terms: Terms, place: Placement) -> Worked:
 
 
 def overhead_part(terms: Terms, *, shared: bool) -> Worked:
-    """What belongs to no phase: of published loops; where only rates are known, what changing over takes."""
+    """What belongs to no phase: as said, or of published loops; where only rates are known, changing over beside it."""
     problem = terms.problem
+    known = terms.said(problem.overhead_seconds) if problem.overhead_seconds.known else None
     if problem.model is None:
-        return terms.said(problem.swap_seconds) if shared else 0.0
+        swap = terms.said(problem.swap_seconds) if shared else 0.0
+        both = {"update_seconds": swap, "forward_seconds": known}
+        return swap if known is None else terms.work("overhead_seconds", rl_step.trainer_phase, **both)
+    if known is not None:
+        return known
     from rlsize.planner.predicted_parts import predicted_overhead
 
     return _with_own(terms, "overhead", predicted_overhead(terms, problem.model, shared=shared))

@@ -60,6 +60,15 @@ POLICIES = (
         "nothing is dropped",
     ),
     Row(
+        "redealing",
+        Word(("arrivals", "waiting", "running")),
+        "When dealt samples move: waiting ones as instances come, or when one has none, or running ones then too.",
+        "policies.redealing",
+        "--redealing",
+        "arrivals",
+        "default of --redealing",
+    ),
+    Row(
         "micro_batches",
         COUNT,
         "Parts of a batch that are trained as soon as each is there.",
@@ -71,7 +80,49 @@ POLICIES = (
 )
 
 AGENTS = (
-    Row("turns", COUNT, "Turns of a sample, with a tool call between two.", "agents.turns", "--turns", 1, "one turn"),
+    Row(
+        "turns",
+        COUNT,
+        "Turns of a sample at most, with a tool call between two.",
+        "agents.turns",
+        "--turns",
+        1,
+        "one turn",
+    ),
+    Row(
+        "turn_end_fraction",
+        Quantity("1", least=0.0, most=0.9999),
+        "Chance that a turn is a sample's last one, though more are allowed.",
+        "agents.turn_end_fraction",
+        "--turn-end-fraction",
+        0.0,
+        "every sample has all its turns",
+    ),
+    Row(
+        "environments",
+        COUNT,
+        "Sandboxes, of which each sample needs one until it has finished; no limit when not given.",
+        "agents.environments",
+        "--environments",
+    ),
+    Row(
+        "environment_seconds",
+        SECONDS_OR_NONE,
+        "Time in which a sandbox starts.",
+        "agents.environment_seconds",
+        "--environment-seconds",
+        0.0,
+        "sandboxes start at once",
+    ),
+    Row(
+        "failed_fraction",
+        Quantity("1", least=0.0, most=0.9999),
+        "Chance that a sandbox fails in a tool call: it starts again, and the call is repeated.",
+        "agents.failed_fraction",
+        "--failed-fraction",
+        0.0,
+        "no sandbox fails",
+    ),
     Row(
         "tool_seconds",
         SECONDS_OR_NONE,
@@ -147,6 +198,15 @@ TROUBLE = (
         "--losses-per-hour",
         0.0,
         "no instance is lost",
+    ),
+    Row(
+        "lost_together",
+        COUNT,
+        "Instances of a node, which is lost as a whole, that often.",
+        "trouble.lost_together",
+        "--lost-together",
+        1,
+        "each instance is lost by itself",
     ),
     Row(
         "notice_seconds",

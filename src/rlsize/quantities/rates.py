@@ -79,6 +79,13 @@ ROWS = (
         "--sync-seconds",
     ),
     Row(
+        "overhead_seconds",
+        Quantity("s", least=0.0, spread=True),
+        "Time of a step that belongs to no phase, in which neither side works: validation, the set-up of a sync.",
+        "rates.overhead_seconds",
+        "--overhead-seconds",
+    ),
+    Row(
         "group_seconds",
         SECONDS_SPREAD,
         "Time of one group of samples on one instance.",

@@ -39,7 +39,7 @@ SECTIONS = {
     "weight_sync": "How new weights reach the fleet.",
     "rates": "What has been measured.",
     "policies": "Rules of the loop, for `simulate`.",
-    "agents": "Tools and verifiers, for `simulate`.",
+    "agents": "Turns, tools, sandboxes and verifiers.",
     "trouble": "What goes wrong, for `simulate`.",
     "prices": "What GPUs cost.",
 }

@@ -38,8 +38,8 @@ ROWS = (
     Row("bucket_bytes", Quantity("B", least=1e3), "Bytes sent at once: '1 GB'.", "", "--bucket", 1e9, "a usual size"),
     Row(
         "sync_way",
-        Word(("in-flight", "drain", "abort")),
-        "What running samples do meanwhile: in-flight (go on), drain (finish), abort (start anew).",
+        Word(("in-flight", "drain", "abort", "rolling")),
+        "What samples do then: in-flight (go on), drain (finish), abort (start anew); rolling: each instance alone.",
         "weight_sync.way",
         "--sync-way",
         "in-flight",

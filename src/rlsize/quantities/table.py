@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from types import MappingProxyType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from rlsize.quantities import (
     loop,
@@ -48,3 +48,15 @@ QUANTITIES: Mapping[str, Row] = MappingProxyType(
 
 PLACES: Mapping[str, Row] = MappingProxyType({row.scenario: row for row in QUANTITIES.values() if row.scenario})
 """Those that a scenario can say, by their dotted key in it."""
+
+
+def nested(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Values by dotted place as the sections of a file."""
+    found: dict[str, Any] = {}
+    for key, value in values.items():
+        *above, last = key.split(".")
+        node = found
+        for part in above:
+            node = node.setdefault(part, {})
+        node[last] = value
+    return found

@@ -12,7 +12,7 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, overload
 
-from rlsize.errors import Fault, InputError, nearest, refuse, suggestion
+from rlsize.errors import Fault, InputError, nearest, noting, refuse, suggestion
 from rlsize.facts.gpu import completed
 from rlsize.facts.sourced import unverified
 from rlsize.readers.file_kinds import FOLDERS, KINDS
@@ -228,16 +228,14 @@ class Catalogue:
 
         Names of other profiles are looked up in the whole catalogue.
         """
-        folders = self.folders if folder is None else (Path(folder),)
-        return [fault for each in folders for fault in self._folder_faults(each)]
-
-    def _folder_faults(self, folder: Path) -> list[Fault]:
-        try:
-            return [*stray_faults(folder, FOLDERS), *self._profile_faults(folder)]
-        except InputError as error:
-            return list(error.faults)
-        except OSError as error:
-            return [unlistable(folder, error)]
+        faults: list[Fault] = []
+        for each in self.folders if folder is None else (Path(folder),):
+            with noting(faults):
+                try:
+                    faults += [*stray_faults(each, FOLDERS), *self._profile_faults(each)]
+                except OSError as error:
+                    faults.append(unlistable(each, error))
+        return faults
 
     def _profile_faults(self, folder: Path) -> Iterator[Fault]:
         for kind in FOLDERS:

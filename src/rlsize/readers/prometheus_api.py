@@ -17,6 +17,7 @@ from urllib.parse import urlencode
 
 from rlsize.errors import Fault, InputError, UnfinishedError
 from rlsize.readers.http_pages import LOGIN_VARIABLE, OK, TOKEN_VARIABLE, Page, fetch, without
+from rlsize.readers.metrics.tables import word
 from rlsize.units import cut
 
 if TYPE_CHECKING:
@@ -222,8 +223,7 @@ def _stranger(server: Target) -> Fault:
 def _line(text: object) -> str:
     """What a server says, as one short line that cannot drive a terminal."""
     words = " ".join(str(text)[: 4 * LONGEST_TEXT].split())
-    clean = "".join(character if character.isprintable() else "?" for character in words)
-    return cut(clean, LONGEST_TEXT)
+    return cut(word(words, len(words)), LONGEST_TEXT)
 
 
 def _samples(entry: Any, server: Target) -> Samples:  # noqa: ANN401 (whatever a server sends)

@@ -286,7 +286,7 @@ def read_allocation(path: str, changes: Iterable[str] = (), **launch: Any) -> Sc
     Raises:
         InputError: What is wrong with it, or it holds no allocation.
     """
-    from rlsize.quantities.table import QUANTITIES
+    from rlsize.quantities.table import QUANTITIES, nested
 
     if path == "-" or not _HEADER.search(_text(path)):
         return read_scenario(path, changes, **launch)
@@ -303,13 +303,9 @@ def read_allocation(path: str, changes: Iterable[str] = (), **launch: Any) -> Sc
     lines: dict[Path_, int] = {}
     for key in (key for key in _KEYS if said.get(key, (None,))[0] is not None):
         value, place = said[key]
-        *above, last = QUANTITIES[key].scenario.split(".")
-        node = data
-        for part in above:
-            node = node.setdefault(part, {})
-        node[last] = value
-        lines[*above, last] = document.lines.get(place, 1)
-    return scenario_of(Document(path, data, lines), changes)
+        data[QUANTITIES[key].scenario] = value
+        lines[tuple(QUANTITIES[key].scenario.split("."))] = document.lines.get(place, 1)
+    return scenario_of(Document(path, nested(data), lines), changes)
 
 
 def _planned(document: Document) -> dict[str, tuple[Any, Path_]]:

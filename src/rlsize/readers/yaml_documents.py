@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rlsize.errors import Fault, InputError, refuse
+from rlsize.errors import Fault, InputError, not_yaml, refuse, too_deep
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -149,11 +149,8 @@ def parse_document(text: str, name: str) -> Document:
         data = builder.build(root, ()) if (root := next(events, None)) is not None else None
         next(events, None)  # nothing follows, or a fault tells what
     except yaml.YAMLError as error:
-        mark = getattr(error, "problem_mark", None) or getattr(error, "context_mark", None)
-        problem = getattr(error, "problem", None) or getattr(error, "reason", None) or "is not YAML"
-        where = f"{name}:{mark.line + 1}" if mark is not None else name
-        todo = "mend the line or the one above it"
-        raise InputError(Fault(f"is not valid YAML: {problem}", where, todo)) from None
+        fault = not_yaml(error, DEEPEST, lambda mark: f"{name}:{mark.line + 1}" if mark is not None else name)
+        raise InputError(fault) from None
     refuse(builder.faults)
     return Document(name, data, builder.lines)
 
@@ -188,7 +185,7 @@ def _unread(event: Any, name: str) -> Fault:  # noqa: ANN401 (yaml events are un
         return Fault("anchors and aliases are not read", where, "write the value out where it is used")
     if event.tag:
         return Fault(f"the tag {event.tag} is not read", where, "write plain values")
-    return Fault(f"is nested more than {DEEPEST} levels deep", where, "is it the file you meant?")
+    return too_deep(DEEPEST, where)
 
 
 class _Builder:

@@ -55,8 +55,7 @@ def candidates(chosen: Choice) -> Table:
         Unseen("times_best", lambda one: 1.0 if one.times is None else one.times.number),
         Unseen("times_best_low", lambda one: one.times and one.times.band and one.times.band[0]),
         Unseen("times_best_high", lambda one: one.times and one.times.band and one.times.band[1]),
-        Unseen("verdict", verdict),
-        Column("_verdict", "verdict", "left", of=verdict),
+        Column("verdict", "verdict", "left", of=verdict),
     )
     best = _METRICS[chosen.objective]
     note = f"best by {best}; too close: the 80 % interval of the ratio on the same draws holds 1"
@@ -87,17 +86,21 @@ def next_gpus(answer: Planned) -> Table:
     """What a unit of GPUs more or less on each side brings."""
     cost = "cost_per_step_usd"
     priced = any(one.change.get(cost) is not None for one in answer.neighbours)
-    change = Column("_cost_change", "cost change", of=lambda one: _signed(one.change.get(cost), cost))
+    change = Unseen("cost_change_usd", lambda one: one.change.get(cost))
+    told = Column(change.key, "cost change", of=change.of, told=lambda one: _signed(one.change.get(cost), cost))
     cells: tuple[Column | Unseen, ...] = (
         Column("side", "side", "left"),
         Column("gpus_change", "GPUs", of=lambda one: one.gpus),
         Column("split", "then", of=lambda one: _split(one.place)),
         Column("step_seconds", "step", of=lambda one: one.results["step_seconds"]),
-        Unseen("step_change_seconds", lambda one: one.change["step_seconds"]),
+        Column(
+            "step_change_seconds",
+            "step change",
+            of=lambda one: one.change["step_seconds"],
+            told=lambda one: _signed(one.change["step_seconds"], "step_seconds"),
+        ),
         Unseen("step_change_per_gpu_seconds", lambda one: one.change["step_seconds"] / one.gpus if one.gpus else None),
-        Column("_step_change", "step change", of=lambda one: _signed(one.change["step_seconds"], "step_seconds")),
-        Unseen("cost_change_usd", lambda one: one.change.get(cost)),
-        *([change] if priced else []),
+        told if priced else change,
         Column("trainer_idle_fraction", "trainer idle", of=lambda one: one.results["trainer_idle_fraction"]),
         Column("rollout_idle_fraction", "rollout idle", of=lambda one: one.results["rollout_idle_fraction"]),
     )
@@ -120,12 +123,11 @@ def sensitivity(answer: Planned, chosen: Choice) -> Table | None:
         Unseen("high_factor", lambda swing: swing.ends[1]),
         Column("_ends", "moved", "left", of=lambda swing: f"x {swing.ends[0]:.2f} to {swing.ends[1]:.2f}"),
         Unseen("basis"),
-        Unseen("low"),
-        Unseen("high"),
-        Column("_low", "at low", of=lambda swing: show(swing.low, chosen.metric)),
-        Column("_high", "at high", of=lambda swing: show(swing.high, chosen.metric)),
-        Unseen("better_plan", lambda swing: swing.flips or None),
-        Column("_better", "better plan then", "left", wide=True, of=lambda swing: swing.flips or "-"),
+        Column("low", "at low", told=lambda swing: show(swing.low, chosen.metric)),
+        Column("high", "at high", told=lambda swing: show(swing.high, chosen.metric)),
+        Column(
+            "better_plan", "better plan then", "left", True, lambda one: one.flips or None, lambda one: one.flips or "-"
+        ),
     )
     return Table.of("What the answer is most sensitive to", answer.swings, cells) if answer.swings else None
 
@@ -139,8 +141,7 @@ def rejections(answer: Planned) -> Table | None:
         return REASONS.get(reason) or f"{reason} {'below' if least.get(reason) else 'above'} the limit"
 
     cells = (
-        Unseen("constraint", str),
-        Column("_constraint", "left out because", "left", wide=True, of=why),
+        Column("constraint", "left out because", "left", wide=True, of=str, told=why),
         Column("left_out", "how many", of=lambda reason: float(counts[reason])),
         Unseen("nearest", lambda reason: nearest[reason].what if reason in nearest else None),
         Unseen("short_fraction", lambda reason: nearest[reason].short if reason in nearest else None),
@@ -155,20 +156,19 @@ def limits_table(answer: Planned, chosen: Choice) -> Table | None:
     results = chosen.evaluation.results
     limits = [limit for limit in answer.space.limits if limit.key in results and results[limit.key].known]
 
-    def beyond(limit: Limit) -> float:
-        number = results[limit.key].number
-        return float(planning.overshoot(value=number, limit=limit.value)) if limit.value else 0.0
+    def plan(limit: Limit) -> float:
+        return results[limit.key].number
+
+    def room(limit: Limit) -> float:
+        beyond = float(planning.overshoot(value=plan(limit), limit=limit.value)) if limit.value else 0.0
+        return beyond if limit.least else -beyond
 
     cells = (
-        Unseen("quantity", lambda limit: limit.key),
-        Column("_quantity", "limit on", "left", of=lambda limit: words(limit.key)),
+        Column("quantity", "limit on", "left", of=lambda limit: limit.key, told=lambda limit: words(limit.key)),
         Column("bound", "", "left", of=lambda limit: "at least" if limit.least else "at most"),
-        Column("_limit", "limit", of=lambda limit: show(limit.value, limit.key)),
-        Unseen("limit", lambda limit: limit.value),
-        Unseen("value", lambda limit: results[limit.key].number),
-        Column("_value", "plan", of=lambda limit: show(results[limit.key].value, limit.key)),
-        Column("_margin", "room", of=lambda limit: f"{abs(beyond(limit)):.1%}"),
-        Unseen("margin_fraction", lambda limit: beyond(limit) if limit.least else -beyond(limit)),
+        Column("limit", "limit", of=lambda limit: limit.value, told=lambda limit: show(limit.value, limit.key)),
+        Column("value", "plan", of=plan, told=lambda limit: show(results[limit.key].value, limit.key)),
+        Column("margin_fraction", "room", of=room, told=lambda limit: f"{abs(room(limit)):.1%}"),
         Column("source", "from", "left", wide=True),
     )
     return Table.of("Limits, all kept", limits, cells) if limits else None

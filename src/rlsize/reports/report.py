@@ -27,6 +27,8 @@ class Column(NamedTuple):
         side: Where its cells are aligned; numbers to the right.
         wide: Whether it may wrap when the table is too wide.
         of: What it shows of a thing, for `Table.of`; the attribute of its key's name where None.
+        told: What people see in its place, which JSON and CSV leave out; the same where None.
+        pasted: Whether people paste its words elsewhere, so that a long one stands whole, below its row.
     """
 
     key: str
@@ -34,6 +36,8 @@ class Column(NamedTuple):
     side: Side = "right"
     wide: bool = False
     of: Callable[[Any], Cell] | None = None
+    told: Callable[[Any], Cell] | None = None
+    pasted: bool = False
 
 
 class Unseen(NamedTuple):
@@ -98,12 +102,15 @@ class Table:
         >>> table.rows, len(table.columns)
         (({'real': 3.0, 'twice': 8.0},), 1)
         """
-        told = tuple(cells)
+        every = tuple(cells)
+        columns = tuple(cell for cell in every if isinstance(cell, Column))
+        words = {f"_{cell.key}": cell.told for cell in columns if cell.told is not None}
         rows = tuple(
-            {cell.key: getattr(thing, cell.key) if cell.of is None else cell.of(thing) for cell in told}
+            {cell.key: getattr(thing, cell.key) if cell.of is None else cell.of(thing) for cell in every}
+            | {key: told(thing) for key, told in words.items()}
             for thing in things
         )
-        columns = tuple(cell for cell in told if isinstance(cell, Column))
+        columns = tuple(cell if cell.told is None else cell._replace(key=f"_{cell.key}") for cell in columns)
         return cls(title=title, columns=columns, rows=rows, marked=marked, note=note, shown=shown)
 
     @property

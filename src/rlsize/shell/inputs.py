@@ -7,6 +7,7 @@ Every value becomes a `Figure` that remembers who said so.
 from __future__ import annotations
 
 from contextlib import suppress
+from copy import copy
 from dataclasses import replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -210,12 +211,10 @@ class Inputs:
 
     def apart(self) -> Inputs:
         """The same scenario, profiles and answers so far, to ask on without a trace."""
-        other = Inputs(None, self.folders, flags=self.flags)
-        other.texts = dict(self.texts)
-        other.file, other.used, other._catalogue = self.file, dict(self.used), self._catalogue
-        other.seen, other._calibration, other.ran = self.seen, self._calibration, self.ran
-        other.looked, other.asked, other.offered = self.looked, self.asked, self.offered
-        other.rates, other.rates_name, other.rates_failed = self.rates, self.rates_name, self.rates_failed
+        other = copy(self)
+        other.texts, other.flags, other.used = dict(self.texts), dict(self.flags), dict(self.used)
+        other.faults, other.warnings, other.notes = [], [], []
+        other.refused, other.unpredicted, other.changes = "", {}, ()
         return other
 
     def measured(self, key: str, missing: Figure) -> Figure:

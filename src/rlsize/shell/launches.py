@@ -115,7 +115,20 @@ def wanted_of(inputs: Inputs, values: Mapping[str, Any]) -> dict[str, Any]:
         loop = {"mini_batches": 1, "trainer_gpus": new.get("gpus"), **new}
         samples = in_samples(new, loop).get("micro_batch_samples")
         found |= {} if samples is None else {"micro_batch_samples": samples}
-    return found
+    if launch is None:
+        return found
+    return _holding(launch.reading, found, {key: values.get(place) for place, key in known.items()})
+
+
+def _holding(reading: Reading, wanted: dict[str, Any], planned: Mapping[str, Any]) -> dict[str, Any]:
+    """What is wanted, and what a plan leaves as it is where the keys of that would change it and need not."""
+    from rlsize.frameworks.wanted import changes
+
+    for key, (old, _) in changes(reading, wanted).follows.items() if wanted else ():
+        asked = key not in _AS_SAID and old is not None and planned.get(key) == old
+        if asked and not changes(reading, {**wanted, key: old}).refused:
+            wanted = {**wanted, key: old}
+    return wanted
 
 
 def data_ranks(layout: Mapping[str, Any], loop: Mapping[str, Any]) -> int:

@@ -116,15 +116,10 @@ def sort_of(name: str) -> str:
     from rlsize.readers.logs.recognising import is_log
     from rlsize.readers.logs.source import unpacked_head
     from rlsize.readers.scenarios import read_scenario
-    from rlsize.readers.yaml_documents import read_bytes
 
-    path = Path(name)
-    if path.is_dir():
+    if Path(name).is_dir():
         return "log"
-    if not path.is_file():
-        read_bytes(path)  # says what is wrong with it
-    with path.open("rb") as stream:
-        head = unpacked_head(stream.read(_HEAD))
+    head = unpacked_head(_head(name))
     lines = [line for line in head.splitlines() if line.strip() and not line.startswith((b"#", b"---"))]
     if lines and lines[0].startswith((_HEADER, b"- ")):
         return "own"
@@ -173,20 +168,10 @@ def _kinds(name: str, *, mapped: bool) -> list[str]:
     """
     from rlsize.readers.bench.documents import recognised as recognised_result
     from rlsize.readers.logs.source import unpacked_head
-    from rlsize.readers.yaml_documents import read_bytes
 
-    path = Path(name)
-    if path.is_dir():
+    if Path(name).is_dir():
         return ["logs"]
-    try:
-        if path.is_file():
-            with path.open("rb") as stream:
-                head = stream.read(_HEAD)
-        else:
-            head = read_bytes(path)[:_HEAD]  # says what is wrong with what is no file
-    except OSError as error:
-        raise InputError(Fault(f"cannot be read: {error.strerror}", name, "check its permissions")) from None
-    plain = unpacked_head(head)
+    plain = unpacked_head(_head(name))
     if plain.lstrip(b"\xef\xbb\xbf \r\n").startswith((_HEADER, b"# ")) and _HEADER in plain[:4096]:
         return [_own(name)]
     if recognised_result(plain) is not None:
@@ -194,6 +179,25 @@ def _kinds(name: str, *, mapped: bool) -> list[str]:
     if kinds := _log_kinds(name, mapped=mapped):
         return kinds
     raise InputError(*_unknown(name, plain))
+
+
+def _head(name: str) -> bytes:
+    """
+    The bytes by which a file is recognised.
+
+    Raises:
+        InputError: It cannot be read.
+    """
+    from rlsize.readers.yaml_documents import read_bytes
+
+    path = Path(name)
+    try:
+        if path.is_file():
+            with path.open("rb") as stream:
+                return stream.read(_HEAD)
+        return read_bytes(path)[:_HEAD]  # says what is wrong with what is no file
+    except OSError as error:
+        raise InputError(Fault(f"cannot be read: {error.strerror}", name, "check its permissions")) from None
 
 
 def _log_kinds(name: str, *, mapped: bool) -> list[str]:

@@ -87,7 +87,10 @@ def prepared(inputs: Inputs, source: str, framework: str | None, variant: str | 
     chosen = inputs.settled(known)
     version = str(framework).partition("@")[2]
     named = f"{chosen.name}@{version}" if version else chosen.name
-    late = _late(inputs, found.mode)
+    # What becomes of late samples in the step that was planned; empty where none comes late
+    from rlsize.loop.late import late_samples
+
+    late = late_samples(inputs.apart(), "async")["async"] if found.mode in {"async", "hybrid"} else ""
     others = () if variant else (other for other, one in chosen.variants.items() if found.mode in one.modes)
     able: list[Prepared] = []
     refused: list[DoesNotFitError] = []
@@ -103,13 +106,6 @@ def prepared(inputs: Inputs, source: str, framework: str | None, variant: str | 
     if not able:
         raise refused[0]
     return able[0]
-
-
-def _late(inputs: Inputs, mode: str) -> str:
-    """What becomes of late samples in the step that was planned; empty where none comes late."""
-    from rlsize.loop.late import late_samples
-
-    return late_samples(inputs.apart(), "async")["async"] if mode in {"async", "hybrid"} else ""
 
 
 def _chosen(inputs: Inputs, framework: str | None, variant: str | None, mode: str) -> tuple[Framework | None, str]:

@@ -19,6 +19,9 @@ if TYPE_CHECKING:
     from rlsize.planner.simulation import Ranked
     from rlsize.shell.inputs import Inputs
 
+_PER_GPU = frozenset(f"{side}micro_batch_{unit}" for side in ("", "logprob_") for unit in ("samples", "tokens"))
+"""What some keys say for each GPU, so that it changes with the layout."""
+
 
 def search(inputs: Inputs) -> tuple[Searched, tuple[Ranked, ...]]:
     """
@@ -98,13 +101,17 @@ def kept_within(inputs: Inputs, values: Mapping[str, Any], wanted: Mapping[str, 
     Raises:
         DoesNotFitError: No single change that leaves the plan and the training as they are makes it fit.
     """
+    from rlsize.frameworks.wanted import changes
     from rlsize.loop.knobs import KINDS
     from rlsize.loop.resolve import resolve
     from rlsize.loop.savers import savers
     from rlsize.quantities.table import QUANTITIES
 
     before = inputs.file.leaves() if inputs.file is not None else {}
-    said = {QUANTITIES[key].scenario: value for key, value in wanted.items() if QUANTITIES[key].scenario}
+    launch = launch_of(inputs)
+    follows = {} if launch is None else changes(launch.reading, wanted).follows
+    made = {key: new for key, (_, new) in follows.items() if key in _PER_GPU} | dict(wanted)
+    said = {QUANTITIES[key].scenario: value for key, value in made.items() if QUANTITIES[key].scenario}
     if wanted.get("micro_batch_samples") is not None:
         said[QUANTITIES["micro_batch_tokens"].scenario] = None
     planned = inputs.changed({**dict.fromkeys(before), **values, **said})
@@ -145,8 +152,9 @@ def save_plan(
     Raises:
         InputError: It cannot be written.
     """
-    from rlsize.loop.applied import applied, nested
+    from rlsize.loop.applied import applied
     from rlsize.planner.evaluation import saved_plan
+    from rlsize.quantities.table import nested
     from rlsize.shell.answer import facts_digest
     from rlsize.writers.files import write_whole
     from rlsize.writers.yaml_file import plan_text

@@ -3,10 +3,19 @@
 from __future__ import annotations
 
 import sys
+import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 
 Say = Callable[[str, float], None]
+
+
+@contextmanager
+def patient_progress(seconds: float = 1.0) -> Iterator[Say]:
+    """The same as `progress`, but silent about what is over within some time."""
+    start = time.monotonic()
+    with progress() as say:
+        yield lambda text, share: say(text, share) if time.monotonic() - start > seconds else None
 
 
 @contextmanager

@@ -48,6 +48,10 @@ LOOP = ("model", "gpu", "mode", "gpus", "rollout_gpus", "trainer_gpus", "max_sta
 BATCH = ("prompts_per_step", "group_size")
 LENGTHS = ("prompt_tokens", "response_tokens", "response_cv", "max_response_tokens")
 WORKLOAD = (*BATCH, "samples_per_step", *LENGTHS, "updates", "mini_batches")
+AGENTS = (
+    "turns", "turn_end_fraction", "tool_seconds", "tool_cv", "tool_tokens", "environments", "environment_seconds",
+    "failed_fraction", "verify_seconds", "verify_cv", "verify_workers",
+)  # fmt: skip
 INSTANCE = (
     "engine", "engine_version", "rollout_tensor_parallel", "rollout_pipeline_parallel", "rollout_data_parallel",
     "rollout_expert_parallel", "rollout_dtype", "kv_dtype", "memory_fraction", "max_num_seqs",
@@ -75,7 +79,7 @@ _SIDES = ("rollout_", "wire_")
 KNOWN_RATES = (
     "instance_tokens_per_second", "accept_lower_bound", "gpus_per_instance", "headroom",
     "rollout_gpu_tokens_per_second", "trainer_gpu_tokens_per_second", "train_seconds",
-    "consumption_tokens_per_second", "measured_trainer_gpus", "sync_seconds", "batch_tokens",
+    "consumption_tokens_per_second", "measured_trainer_gpus", "sync_seconds", "overhead_seconds", "batch_tokens",
 )  # fmt: skip
 PLANNED: Mapping[str, tuple[Asked, ...]] = {
     "Loop": ("model", "gpu", "gpus", "framework", "max_staleness"),

@@ -71,6 +71,16 @@ class Batch:
         self.prefill, self.anew = 0, False
         return out
 
+    def take_first(self, count: int) -> list[Sample]:
+        """So many samples of the batch, those that joined first, without their KV; between two steps only."""
+        first = sorted(self.ends, key=_joined)[:count]
+        self.ends = [entry for entry in self.ends if entry not in first]
+        heapify(self.ends)
+        for _, _, sample in first:
+            self._leave(sample)
+            self._free(sample)
+        return [entry[2] for entry in first]
+
     def unpark(self, sample: Sample) -> None:
         """Throw out the KV of a sample between two turns, if it is still here."""
         if sample in self.parked:

@@ -34,22 +34,25 @@ def rungs(setting: Setting) -> list[tuple[str, Setting]]:
     ruled = replace(cached, work=work, rules=setting.rules)
     scored = replace(ruled, work=setting.work)
     trouble = setting.trouble
-    slow = TroubleSetting(straggler_fraction=trouble.straggler_fraction, straggler_slowdown=trouble.straggler_slowdown)
+    slow = replace(
+        simple.trouble,
+        straggler_fraction=trouble.straggler_fraction,
+        straggler_slowdown=trouble.straggler_slowdown,
+    )
     lost = replace(
         slow,
         losses_per_hour=trouble.losses_per_hour,
+        lost_together=trouble.lost_together,
         notice_seconds=trouble.notice_seconds,
         restart_seconds=trouble.restart_seconds,
     )
-    failing = replace(trouble, lent_instances=0, lend_seconds=0.0)
     steps += [
         ("KV cache", cached),
         ("policies", ruled),
         ("tools, verifier", scored),
         ("stragglers", replace(scored, trouble=slow)),
         ("lost instances", replace(scored, trouble=lost)),
-        ("failures", replace(scored, trouble=failing)),
-        ("lent GPUs", setting),
+        ("failures", setting),
     ]
     found = [(BASE, simple)]
     for name, rung in steps:
@@ -64,6 +67,8 @@ def _simplest(setting: Setting) -> Setting:
         lengths=replace(setting.work.lengths, shape="constant", cv=0.0, correlation=0.0, drift=0.0, values=()),
         acceptance=1.0,
         turns=1,
+        environments=None,
+        environment_seconds=0.0,
         tool=Latency(),
         tool_tokens=0,
         verify=Latency(),
@@ -75,5 +80,7 @@ def _simplest(setting: Setting) -> Setting:
         engine=replace(setting.engine, kv_tokens=inf),
         work=work,
         rules=rules,
-        trouble=TroubleSetting(),
+        trouble=TroubleSetting(
+            lent_instances=setting.trouble.lent_instances, lend_seconds=setting.trouble.lend_seconds
+        ),
     )

@@ -62,12 +62,16 @@ class Conductor(ABC):
         self.loop.run(self.decide, self.begin, done)
 
     def begin(self) -> None:
-        """The end of an instant: instances begin their steps."""
+        """The end of an instant: instances begin their steps; what is thrown out by that may go elsewhere at once."""
         self.fleet.begin()
+        while not self.sync.drains and self.fleet.redeal():
+            self.fleet.begin()
 
     def decide(self) -> None:
         """React to what has happened at this time."""
         self.react()
+        if not self.sync.drains:
+            self.fleet.redeal()
         self.fleet.wants_slots = self.wants_slots()
 
     @abstractmethod

@@ -28,6 +28,7 @@ def covers(setting: Setting) -> bool:
         straggler_fraction=trouble.straggler_fraction,
         straggler_slowdown=trouble.straggler_slowdown,
         checkpoint_every=trouble.checkpoint_every,
+        lost_together=trouble.lost_together,
         notice_seconds=trouble.notice_seconds,
         restart_seconds=trouble.restart_seconds,
         trainer_restart_seconds=trouble.trainer_restart_seconds,
@@ -37,7 +38,10 @@ def covers(setting: Setting) -> bool:
         trouble == slow
         and work.turns == 1
         and work.verify.seconds == 0.0
+        and not work.equipped
         and setting.engine.routing in ROUTINGS
+        and setting.sync.way in WAYS
+        and setting.rules.redealing == "arrivals"  # of which there are none
         and setting.engine.instances * setting.engine.slots <= _MOST_SLOTS
     )
 

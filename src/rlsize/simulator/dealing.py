@@ -40,7 +40,7 @@ class Dealer:
         self.present = 0  # samples that run or are queued on instances
         self.with_room = 0  # open instances with a free slot
         self._slots = engines[0].slots
-        self._open: list[BatchingEngine] = []
+        self.open: list[BatchingEngine] = []
         self._loads: list[float] = []  # samples on each instance; infinite on one that takes none
         self._fewest: list[float] = []  # the least of these in each block of instances
         self._turn = 0
@@ -48,10 +48,10 @@ class Dealer:
 
     def recount(self) -> None:
         """Look at all instances anew, as after one has come or gone, or was emptied."""
-        self._open = [engine for engine in self.engines if engine.up and not engine.leaving]
+        self.open = [engine for engine in self.engines if engine.up and not engine.leaving]
         self.present = sum(engine.load for engine in self.engines)
         loads = self._loads = [inf] * len(self.engines)
-        for engine in self._open:
+        for engine in self.open:
             loads[engine.index] = engine.load
         self._fewest = [min(loads[first : first + _BLOCK]) for first in range(0, len(loads), _BLOCK)]
         self.with_room = sum(load < self._slots for load in loads)
@@ -86,7 +86,7 @@ class Dealer:
 
     def free_slots(self) -> int:
         """Slots of open instances, less samples that run or are queued anywhere. [1]"""
-        return self._slots * len(self._open) - self.present - len(self.queue)
+        return self._slots * len(self.open) - self.present - len(self.queue)
 
     def slot_free(self) -> bool:
         """Whether what waits for a slot may find one; only under `affine` can it be told from the instances alone."""
@@ -116,11 +116,43 @@ class Dealer:
         for sample in samples:
             self.deal((sample,))
 
+    def any_empty(self) -> bool:
+        """Whether an open instance has no samples."""
+        return min(self._fewest) == 0
+
+    def level(self) -> bool:
+        """Deal queued samples without KV anew, the last of the longest queues first; whether there were any to deal."""
+        found = False
+        while True:
+            queued = [(engine, self._last_queued(engine)) for engine in self.open]
+            givers = [(engine, sample) for engine, sample in queued if sample is not None]
+            most, sample = max(givers, key=lambda giver: giver[0].load, default=(None, None))
+            least = self.least()
+            if most is None or sample is None or least is None or most.load < least.load + 2:
+                return found
+            most.queue.remove(sample)
+            self.came(most, -1)
+            self._hand((sample,), least)
+            found = True
+
+    def spread(self, samples: Iterable[Sample]) -> None:
+        """Deal samples that have been dealt before, each to the instance with the fewest."""
+        for sample in samples:
+            engine = self.least()
+            if engine is None:
+                self.queue.append(sample)
+            else:
+                self._hand((sample,), engine)
+
+    @staticmethod
+    def _last_queued(engine: BatchingEngine) -> Sample | None:
+        return next((sample for sample in reversed(engine.queue) if sample not in engine.parked), None)
+
     def deal_queue(self) -> None:
         """Deal what waits in the fleet's queue, as far as there are free slots, or instances again."""
         queue = self.queue
         if self.routing != "queue":
-            if queue and self._open:
+            if queue and self.open:
                 waiting = list(queue)
                 queue.clear()
                 self.deal_one_by_one(waiting)
@@ -132,7 +164,7 @@ class Dealer:
             self._hand((queue.popleft(),), engine)
 
     def _place(self, sample: Sample) -> None:
-        places = self._open
+        places = self.open
         if not places:
             self.queue.append(sample)
             return

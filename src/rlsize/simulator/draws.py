@@ -29,7 +29,7 @@ CHUNK = 512
 _KEPT = 4  # chunks of a stream that are kept, at least: samples of older groups may still ask
 _KEPT_STEPS = 8  # optimizer steps whose groups are kept
 _SHARED = 128  # chunks of lengths that runs share
-_LENGTHS, _ACCEPTED, _PLACES, _TOOLS, _VERIFY, _LOSSES, _FAILURES, _STRAGGLERS = range(8)
+_LENGTHS, _ACCEPTED, _PLACES, _TOOLS, _VERIFY, _LOSSES, _FAILURES, _STRAGGLERS, _TURNS = range(9)
 _GRID = 4001  # points of a tabulated quantile function
 _NORMAL = 8.0  # standard normal deviates beyond which hardly a draw goes
 _PER_STEPS = 1000.0  # optimizer steps over which drift counts
@@ -49,6 +49,9 @@ class Outcomes(Protocol):
 
     def place(self, group: int, member: int) -> float:
         """Where a sample goes under random routing, 0 to 1. [1]"""
+
+    def turns(self, group: int, member: int) -> int:
+        """Turns of a sample. [1]"""
 
     def tool_seconds(self, group: int, member: int, turn: int) -> float:
         """Time of a tool call. [s]"""
@@ -106,6 +109,7 @@ class SeededOutcomes:
         self._verdicts = _Groups(self._draw_verdicts, kept)
         self._places = _Groups(self._draw_places, kept)
         self._tools = _Groups(self._draw_tools, kept)
+        self._turns = _Groups(self._draw_turns, kept)
         self._scores = _Groups(self._draw_scores, kept)
 
     def lengths(self, group: int) -> list[int]:
@@ -120,8 +124,12 @@ class SeededOutcomes:
         """Where a sample goes under random routing, 0 to 1. [1]"""
         return self._places.of(group)[member]
 
+    def turns(self, group: int, member: int) -> int:
+        """Turns of a sample. [1]"""
+        return self._turns.of(group)[member]
+
     def tool_seconds(self, group: int, member: int, turn: int) -> float:
-        """Time of a tool call. [s]"""
+        """Time of a tool call, those that a failing environment makes it repeat included. [s]"""
         return self._tools.of(group)[member][turn - 1]
 
     def verify_seconds(self, group: int, member: int) -> float:
@@ -170,8 +178,20 @@ class SeededOutcomes:
 
     def _draw_tools(self, chunk: int) -> list[list[list[float]]]:
         work = self._work
-        normal = self._generator(_TOOLS, chunk).standard_normal((work.turns, work.group_size, CHUNK))
-        found: list[list[list[float]]] = _latencies(work.tool, normal).T.tolist()
+        generator, shape = self._generator(_TOOLS, chunk), (work.turns, work.group_size, CHUNK)
+        seconds = _latencies(work.tool, generator.standard_normal(shape))
+        if work.failed_fraction:
+            failed = generator.geometric(1.0 - work.failed_fraction, shape) - 1
+            seconds = (failed + 1) * seconds + failed * work.environment_seconds
+        found: list[list[list[float]]] = seconds.T.tolist()
+        return found
+
+    def _draw_turns(self, chunk: int) -> list[list[int]]:
+        work, shape = self._work, (self._work.group_size, CHUNK)
+        ends = np.full(shape, work.turns)
+        if work.turn_end_fraction:
+            ends = np.minimum(self._generator(_TURNS, chunk).geometric(work.turn_end_fraction, shape), work.turns)
+        found: list[list[int]] = ends.T.tolist()
         return found
 
     def _draw_scores(self, chunk: int) -> list[list[float]]:

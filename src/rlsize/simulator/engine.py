@@ -35,9 +35,10 @@ class BatchingEngine(Batch):
     """
 
     __slots__ = (
-        "busy_seconds", "ejecting", "ended", "entry", "fixed_seconds", "generated", "index", "kv_seconds",
-        "last_batch", "leaving", "loop", "paused", "pausing", "planned", "planned_seconds", "prefill_seconds",
-        "run_prefill", "sample_seconds", "slot_seconds", "slowdown", "started", "state", "stepped", "touched", "up",
+        "batch_seconds", "busy_seconds", "ejecting", "ended", "entry", "generated", "index", "kv_seconds",
+        "last_batch", "leaving", "loading", "loop", "outdated", "paused", "pausing", "planned", "planned_seconds",
+        "prefill_seconds", "run_prefill", "setting", "shedding", "slot_seconds", "slowdown", "started", "state",
+        "stepped", "touched", "up",
     )  # fmt: skip
 
     def __init__(
@@ -51,12 +52,15 @@ class BatchingEngine(Batch):
     ) -> None:
         super().__init__(setting, prompt_tokens)
         self.index, self.loop, self.ended, self.stepped = index, loop, ended, stepped
-        self.fixed_seconds, self.sample_seconds = setting.fixed_seconds, setting.sample_seconds
+        self.setting, self.batch_seconds = setting, 0.0  # of the run under way
         self.kv_seconds, self.prefill_seconds = setting.kv_seconds, setting.prefill_seconds
         self.slowdown = 1.0
         self.up = True
         self.paused = self.pausing = self.ejecting = self.leaving = False
         self.touched, self.state = False, "idle"  # for the fleet
+        self.outdated = False  # whether it takes new weights when its step ends
+        self.loading: list[Any] | None = None  # them, until they are there
+        self.shedding = 0  # samples that it gives up when its step ends
         self.entry: list[Any] | None = None
         self.started, self.planned, self.planned_seconds = 0.0, 0, 0.0
         self.run_prefill = 0  # prompt tokens that the run under way computes
@@ -79,6 +83,7 @@ class BatchingEngine(Batch):
         steps = ends[0][0] - self.clock
         if self.limited:
             steps = min(steps, max(1, int((self.capacity - self.held) // len(ends))))
+        self.batch_seconds = self.setting.batch_seconds(len(ends))
         loop = self.loop
         now = self.started = loop.now
         self.planned, self.run_prefill, self.prefill = steps, self.prefill, 0
@@ -132,7 +137,7 @@ class BatchingEngine(Batch):
             Whether nobody else has to react; the next run has begun then.
         """
         self._advance(self.planned, self.planned_seconds)
-        ends, clock, ended, quiet = self.ends, self.clock, self.ended, self.loop.alone
+        ends, clock, ended, quiet, preempted = self.ends, self.clock, self.ended, self.loop.alone, self.preemptions
         while ends and ends[0][0] == clock:
             sample = heappop(ends)[2]
             self._leave(sample)
@@ -142,8 +147,8 @@ class BatchingEngine(Batch):
                 self._free(sample)
             if not ended(sample, self):
                 quiet = False
-        if quiet and not self.pausing and not self.ejecting and self.begin():
-            return True
+        if quiet and not (self.pausing or self.ejecting or self.shedding or self.outdated) and self.begin():
+            return self.preemptions == preempted
         self.stepped(self)
         return False
 
@@ -162,7 +167,7 @@ class BatchingEngine(Batch):
     def _time_of(self, steps: int) -> float:
         """Seconds of the first steps of a run: the live KV grows by the batch with each of them."""
         batch, kv_seconds = len(self.ends), self.kv_seconds
-        each = self.fixed_seconds + self.sample_seconds * batch + kv_seconds * self.context
+        each = self.batch_seconds + kv_seconds * self.context
         growth = kv_seconds * batch * (steps * (steps - 1) / 2)
         return (steps * each + growth + self.prefill_seconds * self.run_prefill) * self.slowdown
 
@@ -171,7 +176,7 @@ class BatchingEngine(Batch):
         batch = len(self.ends)
         passed = (now - self.started) / self.slowdown - self.prefill_seconds * self.run_prefill
         half = self.kv_seconds * batch / 2
-        each = self.fixed_seconds + self.sample_seconds * batch + self.kv_seconds * self.context - half
+        each = self.batch_seconds + self.kv_seconds * self.context - half
         if passed <= 0.0:
             guess = 0
         elif half > 0.0:

@@ -14,8 +14,8 @@ from rlsize.equations import (
     iteration,
     long_tail,
     loop_time,
-    matching,
     money,
+    planning,
     prefill,
     rl_step,
     rollout_batch,
@@ -95,11 +95,16 @@ def first_order(setting: Setting, pools: Pools) -> dict[str, float | None]:
         instances=setting.engine.instances,
         instance_rate=rate,
     )
-    train, sync = setting.trainer.seconds, _exposed(setting)
-    if rules.mode in {"one-step-off", "async"} and rules.max_staleness != 0:
-        step = iteration.overlapped_iteration_time(generation, train, sync)
-    else:
-        step = iteration.synchronous_iteration_time(generation, train, sync)
+    train, sync, overhead = setting.trainer.seconds, _exposed(setting), setting.trainer.overhead_seconds
+    overlaps = rules.mode in {"one-step-off", "async"} and rules.max_staleness != 0
+    generation = planning.generation_with_lent_gpus(
+        generation_seconds=generation,
+        train_seconds=train if overlaps else 0.0,
+        swap_seconds=2.0 * setting.trouble.lend_seconds,
+        lent_ratio=rollout_batch.share_of(part=setting.trouble.lent_instances, whole=setting.engine.instances),
+    )
+    at_once = iteration.overlapped_iteration_time if overlaps else iteration.synchronous_iteration_time
+    step = rl_step.whole_step(at_once(generation, train, 0.0), sync_seconds=sync, overhead_seconds=overhead)
     shared = rules.mode == "colocated"
     sync_share = rollout_batch.share_of(part=sync, whole=step)
     at_work = generation + train if shared else train
@@ -108,8 +113,11 @@ def first_order(setting: Setting, pools: Pools) -> dict[str, float | None]:
         "step_p50_seconds": step,
         "step_p95_seconds": step,
         "trainer_idle_fraction": loop_time.waiting_fraction(busy_seconds=at_work, iteration_seconds=step),
-        "waiting_for_samples_fraction": loop_time.waiting_fraction(busy_seconds=at_work + sync, iteration_seconds=step),
+        "waiting_for_samples_fraction": loop_time.waiting_fraction(
+            busy_seconds=at_work + sync + overhead, iteration_seconds=step
+        ),
         "sync_fraction": sync_share,
+        "overhead_fraction": rollout_batch.share_of(part=overhead, whole=step),
         "failure_fraction": 0.0,
         "rollout_unused_fraction": loop_time.waiting_fraction(busy_seconds=generation, iteration_seconds=step),
         "staleness_mean_steps": _staleness(setting, batch, generation, train),
@@ -148,8 +156,8 @@ def instance_rate(setting: Setting, batch: float) -> float:
     """Response tokens per second of an instance whose batch stays full. [token/s]"""
     engine, work = setting.engine, setting.work
     step = engine_step.engine_step_time(
-        fixed_seconds=engine.fixed_seconds,
-        seconds_per_sample=engine.sample_seconds,
+        fixed_seconds=engine.batch_seconds(batch),
+        seconds_per_sample=0.0,
         seconds_per_kv_token=engine.kv_seconds,
         seconds_per_prefill_token=engine.prefill_seconds,
         batch=batch,
@@ -166,12 +174,6 @@ def instance_rate(setting: Setting, batch: float) -> float:
         ),
     )
     return float(rollout_batch.steady_rate(batch, work.lengths.mean, 0.0, step))
-
-
-def nameplate_rate(setting: Setting) -> float:
-    """Response tokens per second that the fleet generates with all that the loop lets be in flight. [token/s]"""
-    rate = instance_rate(setting, concurrency(setting))
-    return float(matching.fleet_supply(instances=setting.engine.instances, instance_rate=rate, headroom=1.0))
 
 
 def live_response(lengths: LengthSetting) -> float:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from functools import reduce
+from collections import deque
+from functools import partial, reduce
 from itertools import groupby
 from operator import add, attrgetter
 from typing import TYPE_CHECKING
@@ -13,6 +14,8 @@ from rlsize.simulator.samples import Group, Sample
 from rlsize.simulator.scoring import Scoring
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from rlsize.simulator.conductor import Conductor
     from rlsize.simulator.event_loop import EventLoop
 
@@ -44,7 +47,7 @@ class Instances:
     def halted(self) -> bool:
         """Whether every instance that is up has paused; one that has, or is down, runs no more before they go on."""
         engines, count = self.engines, self._halted
-        while count < len(engines) and (engines[count].paused or not engines[count].up):
+        while count < len(engines) and (engines[count].paused or engines[count].loading or not engines[count].up):
             count += 1
         self._halted = count
         return count == len(engines)
@@ -62,7 +65,7 @@ class Instances:
             engine.touched = False
             if engine.entry is not None:
                 continue
-            if engine.up and not engine.paused:
+            if engine.up and not (engine.paused or engine.loading):
                 state = "generating" if engine.begin() else "idle"
             elif engine.up:
                 state = "paused"
@@ -124,13 +127,15 @@ class Fleet(Instances):
             self.engines[index].slowdown = trouble.straggler_slowdown
         self.dealer = Dealer(self.engines, setting.engine.routing, outcomes, self.touch)
         self.scoring = Scoring(work, outcomes, loop, self._called_back, self._scored)
-        self.version = 0
+        self.version = self._newest = 0
+        self._sync = setting.sync
         self.admitted = 0  # groups, ever
         self.under_way: dict[Group, None] = {}  # groups that are not complete, in the order of admission
         self.carried: list[Sample] = []  # that go on in the next batch
         self.dropped_tokens = 0
         self._finished_tokens = 0  # of groups that are under way
         self.keeps_ejected = False
+        self._redealing = setting.rules.redealing
         self.wants_slots = True  # whether a free slot would be used at once
         self._unseen = not conductor.recorder.on
         self._turns, self._verifies = work.turns, work.verify.seconds > 0.0
@@ -146,7 +151,21 @@ class Fleet(Instances):
         if self._turns > 1:
             for sample in group.samples:
                 self.scoring.first_turn(sample)
-        self.dealer.deal(group.samples)
+        if self.scoring.equips:
+            self.scoring.enter(group)
+            self.deal_equipped()
+        else:
+            self.dealer.deal(group.samples)
+
+    def deal_equipped(self) -> None:
+        """Deal the groups whose environments have started."""
+        ready = self.scoring.ready
+        while ready:
+            self.dealer.deal(ready.popleft().samples)
+
+    def may_admit(self) -> bool:
+        """Whether a group finds environments, and slots besides what waits for these to start."""
+        return not self.scoring.equips or self.scoring.may_enter(self.dealer.free_slots())
 
     def deal_carried(self) -> None:
         """Deal what was left over from the last batch."""
@@ -172,6 +191,7 @@ class Fleet(Instances):
                 group.release()
             self.under_way.clear()
             self._finished_tokens = 0
+            self.scoring.forget_entering()
         self._put_away(list(self.dealer.queue))
         self.dealer.queue.clear()
         for engine in self.engines:
@@ -216,12 +236,13 @@ class Fleet(Instances):
             if engine.entry is None and not engine.paused:
                 self._pause_if_due(engine)
 
-    def go_on(self, version: int, *, keeps_kv: bool) -> None:
-        """Go on with new weights."""
+    def go_on(self, version: int | None, *, keeps_kv: bool) -> None:
+        """Go on, with new weights if there are any."""
         self._halting = False
-        self.version = version
+        self.version = self.version if version is None else version
         for engine in self.engines:
-            engine.set_version(version)
+            if version is not None:
+                engine.set_version(version)
             if not engine.up:
                 continue
             engine.paused = engine.pausing = False
@@ -231,27 +252,95 @@ class Fleet(Instances):
                 engine.compute_anew()
             self.touch(engine)
 
-    # Instances that come and go
+    def publish(self, version: int) -> None:
+        """Have each instance take new weights by itself, when its step ends."""
+        self._newest = version
+        for engine in self.engines:
+            engine.outdated = engine.up and engine.loading is None
+            if engine.outdated and engine.entry is not None:
+                engine.interrupt()
+            elif engine.outdated:
+                self._load(engine)
 
-    def bring_up(self, engine: BatchingEngine) -> None:
-        """An instance is back, with the fleet's weights."""
-        engine.up, engine.closed, engine.leaving = True, False, False
-        engine.paused, engine.pausing = self._halting, False
-        self.dealer.recount()
-        self.dealer.deal_queue()
+    def _load(self, engine: BatchingEngine) -> None:
+        engine.outdated = False
+        arrived = partial(self._loaded, engine, self._newest)
+        engine.loading = self.loop.at(self.loop.now + self._sync.seconds, arrived)
         self.touch(engine)
 
-    def give_notice(self, engine: BatchingEngine) -> None:
-        """An instance will go: it takes nothing more, and what is queued on it goes elsewhere."""
-        engine.leaving = engine.closed = True
-        queued = list(engine.queue)
-        engine.queue.clear()
-        engine.queue.extend(sample for sample in queued if sample in engine.parked)
-        self.dealer.recount()
-        self.dealer.deal_one_by_one([sample for sample in queued if sample not in engine.parked])
+    def _loaded(self, engine: BatchingEngine, version: int) -> None:
+        """An instance has new weights, and goes on, unless there are newer ones, or all pause."""
+        engine.loading = None
+        engine.set_version(version)
+        if not self._sync.keeps_kv:
+            engine.unpark_all()
+            engine.compute_anew()
+        self.version = min(one.version for one in self.engines if one.up)
+        engine.paused, engine.pausing = self._halting, False
+        if version < self._newest:
+            self._load(engine)
+        self.touch(engine)
 
-    def take_down(self, engine: BatchingEngine, *, keeps_tokens: bool) -> None:
-        """An instance goes at once; its samples start anew elsewhere, or go on there with their tokens."""
+    # Instances that come and go
+
+    def bring_up(self, engines: Sequence[BatchingEngine]) -> None:
+        """Instances are back, with the fleet's weights, and take a share of what waits on others."""
+        for engine in engines:
+            engine.up, engine.closed, engine.leaving = True, False, False
+            engine.paused, engine.pausing = self._halting, False
+            engine.set_version(max(engine.version, self._newest))
+            self.touch(engine)
+        self.dealer.recount()
+        self.dealer.deal_queue()
+        self.dealer.level()
+
+    def give_notice(self, engines: Sequence[BatchingEngine]) -> None:
+        """Instances will go: they take nothing more, and what is queued on them goes elsewhere."""
+        moved: list[Sample] = []
+        for engine in engines:
+            engine.leaving = engine.closed = True
+            moved += [sample for sample in engine.queue if sample not in engine.parked]
+            engine.queue = deque(sample for sample in engine.queue if sample in engine.parked)
+        self.dealer.recount()
+        self.dealer.deal_one_by_one(moved)
+
+    def take_down(self, engines: Sequence[BatchingEngine], *, keeps_tokens: bool) -> None:
+        """Instances go at once; their samples start anew elsewhere, or go on there with their tokens."""
+        moved: list[Sample] = []
+        for engine in engines:
+            moved += self._emptied(engine, keeps_tokens=keeps_tokens)
+            self.touch(engine)
+        self.dealer.recount()
+        self.dealer.deal_one_by_one(moved)
+
+    def redeal(self) -> bool:
+        """Where an instance has no samples, it gets some that are queued on others, or run there; whether any were."""
+        dealer, found = self.dealer, False
+        while self._redealing != "arrivals" and dealer.any_empty():
+            found = dealer.level() or found
+            if self._redealing == "waiting" or not dealer.any_empty() or any(one.shedding for one in self.engines):
+                break
+            most = max(dealer.open, key=lambda one: len(one.ends))
+            most.shedding = len(most.ends) // 2
+            if not most.shedding:
+                break
+            found = True
+            if most.entry is None:
+                self._shed(most)
+            else:
+                most.interrupt()
+        return found
+
+    def _shed(self, engine: BatchingEngine) -> None:
+        """An instance between two steps gives up samples, which go on elsewhere, unless it drains."""
+        count, engine.shedding = engine.shedding, 0
+        if not engine.closed:
+            shed = engine.take_first(count)
+            self.dealer.came(engine, -len(shed))
+            self.dealer.spread(shed)
+
+    def _emptied(self, engine: BatchingEngine, *, keeps_tokens: bool) -> list[Sample]:
+        """What an instance that goes had, as far as it goes on."""
         if engine.break_off():
             self.recorder.run(engine)
         queued = list(engine.queue)
@@ -265,10 +354,12 @@ class Fleet(Instances):
             self._put_away(running)
             running = []
         engine.up = engine.paused = engine.pausing = engine.ejecting = False
+        engine.shedding, engine.outdated = 0, False
+        if engine.loading is not None:
+            self.loop.cancel(engine.loading)
+            engine.loading = None
         engine.prefixes.clear()
-        self.dealer.recount()
-        self.dealer.deal_one_by_one([*running, *queued])
-        self.touch(engine)
+        return [*running, *queued]
 
     # Accounts
 
@@ -285,6 +376,9 @@ class Fleet(Instances):
         """A stretch has ended; whether nobody has to react: its group goes on, and no one waits for its slot."""
         self.dealer.left(engine)
         length, group = sample.length, sample.group
+        equips = self.scoring.equips
+        if equips and sample.done == length:
+            self.scoring.leave()
         if sample.done < length:
             self.scoring.call_tool(sample, engine)
         elif group.dropped:
@@ -295,7 +389,7 @@ class Fleet(Instances):
                 self.scoring.score(sample)
             elif group.unfinished > 1:
                 group.unfinished -= 1
-                return self._unseen and not (self.wants_slots and self.dealer.slot_free())
+                return self._unseen and not equips and not (self.wants_slots and self.dealer.slot_free())
             else:
                 self._scored(sample)
         return False
@@ -307,6 +401,10 @@ class Fleet(Instances):
             before = engine.load
             self._eject(engine)
             self.dealer.came(engine, engine.load - before)
+        if engine.shedding:
+            self._shed(engine)
+        if engine.outdated:
+            self._load(engine)
         if engine.pausing:
             self._pause_if_due(engine)
         self.touch(engine)
@@ -361,4 +459,5 @@ class Fleet(Instances):
         if self.keeps_ejected:
             self.carried += samples
         else:
+            self.scoring.leave(len(samples))
             self.dropped_tokens += sum(sample.done for sample in samples)

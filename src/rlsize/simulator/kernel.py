@@ -43,13 +43,14 @@ def _fields(kind: str, names: str) -> list[tuple[str, str]]:
 
 LOOP = np.dtype(
     _fields("f8", "now since halted_since seconds_since late_time")
-    + _fields("f8", "fixed_seconds sample_seconds kv_seconds prefill_seconds kv_tokens")
-    + _fields("f8", "whole_train_seconds batch_tokens sync_transport swap_seconds most_waiting cap_versions patience")
+    + _fields("f8", "kv_seconds prefill_seconds kv_tokens")
+    + _fields("f8", "whole_train_seconds batch_tokens sync_transport swap_seconds overhead most_waiting groups_ahead")
+    + _fields("f8", "patience")
     + _fields("i8", "mode routing way order keeps drops instances slots leaves prompt_tokens group_size groups parts")
-    + _fields("i8", "launched every keeps_kv")
+    + _fields("i8", "launched every keeps_kv oldest_lag")
     + _fields("i8", "late first_of_instant rounds closed again admitted drawn_from added free to_admit carried")
     + _fields("i8", "present queued with_room turn wants_slots touched halted generating paused idle")
-    + _fields("i8", "version fleet_version trainer_version sync_version idles part halting under_way")
+    + _fields("i8", "version fleet_version trainer_version sync_version idles part halting under_way brings halt_way")
     + _fields("i8", "open collected replaced rejected due ready trains first steps")
     + _fields("i8", "waiting queued_tokens held_back stalest finished dropped most_lag")
     + _fields("f8", " ".join(COLUMNS))
@@ -82,6 +83,7 @@ class State(NamedTuple):
         running: As many for each instance as it has slots.
         nodes: Of the tournament; the first is not used, the second is its root.
         lags: Samples of this step by staleness.
+        batch_seconds: What a step with so many samples takes, without KV and prompts. [s]
         lengths: Of the groups that were drawn last. [group, member]
     """
 
@@ -92,6 +94,7 @@ class State(NamedTuple):
     running: Table
     nodes: Table
     lags: NDArray[np.int64]
+    batch_seconds: NDArray[np.float64]
     lengths: NDArray[np.int64]
 
 
@@ -329,7 +332,7 @@ def _time_of(s: State, e: int, steps: int) -> float:
     """Seconds of the first steps of a run."""
     loop, engine = s.loop, s.engines[e]
     batch, kv_seconds = engine.batch, loop.kv_seconds
-    each = loop.fixed_seconds + loop.sample_seconds * batch + kv_seconds * engine.context
+    each = s.batch_seconds[batch] + kv_seconds * engine.context
     growth = kv_seconds * batch * (steps * (steps - 1) / 2)
     return float((steps * each + growth + loop.prefill_seconds * engine.run_prefill) * engine.slowdown)
 
@@ -342,7 +345,7 @@ def _steps_by(s: State, e: int) -> int:
         return 0
     now, half = loop.now, loop.kv_seconds * engine.batch / 2
     passed = (now - engine.started) / engine.slowdown - loop.prefill_seconds * engine.run_prefill
-    each = loop.fixed_seconds + loop.sample_seconds * engine.batch + loop.kv_seconds * engine.context - half
+    each = s.batch_seconds[engine.batch] + loop.kv_seconds * engine.context - half
     share = 0.0
     if passed > 0.0:
         share = (sqrt(each * each + 4.0 * half * passed) - each) / (2.0 * half) if half > 0.0 else passed / each
@@ -647,7 +650,7 @@ def _halt(s: State) -> None:
     for e in range(loop.instances):
         engine = s.engines[e]
         engine.pausing = 1
-        if loop.way == DRAIN:
+        if loop.halt_way == DRAIN:
             engine.closed = 1
         else:
             _interrupt(s, e)
@@ -658,10 +661,10 @@ def _halt(s: State) -> None:
 @compiled
 def _pause_if_due(s: State, e: int) -> None:
     loop, engine, base = s.loop, s.engines[e], e * s.loop.slots
-    if loop.way == DRAIN and engine.batch:
+    if loop.halt_way == DRAIN and engine.batch:
         return
     engine.pausing, engine.paused = 0, 1
-    if loop.way == ABORT:
+    if loop.halt_way == ABORT:
         for entry in range(engine.batch):  # in the order in which they joined
             s.running[base + entry].end = 0
             _up(s.running, base, entry)
@@ -688,7 +691,7 @@ def _go_on(s: State) -> None:
         engine.version_weights += (version - engine.version) * engine.clock
         engine.version = version
         engine.paused = engine.pausing = engine.closed = 0
-        if not loop.keeps_kv:
+        if loop.brings and not loop.keeps_kv:
             engine.anew = engine.held > 0
             engine.epoch += 1
         _touch(s, e)
@@ -868,8 +871,9 @@ def _trained(s: State) -> None:
     loop.trainer_version += 1
     if loop.mode == COLOCATED:
         s.loop.sync_seconds += loop.swap_seconds
+        loop.overhead_seconds += loop.overhead
         loop.late = SWAPPED_BACK
-        _late(s, loop.swap_seconds)
+        _late(s, loop.swap_seconds + loop.overhead)
     elif loop.mode == ONE_STEP_OFF:
         loop.trains = 0
         _wait(s)
@@ -879,10 +883,12 @@ def _trained(s: State) -> None:
 
 @compiled
 def _sync_or_end(s: State) -> None:
-    """Begin a sync if it is time for one; else the optimizer step is over."""
+    """Let the overhead pass, and begin a sync if it is time for one; without both the optimizer step is over."""
     loop = s.loop
-    if loop.trainer_version > 0 and loop.trainer_version % loop.every == 0:
-        loop.sync_version, loop.halted_since = loop.trainer_version, loop.now
+    brings = loop.trainer_version % loop.every == 0
+    if brings or loop.overhead > 0.0:
+        loop.brings, loop.halt_way = brings, loop.way if brings else IN_FLIGHT
+        loop.sync_version, loop.halted_since = loop.trainer_version if brings else loop.fleet_version, loop.now
         loop.halting = loop.under_way = 1
         _halt(s)
         if loop.mode != SYNC:
@@ -901,7 +907,7 @@ def _proceed(s: State) -> None:
         if loop.halted == loop.instances:
             loop.halting = 0
             loop.late = ARRIVED
-            _late(s, loop.sync_transport)
+            _late(s, (loop.sync_transport if loop.brings else 0.0) + loop.overhead)
 
 
 @inlined
@@ -915,12 +921,13 @@ def _happen_late(s: State) -> None:
         _wait(s)
     elif loop.late == SWAPPED_BACK:
         loop.ready = 0
-        loop.sync_version = loop.trainer_version
+        loop.sync_version, loop.brings = loop.trainer_version, 1
         _go_on(s)
         _end_step(s)
     else:
         loop.under_way = 0
-        s.loop.sync_seconds += loop.now - loop.halted_since
+        loop.overhead_seconds += loop.overhead
+        s.loop.sync_seconds += max(0.0, loop.now - loop.halted_since - loop.overhead)
         _go_on(s)
         _end_step(s)
 
@@ -1017,7 +1024,7 @@ def _fill(s: State) -> bool:
         return True
     if loop.collected >= loop.groups:
         _close(s)
-    elif not (loop.under_way and loop.way == DRAIN):
+    elif not (loop.under_way and loop.halt_way == DRAIN):
         _deal_carried(s)
         _deal_queue(s)
         while loop.replaced < loop.rejected:
@@ -1090,7 +1097,7 @@ def _react_one_step_off(s: State) -> bool:
 @compiled
 def _may_admit(s: State) -> bool:
     loop = s.loop
-    allowed = (loop.fleet_version + 1 + loop.cap_versions) * loop.groups + loop.rejected
+    allowed = (loop.fleet_version + 1) * loop.groups + loop.groups_ahead + loop.rejected
     return bool(loop.admitted < allowed and loop.waiting < loop.most_waiting)
 
 
@@ -1099,11 +1106,11 @@ def _react_async(s: State) -> bool:
     loop = s.loop
     if loop.under_way:
         _proceed(s)
-        if loop.way == DRAIN:
+        if loop.halt_way == DRAIN:
             return True
     if loop.idles:
         if loop.drops and loop.waiting:
-            _drop_older(s, loop.trainer_version - int(loop.cap_versions))
+            _drop_older(s, loop.trainer_version - loop.oldest_lag)
         count = _part(s)
         if _is_ready(s, count):
             _pick(s, count)
@@ -1165,7 +1172,7 @@ def _leap(s: State) -> bool:
 def _clear(s: State) -> None:
     """Begin the accounts of the next step; what counts from the beginning stays."""
     loop = s.loop
-    loop.train_seconds = loop.waiting_seconds = loop.sync_seconds = 0.0
+    loop.train_seconds = loop.waiting_seconds = loop.sync_seconds = loop.overhead_seconds = 0.0
     loop.trained_tokens = loop.trained_samples = loop.token_staleness_sum = 0.0
     s.lags[: loop.most_lag + 1] = 0
     loop.closed = loop.rounds = loop.most_lag = 0

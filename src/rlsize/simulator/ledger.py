@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 COLUMNS = (
     "end_seconds",  # when the step ended
-    "train_seconds", "waiting_seconds", "sync_seconds", "failure_seconds",  # of the step, by what the trainer did
+    "train_seconds", "waiting_seconds", "sync_seconds", "failure_seconds", "overhead_seconds",  # of the step
     "trained_tokens", "trained_samples", "staleness_sum", "token_staleness_sum", "over_cap_samples", "most_stale",
     "generated_tokens", "dropped_tokens", "under_way_tokens",  # so far
     # so far, of instances
@@ -32,7 +32,7 @@ class Ledger:
         compiled: Whether the compiled kernel writes them.
     """
 
-    def __init__(self, max_staleness: int | None, *, compiled: bool = False) -> None:
+    def __init__(self, max_staleness: float | None, *, compiled: bool = False) -> None:
         self.max_staleness, self.compiled = max_staleness, compiled
         self.columns = {name: array("d") for name in COLUMNS}
         self.staleness: list[dict[int, int]] = []  # samples by staleness, of each step
@@ -70,7 +70,7 @@ class Ledger:
         row["staleness_sum"] = float(sum(lag * count for lag, count in counts.items()))
         row["most_stale"] = float(max(counts, default=0))
         cap = self.max_staleness
-        row["over_cap_samples"] = 0.0 if cap is None else float(sum(n for lag, n in counts.items() if lag > cap))
+        row["over_cap_samples"] = 0.0 if cap is None else float(sum(n for lag, n in counts.items() if lag >= cap + 1))
         for name, column in self.columns.items():
             column.append(row[name])
         self.staleness.append(counts)

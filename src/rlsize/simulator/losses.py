@@ -1,4 +1,4 @@
-"""Instances that are lost and come back, as on a preemptible tier."""
+"""Instances that are lost and come back, each by itself or with its node, as on a preemptible tier."""
 
 from __future__ import annotations
 
@@ -26,22 +26,24 @@ class Losses:
         self._trouble, self._loop = conductor.setting.trouble, conductor.loop
         self._fleet, self._recorder = conductor.fleet, conductor.recorder
         if self._trouble.losses_per_hour > 0.0:
-            for engine in self._fleet.engines[: self._fleet.own_instances]:
-                self._announce(engine, conductor.outcomes.losses(engine.index))
+            own = self._fleet.engines[: self._fleet.own_instances]
+            for number, first in enumerate(range(0, len(own), self._trouble.lost_together)):
+                self._announce(own[first : first + self._trouble.lost_together], conductor.outcomes.losses(number))
 
-    def _announce(self, engine: BatchingEngine, times: Iterator[float]) -> None:
+    def _announce(self, node: list[BatchingEngine], times: Iterator[float]) -> None:
         seconds = next(times) * _HOUR / self._trouble.losses_per_hour
-        self._loop.at(self._loop.now + seconds, partial(self._notice, engine, times))
+        self._loop.at(self._loop.now + seconds, partial(self._notice, node, times))
 
-    def _notice(self, engine: BatchingEngine, times: Iterator[float]) -> None:
-        self._fleet.give_notice(engine)
-        self._loop.at(self._loop.now + self._trouble.notice_seconds, partial(self._lose, engine, times))
+    def _notice(self, node: list[BatchingEngine], times: Iterator[float]) -> None:
+        self._fleet.give_notice(node)
+        self._loop.at(self._loop.now + self._trouble.notice_seconds, partial(self._lose, node, times))
 
-    def _lose(self, engine: BatchingEngine, times: Iterator[float]) -> None:
-        self._fleet.take_down(engine, keeps_tokens=False)
-        self._recorder.event(self._loop.now, "instance lost", instance=engine.index)
-        self._loop.at(self._loop.now + self._trouble.restart_seconds, partial(self._return, engine, times))
+    def _lose(self, node: list[BatchingEngine], times: Iterator[float]) -> None:
+        self._fleet.take_down(node, keeps_tokens=False)
+        for engine in node:
+            self._recorder.event(self._loop.now, "instance lost", instance=engine.index)
+        self._loop.at(self._loop.now + self._trouble.restart_seconds, partial(self._return, node, times))
 
-    def _return(self, engine: BatchingEngine, times: Iterator[float]) -> None:
-        self._fleet.bring_up(engine)
-        self._announce(engine, times)
+    def _return(self, node: list[BatchingEngine], times: Iterator[float]) -> None:
+        self._fleet.bring_up(node)
+        self._announce(node, times)

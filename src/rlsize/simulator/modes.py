@@ -48,6 +48,7 @@ class Barrier(Conductor):
         if self.sync.drains:
             return
         self.fleet.deal_carried()
+        self.fleet.deal_equipped()
         self.fleet.dealer.deal_queue()
         while self._replaced < self.rejected:
             self._replaced += 1
@@ -121,10 +122,10 @@ class Synchronous(Barrier):
         """The weights are synced, or handed over with the change-over."""
         if self._colocated:
             self._note_swap()
-            self.loop.at(self.loop.now + self.setting.sync.swap_seconds, self._swapped_back)
-        elif self.sync.due(self.trainer.version):
-            self.sync.begin(self.trainer.version)
-        else:
+            seconds, overhead = self.setting.sync.swap_seconds, self.setting.trainer.overhead_seconds
+            self.ledger.add("overhead_seconds", overhead)
+            self.loop.at(self.loop.now + (seconds + overhead), self._swapped_back)
+        elif not self.sync.begin(self.trainer.version):
             self.end_step()
 
     def step_ended(self) -> None:
@@ -193,8 +194,7 @@ class OneStepOff(Barrier):
             self.react()
         else:
             self.trainer.stop_waiting()
-            if self.sync.due(self.trainer.version):
-                self.sync.begin(self.trainer.version)
+            if self.sync.begin(self.trainer.version):
                 self.sync.proceed()
             else:
                 self.end_step()
@@ -206,7 +206,7 @@ class Asynchronous(Conductor):
 
     def __init__(self, setting: Setting, outcomes: Outcomes, recorder: Recorder | None = None) -> None:
         super().__init__(setting, outcomes, recorder)
-        self._cap, self._most_waiting, self._groups = setting.cap_versions, setting.most_waiting, setting.work.groups
+        self._ahead, self._most_waiting, self._groups = setting.groups_ahead, setting.most_waiting, setting.work.groups
         self._drops = setting.rules.drops_over_stale and setting.rules.max_staleness is not None
 
     def react(self) -> None:
@@ -219,6 +219,7 @@ class Asynchronous(Conductor):
             self._train()
         fleet = self.fleet
         dealer = fleet.dealer
+        fleet.deal_equipped()
         while dealer.room() and self._may_admit():
             fleet.admit()
         if dealer.queue:
@@ -229,13 +230,12 @@ class Asynchronous(Conductor):
         return bool(self.fleet.dealer.queue) or self._may_admit()
 
     def _may_admit(self) -> bool:
-        allowed = (self.fleet.version + 1 + self._cap) * self._groups + self.rejected
-        return self.fleet.admitted < allowed and self.backlog.groups < self._most_waiting
+        allowed = (self.fleet.version + 1) * self._groups + self._ahead + self.rejected
+        return self.fleet.admitted < allowed and self.backlog.groups < self._most_waiting and self.fleet.may_admit()
 
     def updated(self) -> None:
         """The weights are synced if it is their turn."""
-        if self.sync.due(self.trainer.version):
-            self.sync.begin(self.trainer.version)
+        if self.sync.begin(self.trainer.version):
             self.sync.proceed()
         else:
             self.end_step()
@@ -245,7 +245,7 @@ class Asynchronous(Conductor):
 
     def _train(self) -> None:
         if self._drops and self.backlog.groups:
-            old = self.backlog.drop_older(self.trainer.version - int(self._cap))
+            old = self.backlog.drop_older(self.trainer.version - int(self.setting.most_lag))
             self.rejected += len(old)
             for group in old:
                 self.fleet.drop(group)

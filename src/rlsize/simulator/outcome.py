@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from rlsize.equations import iteration
-from rlsize.simulator.first_order import nameplate_rate
+from rlsize.simulator.first_order import concurrency, instance_rate
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -35,6 +35,7 @@ _STUDENT = (
     2.110, 2.101, 2.093, 2.086, 2.080, 2.074, 2.069, 2.064, 2.060, 2.056, 2.052, 2.048, 2.045, 2.042,
 )  # fmt: skip
 _NORMAL = 1.960
+_TRAINER_WAITS = ("waiting", "sync", "overhead", "failure")  # columns beside training
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -156,8 +157,7 @@ def _measures(rows: Rows, cut: int, setting: Setting, pools: Pools, staleness: M
         "step_p50_seconds": float(np.quantile(np.diff(ends, prepend=0.0)[cut:], 0.5)),
         "step_p95_seconds": float(np.quantile(np.diff(ends, prepend=0.0)[cut:], 0.95)),
         **_trainer(rows, cut, seconds, shared=setting.rules.mode == "colocated"),
-        "rollout_unused_fraction": 1.0 - generated / (nameplate_rate(setting) * seconds),
-        **_fleet(rows, cut, setting),
+        **_fleet(rows, cut, setting, generated),
         **_waiting(rows, cut, setting),
         **_staleness(rows, cut, staleness),
         "dropped_fraction": _ratio(_grown(rows["dropped_tokens"], cut), generated),
@@ -175,26 +175,29 @@ def _measures(rows: Rows, cut: int, setting: Setting, pools: Pools, staleness: M
 
 def _trainer(rows: Rows, cut: int, seconds: float, *, shared: bool) -> dict[str, float]:
     """Shares of the trainer's time by what it did; where GPUs are shared, generating is no waiting."""
-    parts = {name: float(rows[f"{name}_seconds"][cut:].sum()) / seconds for name in ("waiting", "sync", "failure")}
+    parts = {name: float(rows[f"{name}_seconds"][cut:].sum()) / seconds for name in _TRAINER_WAITS}
     if shared:
         parts["waiting"] = 0.0
     return {
         "trainer_idle_fraction": sum(parts.values()),
         "waiting_for_samples_fraction": parts["waiting"],
         "sync_fraction": parts["sync"],
+        "overhead_fraction": parts["overhead"],
         "failure_fraction": parts["failure"],
     }
 
 
-def _fleet(rows: Rows, cut: int, setting: Setting) -> dict[str, float]:
+def _fleet(rows: Rows, cut: int, setting: Setting, generated: float) -> dict[str, float]:
     states = {name: _grown(rows[f"{name}_seconds"], cut) for name in ("generating", "paused", "down", "idle", "tail")}
     whole = states["generating"] + states["paused"] + states["down"] + states["idle"]
     idle = states["idle"]
     if setting.rules.mode == "colocated":  # the same GPUs train and change over in the meantime
-        other = sum(float(rows[f"{name}_seconds"][cut:].sum()) for name in ("train", "sync", "failure"))
+        other = sum(float(rows[f"{name}_seconds"][cut:].sum()) for name in ("train", "sync", "overhead", "failure"))
         idle = max(0.0, idle - other * setting.engine.instances)
     barrier = setting.rules.mode != "async"
+    nameplate = instance_rate(setting, concurrency(setting))  # lent ones count while they are there
     return {
+        "rollout_unused_fraction": 1.0 - generated / (nameplate * whole),
         "rollout_idle_fraction": idle / whole,
         "tail_idle_fraction": states["tail"] / whole if barrier else 0.0,
         "rollout_paused_fraction": states["paused"] / whole,

@@ -124,9 +124,10 @@ def _state(setting: Setting, outcomes: SeededOutcomes, steps: int) -> State:
         running=_table(kernel.RUNNING, engine.instances * engine.slots),
         nodes=nodes,
         lags=np.zeros(steps + 2, dtype=np.int64),
+        batch_seconds=np.fromiter(map(engine.batch_seconds, range(engine.slots + 1)), dtype=float),
         lengths=np.zeros((0, work.group_size), dtype=np.int64),
     )
-    ahead = _BATCHES + min(setting.cap_versions, _MOST_BATCHES) if setting.rules.mode == "async" else _BATCHES
+    ahead = _BATCHES + min(setting.most_lag, _MOST_BATCHES) if setting.rules.mode == "async" else _BATCHES
     return _with_room(state, CHUNK + int(ahead * setting.launched_groups))
 
 
@@ -134,8 +135,6 @@ def _told(setting: Setting) -> dict[str, float]:
     """What the kernel is told of a setting, by the names of `kernel.LOOP`."""
     engine, work, sync, rules = setting.engine, setting.work, setting.sync, setting.rules
     return {
-        "fixed_seconds": engine.fixed_seconds,
-        "sample_seconds": engine.sample_seconds,
         "kv_seconds": engine.kv_seconds,
         "prefill_seconds": engine.prefill_seconds,
         "kv_tokens": engine.kv_tokens,
@@ -144,7 +143,9 @@ def _told(setting: Setting) -> dict[str, float]:
         "sync_transport": sync.seconds,
         "swap_seconds": sync.swap_seconds,
         "most_waiting": setting.most_waiting,
-        "cap_versions": setting.cap_versions,
+        "overhead": setting.trainer.overhead_seconds,
+        "groups_ahead": setting.groups_ahead,
+        "oldest_lag": 0 if setting.rules.max_staleness is None else setting.most_lag,
         "patience": setting.patience,
         "mode": MODES.index(rules.mode),
         "routing": ROUTINGS.index(engine.routing),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 from typing import TYPE_CHECKING
 
+from rlsize.errors import Fault, UnfinishedError
 from rlsize.simulator.covered import covers, installed
 from rlsize.simulator.draws import SeededOutcomes
 from rlsize.simulator.modes import Asynchronous, OneStepOff, Synchronous
@@ -36,8 +37,26 @@ def conductor_of(setting: Setting, outcomes: Outcomes, recorder: Recorder | None
     return Synchronous(setting, outcomes, recorder)
 
 
+def stands_still(steps: int) -> UnfinishedError:
+    """
+    What to say of a loop that makes no more optimizer steps.
+
+    Args:
+        steps: How many it made. [1]
+    """
+    what = f"the loop stands still after {steps:,} optimizer step{'' if steps == 1 else 's'}"
+    todo = "loosen the cap, the queue or the cache, or let less go wrong; if they look right, report this"
+    return UnfinishedError(Fault(f"{what}: what it waits for does not come", "", todo))
+
+
 def simulate(
-    setting: Setting, steps: int, seed: int = 0, recorder: Recorder | None = None, *, compiled: bool | None = None
+    setting: Setting,
+    steps: int,
+    seed: int = 0,
+    recorder: Recorder | None = None,
+    *,
+    compiled: bool | None = None,
+    partly: bool = False,
 ) -> Ledger:
     """
     Run a loop for so many optimizer steps: by the compiled kernel if it is installed, knows the loop and pays, else by
@@ -49,9 +68,13 @@ def simulate(
         seed: Of all randomness; the same seed gives the same history.
         recorder: What notes spans and events, if anything does; the kernel does not.
         compiled: Whether the kernel pays; None for where this run alone is worth loading it.
+        partly: Whether a loop that stands still gives the steps that it made.
 
     Returns:
         The accounts of each step.
+
+    Raises:
+        UnfinishedError: The loop stands still before it has made as many steps, and `partly` does not ask for those.
     """
     pays = steps * setting.work.samples >= WORTH if compiled is None else compiled
     collects = gc.isenabled()
@@ -65,6 +88,8 @@ def simulate(
                 return ledger
         conductor = conductor_of(setting, SeededOutcomes(setting.work, seed), recorder)
         conductor.run(steps)
+        if len(conductor.ledger) < steps and not partly:
+            raise stands_still(len(conductor.ledger))
         return conductor.ledger
     finally:
         if collects:

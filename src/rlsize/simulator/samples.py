@@ -44,10 +44,11 @@ class Sample:
     """
 
     __slots__ = (
-        "done", "engine", "group", "held", "joined", "length", "member", "stamped", "stop", "turn", "version",
+        "done", "engine", "group", "held", "joined", "length", "member", "stamped", "stop", "turn", "turns", "version",
     )  # fmt: skip
     joined: int  # its engine's clock when it joined
     turn: int
+    turns: int
 
     def __init__(self, group: Group, member: int, length: int) -> None:
         self.group = group

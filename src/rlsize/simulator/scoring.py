@@ -1,10 +1,10 @@
-"""What happens to a sample outside the GPUs: tools between its turns, a verifier at its end."""
+"""What happens to a sample outside the GPUs: its environment, tools between its turns, a verifier at its end."""
 
 from __future__ import annotations
 
 from collections import deque
 from functools import partial
-from math import ceil
+from math import ceil, inf
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -13,13 +13,13 @@ if TYPE_CHECKING:
     from rlsize.simulator.draws import Outcomes
     from rlsize.simulator.engine import BatchingEngine
     from rlsize.simulator.event_loop import EventLoop
-    from rlsize.simulator.samples import Sample
+    from rlsize.simulator.samples import Group, Sample
     from rlsize.simulator.setting import WorkSetting
 
 
 class Scoring:
     """
-    Tools and verifier.
+    Environments, tools and verifier.
 
     Args:
         work: How long they take.
@@ -40,7 +40,11 @@ class Scoring:
         self.loop, self.outcomes = loop, outcomes
         self.called_back, self.scored = called_back, scored
         self.tool_tokens = work.tool_tokens
-        self._turns = work.turns
+        self.equips, self._work = work.equipped, work
+        self.free = inf if work.environments is None else work.environments
+        self.unequipped: deque[Group] = deque()  # that wait for environments
+        self.starting: dict[Group, list[Any]] = {}  # whose environments start
+        self.ready: deque[Group] = deque()  # that wait to be dealt
         self._workers = work.verify_workers
         self._at_work = 0
         self._waiting: deque[Sample] = deque()
@@ -48,8 +52,47 @@ class Scoring:
 
     def first_turn(self, sample: Sample) -> None:
         """Where the first turn of a sample ends."""
-        sample.turn = 1
-        sample.stop = ceil(sample.length / self._turns)
+        sample.turn, sample.turns = 1, self.outcomes.turns(sample.group.serial, sample.member)
+        sample.stop = ceil(sample.length / sample.turns)
+
+    def may_enter(self, slots: float) -> bool:
+        """Whether a group would have its environments at once, and so many free slots when these have started."""
+        size = self._work.group_size
+        return not self.equips or (self.free >= size and slots > size * (len(self.starting) + len(self.ready)))
+
+    def enter(self, group: Group) -> None:
+        """A group waits for its environments."""
+        self.unequipped.append(group)
+        self._equip()
+
+    def leave(self, samples: int = 1) -> None:
+        """So many samples need their environments no more."""
+        self.free += samples
+        if self.unequipped:
+            self._equip()
+
+    def forget_entering(self) -> None:
+        """No group waits for its environments any more."""
+        self.unequipped.clear()
+        for entry in self.starting.values():
+            self.loop.cancel(entry)
+        self.free += self._work.group_size * (len(self.starting) + len(self.ready))
+        self.starting.clear()
+        self.ready.clear()
+
+    def _equip(self) -> None:
+        size, seconds = self._work.group_size, self._work.environment_seconds
+        while self.unequipped and self.free >= size:
+            self.free -= size
+            group = self.unequipped.popleft()
+            if seconds:
+                self.starting[group] = self.loop.at(self.loop.now + seconds, partial(self._started, group))
+            else:
+                self.ready.append(group)
+
+    def _started(self, group: Group) -> None:
+        del self.starting[group]
+        self.ready.append(group)
 
     def call_tool(self, sample: Sample, engine: BatchingEngine) -> None:
         """The turn is over: a tool works on it."""
@@ -90,7 +133,7 @@ class Scoring:
 
     def _next_turn(self, sample: Sample) -> None:
         sample.turn += 1
-        sample.stop = max(sample.done + 1, ceil(sample.length * sample.turn / self._turns))
+        sample.stop = max(sample.done + 1, ceil(sample.length * sample.turn / sample.turns))
 
     def _verify(self, sample: Sample) -> None:
         self._at_work += 1

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from dataclasses import dataclass, field
-from math import ceil, inf
+from math import ceil, floor, inf
 from typing import Literal, TypeAlias
 
 Mode: TypeAlias = Literal["colocated", "sync", "one-step-off", "async"]
 Routing: TypeAlias = Literal["affine", "random", "round-robin", "queue"]
-Way: TypeAlias = Literal["in-flight", "drain", "abort"]
+Way: TypeAlias = Literal["in-flight", "drain", "abort", "rolling"]
 Order: TypeAlias = Literal["completion", "admission", "freshest"]
 Unfinished: TypeAlias = Literal["drop", "keep"]
+Redealing: TypeAlias = Literal["arrivals", "waiting", "running"]
 Shape: TypeAlias = Literal["lognormal", "gamma", "constant", "empirical"]
 
 MODES: tuple[Mode, ...] = ("colocated", "sync", "one-step-off", "async")
@@ -34,6 +36,8 @@ class EngineSetting:
         prefill_seconds: What each prompt token that is computed adds, t3. [s]
         kv_tokens: KV cache of an instance. [token]
         routing: Which instance a sample goes to.
+        points: In place of t0 + t1 b: running samples, and what a step with them takes without KV and prompts, at two
+            points or more, the fewest samples first. [1, s]
     """
 
     instances: int
@@ -44,6 +48,20 @@ class EngineSetting:
     prefill_seconds: float = 0.0
     kv_tokens: float = inf
     routing: Routing = "affine"
+    points: tuple[tuple[int, float], ...] = ()
+
+    def batch_seconds(self, batch: float) -> float:
+        """
+        What an engine step takes without KV and prompts: a straight line between points, and beyond the outer ones. [s]
+
+        Args:
+            batch: Running samples. [1]
+        """
+        if not self.points:
+            return self.fixed_seconds + self.sample_seconds * batch
+        upper = min(max(1, bisect_right(self.points, (batch, inf))), len(self.points) - 1)
+        (low, first), (high, second) = self.points[upper - 1 : upper + 1]
+        return first + (batch - low) * ((second - first) / (high - low))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,11 +113,15 @@ class WorkSetting:
         lengths: Of the responses.
         prompt_tokens: Of every prompt. [token]
         acceptance: Share of groups that dynamic sampling keeps. [1]
-        turns: Turns of a sample; a tool answers between them. [1]
+        turns: Turns of a sample at most; a tool answers between them. [1]
+        turn_end_fraction: Chance that a turn is a sample's last one, though more were allowed. [1]
         tool: Time of one tool call.
         tool_tokens: What a tool's answer adds to the context. [token]
         verify: Time to score one sample.
         verify_workers: How many are scored at once; None for as many as there are. [1]
+        environments: Of which each sample needs one until it has finished; None for as many as there are samples. [1]
+        environment_seconds: Until an environment has started. [s]
+        failed_fraction: Chance that an environment fails in a tool call: it starts again, and the call is repeated. [1]
     """
 
     groups: int
@@ -108,15 +130,24 @@ class WorkSetting:
     prompt_tokens: int = 0
     acceptance: float = 1.0
     turns: int = 1
+    turn_end_fraction: float = 0.0
     tool: Latency = field(default_factory=Latency)
     tool_tokens: int = 0
     verify: Latency = field(default_factory=Latency)
     verify_workers: int | None = None
+    environments: int | None = None
+    environment_seconds: float = 0.0
+    failed_fraction: float = 0.0
 
     @property
     def samples(self) -> int:
         """Samples that an optimizer step trains on. [1]"""
         return self.groups * self.group_size
+
+    @property
+    def equipped(self) -> bool:
+        """Whether samples wait for environments, or for these to start."""
+        return self.environments is not None or self.environment_seconds > 0.0
 
     @property
     def tokens(self) -> float:
@@ -134,11 +165,13 @@ class TrainerSetting:
             tokens. [s]
         logprob_fraction: Of it, extra forward passes before the update. [1]
         micro_batches: Parts of a batch that are trained one by one, each as soon as it is there. [1]
+        overhead_seconds: Time after each update in which neither side works: validation, the set-up of a sync. [s]
     """
 
     seconds: float
     logprob_fraction: float = 0.0
     micro_batches: int = 1
+    overhead_seconds: float = 0.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -150,7 +183,7 @@ class SyncSetting:
         seconds: Time of the transport, in which neither side works. [s]
         every: Optimizer steps from one sync to the next, m. [1]
         way: What becomes of samples that are running: they go on (in-flight), are waited for (drain), or start anew
-            (abort).
+            (abort); or each instance takes the weights when its step ends, and the trainer goes on (rolling).
         keeps_kv: Whether samples that go on keep their KV cache, or compute it anew under the new weights.
         swap_seconds: Where colocated, one change-over, to training or back. [s]
     """
@@ -169,21 +202,25 @@ class RuleSetting:
 
     Args:
         mode: How generation and training follow each other.
-        max_staleness: Most optimizer steps by which a sample may lag, k; None for no cap; for async. [1]
+        max_staleness: Most optimizer steps by which a sample may lag, k; a fraction is a part of a batch that may be
+            begun ahead; None for no cap; for async. [1]
         drops_over_stale: Whether samples above the cap are dropped when a batch is taken, or trained all the same.
         order: Which finished groups are trained first.
         queue_steps: Finished batches at which no new sample starts; None for no limit. [1]
         oversampling: Groups started for each that a batch needs; the batch is complete with the first of them. [1]
         unfinished: What becomes of the others: dropped, or kept and gone on with in the next batch (partial rollouts).
+        redealing: When samples that have been dealt go to other instances: queued ones when an instance comes
+            (arrivals), or also when one has none (waiting), and then running ones as well (running).
     """
 
     mode: Mode = "sync"
-    max_staleness: int | None = None
+    max_staleness: float | None = None
     drops_over_stale: bool = False
     order: Order = "completion"
     queue_steps: float | None = None
     oversampling: float = 1.0
     unfinished: Unfinished = "drop"
+    redealing: Redealing = "arrivals"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -194,7 +231,8 @@ class TroubleSetting:
     Args:
         straggler_fraction: Share of instances that are slow. [1]
         straggler_slowdown: How many times as long their steps take. [1]
-        losses_per_hour: How often an instance is lost, while it is up. [1/h]
+        losses_per_hour: How often an instance, or a node of them, is lost, while it is up. [1/h]
+        lost_together: Instances of a node, which is lost as a whole. [1]
         notice_seconds: Time between the announcement of a loss and the loss. [s]
         restart_seconds: Until a lost instance is back. [s]
         failures_per_hour: How often the trainer fails, per hour of its work. [1/h]
@@ -207,6 +245,7 @@ class TroubleSetting:
     straggler_fraction: float = 0.0
     straggler_slowdown: float = 1.0
     losses_per_hour: float = 0.0
+    lost_together: int = 1
     notice_seconds: float = 0.0
     restart_seconds: float = 0.0
     failures_per_hour: float = 0.0
@@ -238,10 +277,16 @@ class Setting:
     trouble: TroubleSetting = field(default_factory=TroubleSetting)
 
     @property
-    def cap_versions(self) -> float:
-        """Versions by which admission may run ahead of the fleet's: the cap, or as many as rare syncs need. [1]"""
+    def groups_ahead(self) -> float:
+        """Groups by which admission may run ahead of the fleet: whole ones of the cap, or those of rare syncs. [1]"""
         cap = self.rules.max_staleness
-        return inf if cap is None else max(cap, self.sync.every - 1)
+        return inf if cap is None else floor(max(cap, self.sync.every - 1) * self.work.groups + _ROUND)
+
+    @property
+    def most_lag(self) -> float:
+        """Versions by which a sample may lag: the cap, rounded up, or as many as rare syncs need. [1]"""
+        cap = self.rules.max_staleness
+        return inf if cap is None else max(ceil(cap), self.sync.every - 1)
 
     @property
     def most_waiting(self) -> float:

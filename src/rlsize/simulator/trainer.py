@@ -133,8 +133,7 @@ class Lending:
         """The trainer has work: seconds until it has its GPUs back."""
         if self._lent:
             self._lent = False
-            for engine in self._instances:
-                self._fleet.take_down(engine, keeps_tokens=True)
+            self._fleet.take_down(self._instances, keeps_tokens=True)
             return self._seconds
         if self._entry is not None:
             self._loop.cancel(self._entry)
@@ -144,5 +143,4 @@ class Lending:
 
     def _arrive(self) -> None:
         self._entry, self._lent = None, True
-        for engine in self._instances:
-            self._fleet.bring_up(engine)
+        self._fleet.bring_up(self._instances)

@@ -82,17 +82,13 @@ def compared(before: Side, after: Side, random: np.random.Generator) -> tuple[Co
 
 def _series(side: Side) -> dict[str, Sequence[float]]:
     """The quantities of one side, step by step."""
-    found: dict[str, Sequence[float]] = {}
     columns = side.columns
-    for key in ("step_seconds", "staleness_steps"):
-        if columns.get(key):
-            found[key] = columns[key]
+    kept = ("step_seconds", "staleness_steps", "trainer_idle_fraction")
+    found: dict[str, Sequence[float]] = {key: columns[key] for key in kept if columns.get(key)}
     step = np.asarray(columns.get("step_seconds", ()), dtype=float)
     if "wait_seconds" in columns and len(step) and step.all():
         wait = np.asarray(columns["wait_seconds"], dtype=float)
         found["trainer_idle_fraction"] = list(train_step.time_share(part=wait, whole=step))
-    elif columns.get("trainer_idle_fraction"):
-        found["trainer_idle_fraction"] = columns["trainer_idle_fraction"]
     return {**found, **_costs(side, step)}
 
 
@@ -105,13 +101,8 @@ def _costs(side: Side, step: np.ndarray[tuple[int], np.dtype[np.float64]]) -> di
     prices = (side.prices.rollout_gpu_hour_usd, side.prices.trainer_gpu_hour_usd)
     if prices[0] is None or prices[1] is None:
         return {"gpu_hours_per_step": hours}
-    cost = money.cost_per_step(
-        step_seconds=step,
-        rollout_gpus=rollout,
-        trainer_gpus=trainer,
-        rollout_gpu_hour=prices[0],
-        trainer_gpu_hour=prices[1],
-    )
+    pools = {"rollout_gpus": rollout, "trainer_gpus": trainer}
+    cost = money.cost_per_step(**pools, step_seconds=step, rollout_gpu_hour=prices[0], trainer_gpu_hour=prices[1])
     return {"gpu_hours_per_step": hours, "cost_per_step_usd": list(cost)}
 
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal
 
 from rlsize.equations import budget as equations
@@ -29,9 +28,9 @@ Status = Literal["fail", "warn", "pass", "unknown"]
 Lacking = Literal["", "value", "baseline", "value in the baseline"]
 
 BASELINE_FLAG = "--baseline"
-_LEAST: Mapping[str, float] = MappingProxyType(
-    {"rollout_memory_headroom_fraction": 0.0, "trainer_memory_headroom_fraction": MEMORY_MARGIN}
-)
+_LEAST: Mapping[str, float] = {
+    "rollout_memory_headroom_fraction": 0.0, "trainer_memory_headroom_fraction": MEMORY_MARGIN,
+}  # fmt: skip
 """What must be left for a side to fit at all: of an engine, whose cache takes all it may, a cache for one sample."""
 _ROUNDING = 1e-9  # of the limit: sums of floats that are equal on paper
 
@@ -181,9 +180,8 @@ def _with_change(line: Line) -> Line:
     if before is None or not before.known:
         return line
     moved, share = changed(line.quantity, line.value, before)
-    if (
-        share.known and abs(share.number) <= _ROUNDING
-    ):  # the baseline was worked out elsewhere: another processor rounds otherwise
+    # the baseline was worked out elsewhere: another processor rounds otherwise
+    if share.known and abs(share.number) <= _ROUNDING:
         moved, share = (replace(figure, value=0.0) for figure in (moved, share))
     return replace(line, change=moved, change_fraction=share)
 

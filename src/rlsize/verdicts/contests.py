@@ -62,23 +62,19 @@ class Contest:
 def contests(records: Sequence[PredictedRecord], predictors: Mapping[str, Predictor]) -> tuple[Contest, ...]:
     """Every pair of trusted rivals that are measured by the same field."""
     trusted = [record for record in records if record.trusted]
-    found = []
-    for one, other in combinations(trusted, 2):
-        if one.class_name != other.class_name or one.fields[0].name != other.fields[0].name:
-            continue
-        if rivals(predictors[one.class_name], one.record, other.record):
-            measured = one.fields[0].measured / other.fields[0].measured
-            predicted = one.fields[0].predicted / other.fields[0].predicted
-            found.append(
-                Contest(
-                    class_name=one.class_name,
-                    one=one.record.id,
-                    other=other.record.id,
-                    measured=_better(one.fields[0], measured),
-                    predicted=_better(one.fields[0], predicted),
-                )
-            )
-    return tuple(found)
+    return tuple(
+        Contest(
+            class_name=one.class_name,
+            one=one.record.id,
+            other=other.record.id,
+            measured=_better(one.fields[0], one.fields[0].measured / other.fields[0].measured),
+            predicted=_better(one.fields[0], one.fields[0].predicted / other.fields[0].predicted),
+        )
+        for one, other in combinations(trusted, 2)
+        if one.class_name == other.class_name
+        and one.fields[0].name == other.fields[0].name
+        and rivals(predictors[one.class_name], one.record, other.record)
+    )
 
 
 def _better(field: PredictedField, ratio: float) -> float:

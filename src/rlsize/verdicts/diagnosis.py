@@ -146,11 +146,7 @@ def _size_kind(evidence: Evidence, growth: Figure | None) -> str:
         return "tail" if rates.long_tail(evidence) else "limbo" if room else "grow"
     if growth is not None:
         return "backlog"
-    return _kept_up(evidence, room=room)
-
-
-def _kept_up(evidence: Evidence, *, room: bool) -> str:
-    """The same, of a fleet beside a trainer that is not seen to wait."""
+    # The same, of a fleet beside a trainer that is not seen to wait
     rate, required = rates.fleet_rate_of(evidence), rates.required_of(evidence)
     compared = rate.known and required.known
     enough = rates.trainer_idle_of(evidence).known or (compared and rates.keeps_up(evidence))

@@ -66,13 +66,13 @@ class TransferGrade:
 
 def grades(records: Sequence[PredictedRecord], seed: int = 0) -> tuple[ClassGrade, ...]:
     """Every class with its trusted records, then with the others."""
-    found: list[ClassGrade] = []
-    for name in sorted({record.class_name for record in records}):
-        for trusted in (True, False):
-            own = [record for record in records if record.class_name == name and record.trusted == trusted]
-            if own:
-                found.append(_grade(name, own, seed, trusted=trusted))
-    return tuple(found)
+    kinds = sorted({(record.class_name, not record.trusted) for record in records})
+    return tuple(
+        _grade(
+            name, [one for one in records if (one.class_name, not one.trusted) == (name, low)], seed, trusted=not low
+        )
+        for name, low in kinds
+    )
 
 
 def transfer_grades(pairs: Sequence[Pair], seed: int = 0) -> tuple[TransferGrade, ...]:

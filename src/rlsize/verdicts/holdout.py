@@ -10,6 +10,7 @@ is looked at.
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -76,15 +77,17 @@ def held_out(
             values = refitted(others, predictors, profiles_of, seed)
             views = {label: Views.of(_moved(prior(*predictors[label].STAGES), values), seed) for label in names}
             tested = [record for record in own if folds[record.place] == name]
-            found += [again for record in tested if (again := _again(record, predictors, profiles_of, views, seed))]
+            for record in tested:
+                with suppress(Refused):
+                    measured, view = [field.name for field in record.fields], views[record.class_name]
+                    predictor, profiles = predictors[record.class_name], profiles_of(record.record)
+                    again = fields(measured, predictor, record.record, profiles, view, seed)
+                    found += [replace(record, fields=again)] if again and again[0].name == measured[0] else []
     return tuple(sorted(found, key=lambda record: record.place))
 
 
 def refitted(
-    records: Sequence[PredictedRecord],
-    predictors: Mapping[str, Predictor],
-    profiles_of: ProfilesOf,
-    seed: int,
+    records: Sequence[PredictedRecord], predictors: Mapping[str, Predictor], profiles_of: ProfilesOf, seed: int
 ) -> dict[str, float]:
     """The constants of classes that are fitted together, where these records put them."""
     first = predictors[records[0].class_name]
@@ -103,9 +106,8 @@ def _opened(predictor: Predictor) -> tuple[Stage, ...]:
 
 
 def _free(constant: Constant) -> Constant:
-    if constant.basis != "fitted":
-        return replace(constant, untuned=None)
-    return replace(constant, untuned=constant.untuned or (constant.value, WIDE))
+    fitted_one = constant.basis == "fitted"
+    return replace(constant, untuned=(constant.untuned or (constant.value, WIDE)) if fitted_one else None)
 
 
 def _chosen(
@@ -134,22 +136,6 @@ def _residual(predictor: Predictor, record: Record, profiles: Profiles, name: st
     with np.errstate(all="ignore"):
         logs = np.log(predicted / record.measured[name])
     return logs if np.isfinite(logs).all() else 0.0
-
-
-def _again(
-    record: PredictedRecord,
-    predictors: Mapping[str, Predictor],
-    profiles_of: ProfilesOf,
-    views: Mapping[str, Views],
-    seed: int,
-) -> PredictedRecord | None:
-    predictor, view = predictors[record.class_name], views[record.class_name]
-    names = [field.name for field in record.fields]
-    try:
-        found = fields(names, predictor, record.record, profiles_of(record.record), view, seed)
-    except Refused:
-        return None
-    return replace(record, fields=found) if found and found[0].name == names[0] else None
 
 
 def _moved(belief: Belief, values: Mapping[str, float]) -> Belief:

@@ -109,11 +109,7 @@ class Views:
 
 
 def predictions(
-    listed: Sequence[ListedRecord],
-    predictors: Mapping[str, Predictor],
-    profiles_of: ProfilesOf,
-    seed: int,
-    say: Say,
+    listed: Sequence[ListedRecord], predictors: Mapping[str, Predictor], profiles_of: ProfilesOf, seed: int, say: Say
 ) -> Predictions:
     """
     Predictions of records from what is believed before any calibration.

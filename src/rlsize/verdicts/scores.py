@@ -137,12 +137,10 @@ def quantile(values: NDArray[np.float64], weights: NDArray[np.float64], share: f
 
 def _groups(points: Sequence[Point]) -> tuple[str, list[str]]:
     """What is resampled, and the group of each point."""
-    sources = [point.source for point in points]
-    if len(set(sources)) > 1:
-        return "source", sources
-    families = [point.family for point in points]
-    if len(set(families)) > 1:
-        return "family", families
+    sources, families = [point.source for point in points], [point.family for point in points]
+    for name, groups in (("source", sources), ("family", families)):
+        if len(set(groups)) > 1:
+            return name, groups
     return "row", [str(index) for index in range(len(points))]
 
 

@@ -36,10 +36,8 @@ def step_costs(found: Diagnosis, evidence: Evidence, pools: Mapping[str, Figure]
         return (now,)
     after = dict(pools)
     if first.check == "fleet_size" and found.matched.known:
-        size = evidence.gpus_per_instance
-        after["rollout_gpus"] = apply(
-            "rollout_gpus", matching.fleet_gpus, instances=found.matched, gpus_per_instance=size
-        )
+        fleet = {"instances": found.matched, "gpus_per_instance": evidence.gpus_per_instance}
+        after["rollout_gpus"] = apply("rollout_gpus", matching.fleet_gpus, **fleet)
     if first.gain.known:
         saved = apply("saved_seconds", budget.allowed_change, baseline=step, change_fraction=first.gain)
         step = apply("step_seconds", budget.lowest_after_change, baseline=step, change=saved)

@@ -10,9 +10,11 @@ from __future__ import annotations
 
 import zlib
 from collections import Counter
+from contextlib import suppress
 from dataclasses import dataclass
-from itertools import combinations
+from itertools import combinations, groupby
 from math import comb
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -24,7 +26,7 @@ from rlsize.verdicts.baselines import time_as_gpus, time_unchanged
 from rlsize.verdicts.predictions import Views, asked, fields, positive
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from rlsize.equations._ops import Real
     from rlsize.estimates.belief import Belief
@@ -121,19 +123,14 @@ def transfer(
             continue
         wanted = _chosen(members, most, seed, together)
         chosen[name] += len(wanted) < _count(len(members), together)
-        found = _family_pairs(members, wanted, predictors[name], profiles_of, seed)
+        found = list(_family_pairs(members, wanted, predictors[name], profiles_of, seed))
         left_out[name] += len(wanted) - len(found)
         pairs += found
     odd = Counter(record.class_name for record in records if record.out_of_order)
     return Transfer(pairs=tuple(pairs), left_out=+left_out, odd=odd, chosen=+chosen, alone=alone)
 
 
-def calibrated(
-    belief: Belief,
-    predictor: Predictor,
-    records: Sequence[Record],
-    profiles_of: ProfilesOf,
-) -> Belief:
+def calibrated(belief: Belief, predictor: Predictor, records: Sequence[Record], profiles_of: ProfilesOf) -> Belief:
     """
     What is believed after the measurements of records.
 
@@ -190,40 +187,28 @@ def _family_pairs(
     predictor: Predictor,
     profiles_of: ProfilesOf,
     seed: int,
-) -> list[Pair]:
+) -> Iterator[Pair]:
+    """The pairs that can be predicted."""
     belief = prior(*predictor.STAGES)
-    found: list[Pair] = []
-    views: dict[tuple[int, ...], Views | None] = {}
-    for ones, other in wanted:
+    for ones, targets in groupby(wanted, key=itemgetter(0)):
         chosen = [members[one] for one in ones]
-        if ones not in views:
-            try:
-                narrowed = calibrated(belief, predictor, [entry.record for entry in chosen], profiles_of)
-                views[ones] = Views.of(narrowed, seed)
-            except Refused:
-                views[ones] = None
-        view = views[ones]
-        pair = view and _pair(chosen, members[other], predictor, profiles_of, view, seed)
-        if pair:
-            found.append(pair)
-    return found
+        try:
+            narrowed = calibrated(belief, predictor, [entry.record for entry in chosen], profiles_of)
+            views = Views.of(narrowed, seed)
+        except Refused:
+            continue
+        for other in (members[target] for _, target in targets):
+            with suppress(Refused):
+                headline = [other.fields[0].name]
+                predicted = fields(headline, predictor, other.record, profiles_of(other.record), views, seed)
+                if predicted:
+                    yield _pair(chosen, other, predictor, predicted[0])
 
 
 def _pair(
-    chosen: Sequence[PredictedRecord],
-    other: PredictedRecord,
-    predictor: Predictor,
-    profiles_of: ProfilesOf,
-    views: Views,
-    seed: int,
-) -> Pair | None:
+    chosen: Sequence[PredictedRecord], other: PredictedRecord, predictor: Predictor, predicted: PredictedField
+) -> Pair:
     one, headline = chosen[0], other.fields[0].name
-    try:
-        predicted = fields([headline], predictor, other.record, profiles_of(other.record), views, seed)
-    except Refused:
-        return None
-    if not predicted:
-        return None
     same_field = one.fields[0].name == headline and one.record.gpus > 0 and other.record.gpus > 0
     known = (headline, one.fields[0].measured, one.record.gpus, other.record.gpus)
     return Pair(
@@ -234,7 +219,7 @@ def _pair(
         calibrated_on=one.record.id,
         id=other.record.id,
         before=other.fields[0].predicted,
-        after=predicted[0],
+        after=predicted,
         as_gpus=time_as_gpus(*known) if same_field else None,
         unchanged=time_unchanged(*known) if same_field else None,
     )

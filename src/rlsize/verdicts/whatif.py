@@ -151,12 +151,15 @@ def _gain(change: Change, loop: Loop, found: Evaluation, base: Outcome, phases: 
         now = planning.lengthened_cost(cost, step_seconds=step, added_seconds=moved)
         return planning.relative_yield(tokens=tokens, cost=now, usual_tokens=usual, usual_cost=usual_cost)
 
+    value = ratio(found.results[key].number, base.found.results[key].number)
+    band = band_of(np.asarray(ratio(found.draws[key], base.found.draws[key])))
     return Figure(
         key="relative_yield",
-        value=ratio(found.results[key].number, base.found.results[key].number),
+        value=value,
         provenance="predicted",
         source=f"planning.relative_yield, by {key}",
-        band=band_of(np.asarray(ratio(found.draws[key], base.found.draws[key]))),
+        band=band
+        and (min(band[0], value), max(band[1], value)),  # of a side that waits in few draws the value is an end
     )
 
 

@@ -6,20 +6,17 @@ The palette is Okabe and Ito's, which the colour-blind can tell apart.
 
 from __future__ import annotations
 
-from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-COLOURS: Mapping[str, str] = MappingProxyType(
-    {
-        "rollout": "#0072B2", "trainer": "#D55E00", "main": "#0072B2", "expected": "#0072B2", "nameplate": "#8DB9D6",
-        "limit": "#444444", "other": "#009E73",
-        "update": "#D55E00", "logprob": "#E69F00", "waiting": "#D3D3D3", "sync": "#009E73", "swap": "#CC79A7",
-        "failure": "#000000",
-    }
-)  # fmt: skip
+COLOURS: Mapping[str, str] = {
+    "rollout": "#0072B2", "trainer": "#D55E00", "main": "#0072B2", "expected": "#0072B2", "nameplate": "#8DB9D6",
+    "limit": "#444444", "other": "#009E73",
+    "update": "#D55E00", "logprob": "#E69F00", "waiting": "#D3D3D3", "sync": "#009E73", "swap": "#CC79A7",
+    "failure": "#000000",
+}  # fmt: skip
 """By role."""
 PHASES = frozenset({"update", "logprob", "waiting", "sync", "swap", "failure"})
 """Roles that keep their colour among areas, which else take the next one of `STACK`."""
@@ -27,29 +24,23 @@ STACK = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#999
 """Of things side by side."""
 _HALF = 0.5
 _RAMP = ((0.82, 0.90, 0.96), (0.34, 0.62, 0.81), (0.0, 0.25, 0.47))  # one sample, half, full; idle is white
-ON_DARK: Mapping[str, str] = MappingProxyType(
-    {
-        "#0072b2": "#5aa9dc", "#d55e00": "#f08a45", "#009e73": "#3cc49c", "#cc79a7": "#dc96bd", "#e69f00": "#f0b63c",
-        "#56b4e9": "#8fd3f7", "#999999": "#8b9299", "#f0e442": "#f0e442", "#8db9d6": "#4c7d9c", "#444444": "#b9bfc6",
-        "#d3d3d3": "#4b5157", "#000000": "#e6e8ea",
-    }
-)  # fmt: skip
+ON_DARK: Mapping[str, str] = {
+    "#0072b2": "#5aa9dc", "#d55e00": "#f08a45", "#009e73": "#3cc49c", "#cc79a7": "#dc96bd", "#e69f00": "#f0b63c",
+    "#56b4e9": "#8fd3f7", "#999999": "#8b9299", "#f0e442": "#f0e442", "#8db9d6": "#4c7d9c", "#444444": "#b9bfc6",
+    "#d3d3d3": "#4b5157", "#000000": "#e6e8ea",
+}  # fmt: skip
 """What each colour of a chart becomes on a dark page, so that it stands out as far as it does on a light one."""
-DRAWN: Mapping[str, str] = MappingProxyType(
-    {
-        "#ffffff": "var(--paper)", "#e3e3e3": "var(--rule)", "#111111": "var(--ink)", "#333333": "var(--ink)",
-        "#555555": "var(--muted)", "#aaaaaa": "var(--axis)",
-    }
-)  # fmt: skip
+DRAWN: Mapping[str, str] = {
+    "#ffffff": "var(--paper)", "#e3e3e3": "var(--rule)", "#111111": "var(--ink)", "#333333": "var(--ink)",
+    "#555555": "var(--muted)", "#aaaaaa": "var(--axis)",
+}  # fmt: skip
 """Colours of a chart that stand for paper, rules and text."""
-_TEXT = MappingProxyType(
-    {
-        "paper": ("#ffffff", "#14171a"), "raised": ("#f6f7f8", "#1c2024"), "ink": ("#1b1f23", "#e6e8ea"),
-        "muted": ("#59616a", "#a3abb3"), "rule": ("#dde1e5", "#343a41"), "axis": ("#9aa1a9", "#6b737c"),
-        "accent": (COLOURS["main"], "#6cb6e8"),
-        "caution": ("#8a4b00", "#f0b63c"),
-    }
-)  # fmt: skip
+_TEXT: Mapping[str, tuple[str, str]] = {
+    "paper": ("#ffffff", "#14171a"), "raised": ("#f6f7f8", "#1c2024"), "ink": ("#1b1f23", "#e6e8ea"),
+    "muted": ("#59616a", "#a3abb3"), "rule": ("#dde1e5", "#343a41"), "axis": ("#9aa1a9", "#6b737c"),
+    "accent": (COLOURS["main"], "#6cb6e8"),
+    "caution": ("#8a4b00", "#f0b63c"),
+}  # fmt: skip
 
 
 def shaded(shade: float) -> tuple[float, float, float]:

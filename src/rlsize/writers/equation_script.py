@@ -188,11 +188,8 @@ class _Translation:
             if len(node.args) != 2 or node.keywords:  # noqa: PLR2004 (the smaller of two)
                 raise self.fault("minimum or maximum of other than two", node)
             return f"{_BUILT_IN[other]}({', '.join(map(self._value, node.args))})"
-        if (
-            not inspect.isfunction(other)
-            or not other.__module__.startswith(_LAYER)
-            or other.__module__ == _ops.__name__
-        ):
+        module = getattr(other, "__module__", "")
+        if not inspect.isfunction(other) or not module.startswith(_LAYER) or module == _ops.__name__:
             raise self.fault("a call of what is no equation", node)
         if script_name(other) in self._known:
             raise self.fault(f"the name {script_name(other)}", node)
@@ -202,9 +199,8 @@ class _Translation:
     def _passed(self, node: ast.Call, other: Callable[..., Any]) -> list[str]:
         """What is passed to another equation, in the order of its arguments."""
         names = list(inspect.signature(other).parameters)
-        given = dict(zip(names, node.args, strict=False)) | {
-            keyword.arg: keyword.value for keyword in node.keywords if keyword.arg
-        }
+        given = dict(zip(names, node.args, strict=False))
+        given |= {keyword.arg: keyword.value for keyword in node.keywords if keyword.arg}
         count = len(node.args) + len(node.keywords)
         if list(filter(given.__contains__, names)) != names or count != len(names):
             raise self.fault("a call that does not give each argument once", node)

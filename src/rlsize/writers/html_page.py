@@ -17,7 +17,7 @@ from rlsize.writers.html_widget import widget_html, widget_script
 from rlsize.writers.inline_picture import inline_picture
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Mapping
 
     from rlsize.reports.page import Page, Section
     from rlsize.reports.pictures import Picture
@@ -41,7 +41,7 @@ def html_text(page: Page) -> str:
     style = colour_rules() + _asset("page.css")
     scripts = [_asset("page.js"), *([widget_script(page.widget, _asset("widget.js"))] if page.widget else [])]
     script = "\n".join(['"use strict";', *("{\n" + part + "}" for part in scripts)])  # a scope for each part
-    parts = list(_parts(page))
+    parts = _parts(page)
     head = element(
         "head",
         element("meta", charset="utf-8"),
@@ -92,15 +92,14 @@ def _digest(text: str) -> str:
     return f"'sha256-{b64encode(sha256(text.encode()).digest()).decode()}'"
 
 
-def _parts(page: Page) -> Iterator[tuple[str, str, Html]]:
+def _parts(page: Page) -> list[tuple[str, str, Html]]:
     """Id, title and content of everything below the recommendation."""
-    sections = [(f"section-{place}", section) for place, section in enumerate(page.sections, 1)]
-    for name, section in sections[:1]:
-        yield name, section.title, _section(section, name)
+    named = ((f"section-{place}", section) for place, section in enumerate(page.sections, 1))
+    found = [(name, section.title, _section(section, name)) for name, section in named]
     if page.widget is not None:
-        yield "try", page.widget.title, joined(element("p", page.widget.text), widget_html(page.widget))
-    for name, section in sections[1:]:
-        yield name, section.title, _section(section, name)
+        content = joined(element("p", page.widget.text), widget_html(page.widget))
+        found.insert(1, ("try", page.widget.title, content))
+    return found
 
 
 def _section(section: Section, name: str) -> Html:

@@ -153,10 +153,8 @@ def _single(plt: Mpl, chart: Chart) -> Mpl:
     axes.set_xlabel(chart.x_label)
     axes.set_ylabel(chart.y_label)
     if len(chart.series) > 1:
-        axes.legend(
-            loc="best" if chart.kind in {"lines", "ranges"} else "upper left",
-            bbox_to_anchor=None if chart.kind in {"lines", "ranges"} else (1.16 if chart.kind == "areas" else 1.0, 1.0),
-        )
+        beside = {"loc": "upper left", "bbox_to_anchor": (1.16 if chart.kind == "areas" else 1.0, 1.0)}
+        axes.legend(**({"loc": "best"} if chart.kind in {"lines", "ranges"} else beside))
     return figure
 
 
@@ -328,12 +326,7 @@ def _bars(axes: Mpl, chart: Chart) -> None:
     if len(names) == 1:
         axes.set_xlim(-1.0, 1.0)  # one bar need not fill the page
     fits = max(map(len, names)) * len(names) <= _NAME_LETTERS
-    axes.set_xticks(
-        range(len(names)),
-        names,
-        rotation=0 if fits else 20,
-        ha="center" if fits else "right",
-    )
+    axes.set_xticks(range(len(names)), names, rotation=0 if fits else 20, ha="center" if fits else "right")
 
 
 def _ranges(axes: Mpl, chart: Chart) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from types import MappingProxyType
 from typing import Any
 
 from rlsize.facts.budget import quantities
@@ -15,76 +14,70 @@ from rlsize.writers.scalars import scalar
 Answers = Mapping[str, Any]
 """Values of a scenario by dotted key; None, as a missing key, where nobody answered."""
 
-STARTER: Answers = MappingProxyType(
-    {
-        "model": "qwen3-32b",
-        "cluster.gpu": "h100-sxm",
-        "cluster.gpus": 64,
-        "cluster.gpus_per_node": 8,
-        "cluster.interconnect": "infiniband-400g",
-        "algorithm.name": "grpo",
-        "algorithm.reference": True,
-        "algorithm.tokens_generated_per_trained_token": 1.0,
-        "workload.prompts_per_step": 64,
-        "workload.group_size": 8,
-        "workload.prompt_tokens": 300,
-        "workload.response_tokens.mean": 1536,
-        "workload.response_tokens.cv": 0.8,
-        "workload.response_tokens.max": 8000,
-        "placement.mode": "async",
-        "placement.max_staleness": 2,
-        "placement.trainer_gpus": 32,
-        "rollout.engine": "vllm",
-        "rollout.tensor_parallel": 2,
-        "rollout.memory_fraction": 0.9,
-        "rollout.routing": "affine",
-        "trainer.parallelism.fsdp": 32,
-        "trainer.optimizer": "adamw",
-        "trainer.gradients": "bf16",
-        "trainer.recompute": "full",
-        "weight_sync.transport": "nccl-broadcast",
-        "weight_sync.every": 1,
-        "weight_sync.link": "infiniband-400g",
-        "rates.instance_tokens_per_second": 4000,
-        "rates.train_seconds": 20,
-    }
-)
+STARTER: Answers = {
+    "model": "qwen3-32b",
+    "cluster.gpu": "h100-sxm",
+    "cluster.gpus": 64,
+    "cluster.gpus_per_node": 8,
+    "cluster.interconnect": "infiniband-400g",
+    "algorithm.name": "grpo",
+    "algorithm.reference": True,
+    "algorithm.tokens_generated_per_trained_token": 1.0,
+    "workload.prompts_per_step": 64,
+    "workload.group_size": 8,
+    "workload.prompt_tokens": 300,
+    "workload.response_tokens.mean": 1536,
+    "workload.response_tokens.cv": 0.8,
+    "workload.response_tokens.max": 8000,
+    "placement.mode": "async",
+    "placement.max_staleness": 2,
+    "placement.trainer_gpus": 32,
+    "rollout.engine": "vllm",
+    "rollout.tensor_parallel": 2,
+    "rollout.memory_fraction": 0.9,
+    "rollout.routing": "affine",
+    "trainer.parallelism.fsdp": 32,
+    "trainer.optimizer": "adamw",
+    "trainer.gradients": "bf16",
+    "trainer.recompute": "full",
+    "weight_sync.transport": "nccl-broadcast",
+    "weight_sync.every": 1,
+    "weight_sync.link": "infiniband-400g",
+    "rates.instance_tokens_per_second": 4000,
+    "rates.train_seconds": 20,
+}
 """A scenario that works as it stands, for those who rather change than answer."""
 
-OFFERED: Answers = MappingProxyType(
-    {
-        "placement.rollout_gpus": 32,
-        "prices.gpu_hour": 2.5,
-        "prices.as_of": "2026-11-01",
-        "prices.region": "any",
-        "budget.cost_per_step_usd": 2.5,
-        "budget.trainer_idle_fraction": 0.05,
-        "budget.staleness_steps": 2,
-        "budget.steps_per_day": 1800,
-    }
-)
+OFFERED: Answers = {
+    "placement.rollout_gpus": 32,
+    "prices.gpu_hour": 2.5,
+    "prices.as_of": "2026-11-01",
+    "prices.region": "any",
+    "budget.cost_per_step_usd": 2.5,
+    "budget.trainer_idle_fraction": 0.05,
+    "budget.staleness_steps": 2,
+    "budget.steps_per_day": 1800,
+}
 """What stands behind a `#` where nobody answered, as do lines of the starter."""
 
-REMARKS = MappingProxyType(
-    {
-        "model": "a profile, the path of a config.json, or {params: 70B}",
-        "cluster.gpu": "a profile; `rlsize profiles list gpu` names them",
-        "cluster.gpus": "of both sides",
-        "cluster.gpus_per_node": "what the GPU's profile says, when not given",
-        "cluster.interconnect": "the link between nodes; `rlsize profiles list link`",
-        "algorithm.name": "ppo adds a critic",
-        "algorithm.tokens_generated_per_trained_token": "over 1 with over-sampling, filtered groups or dropped samples",
-        "placement": "`rlsize plan` chooses what is not said",
-        "placement.mode": "colocated, sync, one-step-off, async, ...",
-        "rollout.memory_fraction": "of a GPU; 0.5 to 0.6 is usual where colocated",
-        "rollout.routing": "a group stays on one instance, so its prompt is prefilled once",
-        "trainer.recompute": "activations: none, selective or full",
-        "weight_sync.link": "the slowest on the way",
-        "rates": "measured; `rlsize observe` and `rlsize measure` write rates files",
-        "prices": "no price is ever assumed",
-        "budget": "limits that `rlsize check` judges; `rlsize schema budget` has all",
-    }
-)
+REMARKS: Mapping[str, str] = {
+    "model": "a profile, the path of a config.json, or {params: 70B}",
+    "cluster.gpu": "a profile; `rlsize profiles list gpu` names them",
+    "cluster.gpus": "of both sides",
+    "cluster.gpus_per_node": "what the GPU's profile says, when not given",
+    "cluster.interconnect": "the link between nodes; `rlsize profiles list link`",
+    "algorithm.name": "ppo adds a critic",
+    "algorithm.tokens_generated_per_trained_token": "over 1 with over-sampling, filtered groups or dropped samples",
+    "placement": "`rlsize plan` chooses what is not said",
+    "placement.mode": "colocated, sync, one-step-off, async, ...",
+    "rollout.memory_fraction": "of a GPU; 0.5 to 0.6 is usual where colocated",
+    "rollout.routing": "a group stays on one instance, so its prompt is prefilled once",
+    "trainer.recompute": "activations: none, selective or full",
+    "weight_sync.link": "the slowest on the way",
+    "rates": "measured; `rlsize observe` and `rlsize measure` write rates files",
+    "prices": "no price is ever assumed",
+    "budget": "limits that `rlsize check` judges; `rlsize schema budget` has all",
+}
 """What lines say beside their values in place of the sentence of their row; sections without one say nothing."""
 
 _HEADER = """\

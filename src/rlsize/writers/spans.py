@@ -21,7 +21,6 @@ _FEW_NAMES = 8  # of more lanes than that
 _PHASE, _LANE, _ALL_LANES = 0.30, 0.25, 4.0  # height of a lane of phases, of shades, of all of shades; inches
 _LEGEND = 0.45  # above the lanes; inches
 _BETWEEN = 0.12  # lanes of phases and those of shades; inches
-_GAP = "\N{NO-BREAK SPACE} \N{NO-BREAK SPACE}"  # SVG shows no more than one plain space
 _STRIP, _SHADES = (90.0, 9.0), 46  # the scale of shades; points, and how many there are
 _NARROW = 1 / 800  # of the width: phases are drawn at least as wide, if nothing follows
 _MOST_SHAPES = 500  # beyond that, SVG and PDF have a picture of the shades

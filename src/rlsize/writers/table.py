@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import sys
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from rich.cells import cell_len
@@ -147,10 +148,31 @@ def _print_table(out: Console, table: Table) -> None:
     for longest in (_ANY_WIDTH, *_LONG_WORDS):
         grid = _filled(table, longest)
         if _least_width(grid, longest) <= out.width:
+            _whole(out, grid)
             break
-    _whole(out, grid)
+        if any(column.pasted for column in table.columns):
+            _print_below(out, table)
+            break
+    else:
+        _whole(out, grid)
     if table.note:
         out.print(Text(table.note, style="dim"))
+
+
+def _print_below(out: Console, table: Table) -> None:
+    """A table whose words that are pasted stand below their rows, uncut however long they are."""
+    (pasted,) = (column for column in table.columns if column.pasted)
+    others = tuple(column._replace(wide=False) for column in table.columns if column is not pasted)
+    grid = _filled(replace(table, columns=others), _ANY_WIDTH)
+    wide = console(width=max(out.width, _least_width(grid, _ANY_WIDTH)))
+    with wide.capture() as printed:
+        wide.print(grid)
+    lines = [Text.from_ansi(line.rstrip()) for line in printed.get().splitlines()]
+    first = len(lines) - len(table.seen)
+    for line, row in zip(lines, (*[{}] * first, *table.seen), strict=True):
+        wide.print(line)
+        for text in str(row.get(pasted.key, "")).split(", ") if row else ():
+            wide.print(Text(f"  {printable(text)}"), no_wrap=True, overflow="ignore", crop=False)
 
 
 def _filled(table: Table, longest: int) -> RichTable:

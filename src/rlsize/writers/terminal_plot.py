@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from rich.text import Text
 
+from rlsize.reports.chart import Series
 from rlsize.reports.pictures import Gantt, Panels
 from rlsize.units import short
 from rlsize.writers.table import console
@@ -15,7 +16,7 @@ from rlsize.writers.table import console
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from rlsize.reports.chart import Chart, Series
+    from rlsize.reports.chart import Chart
     from rlsize.reports.pictures import Bar, Picture
 
 HEIGHT, PANEL_HEIGHT = 14, 8
@@ -74,14 +75,9 @@ def _lines(chart: Chart, width: int, height: int) -> list[Text]:
             canvas.dots(points, _style(index, series))
         else:
             canvas.draw(points, _style(index, series), _stroke(index, series)[1])
-    rows = [
-        Text.assemble(
-            _axis(up.value(top * (height - row) / height), chart) if row % 4 == 0 else " " * LEFT,
-            "│",
-            *canvas.row(row),
-        )
-        for row in range(height)
-    ]
+    beside = [" " * LEFT] * height
+    beside[::4] = [_axis(up.value(top * (height - row) / height), chart) for row in range(0, height, 4)]
+    rows = [Text.assemble(said, "│", *canvas.row(row)) for row, said in enumerate(beside)]
     ends = [f"{100 * end:.0f} %" if chart.x_percent else short(across.value(end)) for end in (left, right)]
     foot = [
         Text(" " * LEFT + "└" + "─" * columns),
@@ -199,26 +195,18 @@ def _as_bars(chart: Chart) -> Chart:
     stacked = [series for series in chart.series if not series.right]
     last = len(stacked[0].xs) - 1
     shown = sorted({round(last * place / (_MOST_ROWS - 1)) for place in range(_MOST_ROWS)})
-    series = tuple(
-        replace(
-            entry,
-            xs=tuple(short(float(entry.xs[index])) for index in shown),
-            ys=tuple(entry.ys[index] for index in shown),
-        )
-        for entry in stacked
-    )
+    points = [(entry, [(short(float(entry.xs[index])), entry.ys[index]) for index in shown]) for entry in stacked]
+    series = tuple(Series.of(entry.name, own, entry.role) for entry, own in points)
     return replace(chart, kind="stacked", series=series, y_label=f"{chart.y_label}, by {chart.x_label}")
 
 
 def _stacked_rows(chart: Chart, names: Sequence[str]) -> list[tuple[str, list[tuple[float, str]]]]:
-    rows = []
-    for name in names:
-        parts = []
-        for index, series in enumerate(chart.series):
-            heights = [y for x, y in zip(series.xs, series.ys, strict=True) if str(x) == name]
-            parts.append((sum(heights), _COLOURS[index % len(_COLOURS)]))
-        rows.append((name, parts))
-    return rows
+    coloured = [(series, _COLOURS[index % len(_COLOURS)]) for index, series in enumerate(chart.series)]
+
+    def height(series: Series, name: str) -> float:
+        return sum(y for x, y in zip(series.xs, series.ys, strict=True) if str(x) == name)
+
+    return [(name, [(height(series, name), colour) for series, colour in coloured]) for name in names]
 
 
 def _plain_rows(chart: Chart) -> list[tuple[str, list[tuple[float, str]]]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import time
 from pathlib import Path
 
@@ -167,6 +168,20 @@ def test_a_launch_of_thousands_of_words_is_not_searched_over_and_over(tmp_path: 
     assert time.process_time() - start < 8  # under one on an idle machine; it was more than eight
 
 
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        (VERL + "actor_rollout_ref.rollout.enforce_eager=True", "enforce_eager .* keeps engines from CUDA graphs"),
+        ("accelerate launch grpo.py --model_name_or_path Qwen/Qwen3-8B --num_generations 8", "without an engine"),
+    ],
+)
+def test_generation_that_is_slower_than_is_predicted_is_told(tmp_path: Path, text: str, told: str) -> None:
+    """Engines without CUDA graphs, and the trainer's own model in place of one."""
+    assert any(re.search(told, one) for one in doubts(_launch(tmp_path, text)))
+    quicker = text.replace("True", "False") + " --use_vllm true" * ("enforce" not in text)
+    assert not any(re.search(told, one) for one in doubts(_launch(tmp_path, quicker)))
+
+
 def test_a_key_that_is_not_understood_and_could_matter_is_named(tmp_path: Path) -> None:
     """One that bears on nothing here is not."""
     launch = _launch(tmp_path, VERL + "actor_rollout_ref.actor.new_micro_batch=3 trainer.logger=wandb")
@@ -253,3 +268,12 @@ def test_oversampling_of_slime_is_read_with_its_rule(tmp_path: Path) -> None:
     assert (told.value("loop.oversampling"), told.value("loop.late_samples")) == (2, "drop")
     told = _launch(tmp_path, f"{program} --partial-rollout").reading
     assert told.value("loop.late_samples") == "continue"
+
+
+def test_a_bare_name_that_a_framework_ships_is_no_file_beside_the_script(tmp_path: Path) -> None:
+    """`--deepspeed zero3` is ms-swift's own, whatever else lies there."""
+    (tmp_path / "zero3.yaml").write_text("deepspeed_config: {zero_stage: 2}\n")
+    text = "swift rlhf --rlhf_type grpo --model Qwen/Qwen2.5-7B-Instruct --num_generations 8 --deepspeed zero3\n"
+    told = _launch(tmp_path, text, "train.sh").reading
+    assert told.value("loop.zero_stage") == 3
+    assert not any(key.startswith("deepspeed.") for key in told.settings)

@@ -148,6 +148,31 @@ def test_what_no_step_can_have_is_left_out_and_told(tmp_path: Path, text: str, f
     assert any(told in skipped.why for skipped in log.skipped) if told else log.unread == ("gen_secs",)
 
 
+def test_a_time_that_is_none_spoils_only_itself(tmp_path: Path) -> None:
+    """A framework's own key that is no number in every record: the others of its record count."""
+    for wrong in ("nan", "1e20", "-3"):
+        text = "".join(f"step:{n} - actor/lr:0.0 - timing_s/gen:{wrong} - timing_s/step:60.0\n" for n in (1, 2))
+        log = read(tmp_path, text)
+        assert (log.framework, log.steps[0].step_seconds, log.steps[0].generation_seconds) == ("verl", 60.0, None)
+        assert any("timing_s/gen is" in skipped.why for skipped in log.skipped)
+
+
+@pytest.mark.parametrize(("end", "step"), [("60.0", 60.0), ("60.0\n", 60.0), ("60", None), ("60\n", 60.0)])
+def test_a_line_that_was_pasted_without_its_break_counts_as_far_as_it_is_sure(
+    tmp_path: Path, end: str, step: float | None
+) -> None:
+    """The last number has decimals, or a line break follows; else it may go on, which is told."""
+    log = read(tmp_path, f"step:1 - timing_s/gen:30.0 - timing_s/step:{end}")
+    assert (log.steps[0].generation_seconds, log.steps[0].step_seconds) == (30.0, step)
+    assert any("may go on" in skipped.why for skipped in log.skipped) == (step is None)
+
+
+def test_decimal_commas_are_told_where_nothing_else_is_read(tmp_path: Path) -> None:
+    """A line with many of them is no table."""
+    with pytest.raises(InputError, match="may be the decimal one"):
+        read(tmp_path, "".join(f"step: {n} loss: 8,01 memory: 47,12GiB(33,81%) mfu: 51,80%\n" for n in (1, 2, 3)))
+
+
 def test_times_that_add_up_to_more_than_the_step_run_beside_each_other(tmp_path: Path) -> None:
     """Such a loop is asynchronous; what would outlast the step alone is no part of it."""
     both = "step={n} gen_secs=50 train_secs=55 step_secs=60\n"

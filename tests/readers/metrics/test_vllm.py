@@ -12,8 +12,9 @@ from hypothesis import strategies as st
 from rlsize.errors import InputError
 from rlsize.facts.counters import EngineCounters, Totals
 from rlsize.readers.metrics import exposition
+from rlsize.readers.metrics.kinds import text_engines
 from rlsize.readers.metrics.pages import page_counters, saved_page
-from rlsize.readers.metrics.vllm import MOST_ENGINES, vllm_counters
+from rlsize.readers.metrics.vllm import MOST_ENGINES
 
 PAGES = Path(__file__).parents[1] / "data" / "vllm_metrics"
 PAGE = (PAGES / "engine_first.prom").read_text(encoding="utf-8")
@@ -70,9 +71,9 @@ def test_the_cache_configuration_is_read_from_labels() -> None:
     found = counters("engine_first.prom")
     assert (found.block_size, found.kv_cache_tokens, found.prefix_caching) == (16, 320_000, True)
     stated = PAGE.replace('block_size="16"', 'block_size="16",kv_cache_size_tokens="319999"')
-    assert vllm_counters(stated, "x")[0].kv_cache_tokens == 319_999
+    assert text_engines(stated, "x")[0].kv_cache_tokens == 319_999
     unset = PAGE.replace('block_size="16"', 'block_size="None"')
-    assert vllm_counters(unset, "x")[0].kv_cache_tokens is None
+    assert text_engines(unset, "x")[0].kv_cache_tokens is None
 
 
 def test_each_data_parallel_rank_is_an_engine() -> None:
@@ -96,13 +97,13 @@ def test_other_names_give_the_same_numbers(name: str) -> None:
 def test_an_older_name_beside_todays_is_not_added() -> None:
     """A page that shows a counter under its old and its new name counts it once."""
     old = 'vllm:gpu_prefix_cache_hits_total{engine="0",model_name="my-org/policy-7b"} 240000.0\n'
-    assert vllm_counters(PAGE + old, "x")[0].prefix_cache_hits == 240_000
+    assert text_engines(PAGE + old, "x")[0].prefix_cache_hits == 240_000
 
 
 def test_openmetrics_is_read() -> None:
     """The OpenMetrics form, with its end mark, timestamps and no line break behind it, is a whole page."""
     text = f"# TYPE vllm:generation_tokens counter\n{TOKENS.rstrip()} 1700000000\n# EOF"
-    assert vllm_counters(text, "x")[0].generation_tokens == 5
+    assert text_engines(text, "x")[0].generation_tokens == 5
 
 
 def test_replicas_under_one_rank_are_told_apart() -> None:
@@ -112,7 +113,7 @@ def test_replicas_under_one_rank_are_told_apart() -> None:
         for pod, tokens in (("a", 5), ("b", 7))
         for metric, value in (("generation_tokens_total", tokens), ("num_requests_running", 1))
     )
-    found = vllm_counters(text, "x")
+    found = text_engines(text, "x")
     assert [(entry.rank, entry.generation_tokens, entry.requests_running) for entry in found] == [
         ("pod=a", 5, 1),
         ("pod=b", 7, 1),
@@ -122,13 +123,13 @@ def test_replicas_under_one_rank_are_told_apart() -> None:
 def test_a_series_of_nobody_is_not_guessed() -> None:
     """A counter without the rank, on a page of two ranks, is given to neither."""
     text = TOKENS + TOKENS.replace('"0"', '"1"') + 'vllm:num_preemptions_total{model_name="m"} 9\n'
-    assert [entry.preemptions for entry in vllm_counters(text, "x")] == [None, None]
+    assert [entry.preemptions for entry in text_engines(text, "x")] == [None, None]
 
 
 def test_labels_cannot_drive_a_terminal() -> None:
     """A model name with an escape sequence is shown without it."""
     text = 'vllm:generation_tokens_total{model_name="\x1b[31mred"} 1\n'
-    assert vllm_counters(text, "x")[0].model == "?[31mred"
+    assert text_engines(text, "x")[0].model == "?[31mred"
 
 
 @pytest.mark.parametrize(
@@ -175,7 +176,7 @@ def test_a_page_cut_anywhere_is_refused_or_read_as_far_as_it_goes() -> None:
 def test_a_page_of_a_hundred_thousand_series_is_bounded() -> None:
     """Series that nobody wants are skipped; too many engines, or too many wanted series, are refused."""
     unwanted = "".join(f'vllm:e2e_request_latency_seconds_bucket{{le="{index}"}} 1\n' for index in range(100_000))
-    assert vllm_counters(unwanted + TOKENS, "x")[0].generation_tokens == 5
+    assert text_engines(unwanted + TOKENS, "x")[0].generation_tokens == 5
     engines = "".join(f'vllm:generation_tokens_total{{engine="{index}"}} 1\n' for index in range(MOST_ENGINES + 1))
     assert "engines; at most" in fault(engines)
     series = "".join(f'vllm:num_requests_running{{engine="{index}"}} 1\n' for index in range(100_000))

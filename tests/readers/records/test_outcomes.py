@@ -10,8 +10,10 @@ is assumed in their place, or what may as well be, decides.
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
-from benchmarks.outcomes import Judged, asked, fewest_gpus, judged, read_outcomes
+from benchmarks.outcomes import Judged, asked, fewest_gpus, judged, lines, read_outcomes
 
 from rlsize.loop.resolve import resolve
 from rlsize.loop.savers import savers
@@ -81,3 +83,9 @@ def test_every_assumption_has_its_reason_and_every_outcome_its_source() -> None:
     for row in ROWS.values():
         assert "#" in row["source"] or "@" in row["source"]
         assert all(row["assumed"].values())
+
+
+def test_the_page_tells_what_the_benchmark_says(found: dict[str, Judged], checkout: Path) -> None:
+    """All rows of its table stand in docs/accuracy.md."""
+    page = (checkout / "docs" / "accuracy.md").read_text(encoding="utf-8").splitlines()
+    assert not [line for line in lines(list(found.values())) if line not in page]

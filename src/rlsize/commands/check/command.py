@@ -49,6 +49,7 @@ def check(
 
     Example:  rlsize check scenario.yaml --budget budget.yaml
     """
+    from rlsize.loop.agents import say_bottleneck
     from rlsize.loop.answer import answer_of
     from rlsize.loop.resolve import resolve
     from rlsize.loop.search import refuse_lacking
@@ -62,6 +63,7 @@ def check(
         loop = resolve(inputs)
         refuse_lacking(loop)
         found = answer_of(loop)
+        say_bottleneck(inputs, loop.outlook, loop.place)
         checked = _judged(inputs, against, loop, found, strict=strict, saving=save is not None)
         kept = []
         if save is not None and loop.place is not None:

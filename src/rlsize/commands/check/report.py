@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from rlsize.errors import Fault
+    from rlsize.facts.figure import Value
     from rlsize.verdicts.budget import Line
 
 IMPOSSIBLE = "the loop cannot run"
@@ -171,16 +172,25 @@ def _table(checked: Checked) -> Table:
     def place(line: Line) -> Place:
         return checked.places.get(line.name, checked.loop)
 
+    def value(line: Line) -> Value:
+        return line.value.value
+
+    def room(line: Line) -> str:
+        return bare(signed(line.margin.number, line.quantity), line.quantity)
+
     ends = Column("_band", "80 % band", of=lambda line: bare(band(line.value), line.quantity))
     change = Column("_change", "change", of=lambda line: _moved(line) if line.baseline else "")
     cells: tuple[Column | Unseen, ...] = (
         Column("status", "", "left"),
-        *map(Unseen, ("quantity", "bound")),
-        Unseen("value", lambda line: line.value.value),
+        Column("quantity", "", "left", wide=True, told=lambda line: row_name(line.quantity)),
+        Unseen("bound"),
+        Column("value", "value", of=value, told=lambda line: bare(show(value(line), line.quantity), line.quantity)),
         Unseen("low", lambda line: line.value.band and line.value.band[0]),
         Unseen("high", lambda line: line.value.band and line.value.band[1]),
-        Unseen("limit", lambda line: line.limit.value),
-        Unseen("margin", lambda line: line.margin.value),
+        *([ends] if any(line.value.band for line in checked.lines) else []),
+        *([change] if any(line.baseline for line in checked.lines) else []),
+        Column("limit", "limit", "left", wide=True, of=lambda line: line.limit.value, told=_bound),
+        Column("margin", "room", of=lambda line: line.margin.value, told=room),
         Unseen("margin_fraction", lambda line: line.margin_fraction.value),
         Unseen("baseline", lambda line: line.baseline and line.baseline.value),
         Unseen("change", lambda line: line.change.value),
@@ -188,12 +198,6 @@ def _table(checked: Checked) -> Table:
         Unseen("provenance", lambda line: line.value.provenance),
         Unseen("file", lambda line: place(line).file),
         Unseen("line", lambda line: place(line).line),
-        Column("_quantity", "", "left", wide=True, of=lambda line: row_name(line.quantity)),
-        Column("_value", "value", of=lambda line: bare(show(line.value.value, line.quantity), line.quantity)),
-        *([ends] if any(line.value.band for line in checked.lines) else []),
-        *([change] if any(line.baseline for line in checked.lines) else []),
-        Column("_limit", "limit", "left", wide=True, of=_bound),
-        Column("_margin", "room", of=lambda line: bare(signed(line.margin.number, line.quantity), line.quantity)),
     )
     against = f"; change from {checked.baseline}" if checked.baseline else ""
     return Table.of(f"Limits of the budget{against}", checked.ranked, cells)

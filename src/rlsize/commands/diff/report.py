@@ -162,26 +162,24 @@ def _results_table(compared: Compared) -> Table:
     told = (moved or compared.inputs) and not compared.refused
     shown = min(max(moved, 1), SHOWN) if told else 0
     cells: tuple[Column | Unseen, ...] = (
-        Unseen("quantity"),
-        *_ends("before", lambda one: one.before),
-        *_ends("after", lambda one: one.after),
-        *_ends("change", lambda one: one.change),
+        Column("quantity", "", "left", wide=True, told=lambda one: row_name(one.quantity)),
+        *_ends("before", lambda one: one.before, lambda one: say.amount(one.before)),
+        *_ends("after", lambda one: one.after, lambda one: say.amount(one.after)),
+        *_ends("change", lambda one: one.change, _change),
         *_ends("change_fraction", lambda one: one.change_fraction),
-        Unseen("verdict"),
-        Column("_quantity", "", "left", wide=True, of=lambda one: row_name(one.quantity)),
-        Column("_before", "before", of=lambda one: say.amount(one.before)),
-        Column("_after", "after", of=lambda one: say.amount(one.after)),
-        Column("_change", "change", of=_change),
-        Column("_verdict", "", "left", of=lambda one: say.VERDICTS.get(one.verdict, one.verdict)),
+        Column("verdict", "", "left", told=lambda one: say.VERDICTS.get(one.verdict, one.verdict)),
     )
     note = printable("; ".join(_below(compared, moved, shown)))
     return Table.of("Results", ranked, cells, note=note, shown=shown)
 
 
-def _ends(name: str, figure: Callable[[Difference], Figure]) -> tuple[Unseen, ...]:
-    """A figure of a difference, and the ends of its band."""
+def _ends(
+    name: str, figure: Callable[[Difference], Figure], told: Callable[[Difference], str] | None = None
+) -> tuple[Column | Unseen, ...]:
+    """A figure of a difference, with what people are told of it, and the ends of its band."""
+    value = Unseen(name, lambda one: figure(one).value)
     return (
-        Unseen(name, lambda one: figure(one).value),
+        value if told is None else Column(name, name, of=value.of, told=told),
         Unseen(f"{name}_low", lambda one: (figure(one).band or (None, None))[0]),
         Unseen(f"{name}_high", lambda one: (figure(one).band or (None, None))[1]),
     )
@@ -232,12 +230,11 @@ def _inputs_table(compared: Compared) -> Table:
     widths = [max(map(len, texts)) for texts in zip(*(values[entry.key] for entry in told), strict=True)]
     room = max(_WIDTH - sum(widths), say.SHORTEST_KEY)
     cells: tuple[Column | Unseen, ...] = (
-        Unseen("input", lambda entry: printable(entry.key)),
+        Column("input", "", "left", False, lambda one: printable(one.key), lambda one: say.brief_key(one.key, room)),
         Unseen("before", lambda entry: None if entry.before is None else say.written(entry.before)),
         Unseen("after", lambda entry: None if entry.after is None else say.written(entry.after)),
         *map(Unseen, ("before_line", "after_line")),
         Unseen("refused", lambda entry: alone.get(entry.key)),
-        Column("_input", "", "left", of=lambda entry: say.brief_key(entry.key, room)),
         Column("_before", "before", wide=True, of=lambda entry: values[entry.key][0]),
         Column("_after", "after", wide=True, of=lambda entry: values[entry.key][1]),
         *([Column("_lines", "line", of=_lines)] if any(map(_lines, ranked)) else []),

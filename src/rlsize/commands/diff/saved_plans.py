@@ -35,7 +35,12 @@ def plans_compared(before: str, after: str, of: str | None) -> Report:
     from rlsize.verdicts.difference import differences
 
     first, second = both(read_plan, before, after)
-    one_loop = _one_loop(first, second)
+    # Whether one command worked the same placement out from the same facts, and so on the same draws
+    sides = [
+        (*_maker(plan), plan.facts_digest, {key: figure.value for key, figure in plan.placement.items()})
+        for plan in (first, second)
+    ]
+    one_loop = sides[0] == sides[1]
     told = differences(_figures(first.results), _figures(second.results), one_loop=one_loop)
     inputs = tuple(_changes(first, second))
     compared = Compared(
@@ -49,15 +54,6 @@ def plans_compared(before: str, after: str, of: str | None) -> Report:
     )
     causes = _causes((first, second)) if len(inputs) > 1 else ()
     return diff_report(compared, tuple(_warnings(first, second)), (*_notes((first, second)), *causes))
-
-
-def _one_loop(first: Plan, second: Plan) -> bool:
-    """Whether one command worked the same placement out from the same facts, and so on the same draws."""
-    sides = [
-        (*_maker(plan), plan.facts_digest, {key: figure.value for key, figure in plan.placement.items()})
-        for plan in (first, second)
-    ]
-    return sides[0] == sides[1]
 
 
 def _maker(plan: Plan) -> tuple[str, str]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -27,7 +26,6 @@ if TYPE_CHECKING:
     from rlsize.verdicts.causes import Outcome, Split
 
 _GPUS = ("cluster.", "placement.", "rollout.tensor_parallel", "rollout.pipeline_parallel", "trainer.parallelism.")
-_PATIENCE = 1.0  # seconds without a word
 
 
 class Side(NamedTuple):
@@ -173,18 +171,17 @@ class Mixer:
         from random import Random
 
         from rlsize.loop.seed import seed_of
-        from rlsize.shell.progress import progress
+        from rlsize.shell.progress import patient_progress
         from rlsize.verdicts.causes import Outcomes, split, with_fair_shares
 
         keys = list(self._leaves)
-        began, done = time.monotonic(), 0
-        with progress() as say:
+        done = 0
+        with patient_progress() as say:
 
             def told(asked: frozenset[str]) -> Outcome:
                 nonlocal done
                 done += 1
-                if time.monotonic() - began > _PATIENCE:
-                    say("working out the changes by themselves and together", done / (done + len(keys)))
+                say("working out the changes by themselves and together", done / (done + len(keys)))
                 return self.outcome(asked)
 
             outcomes = Outcomes(told)

@@ -269,13 +269,8 @@ def _trainer_unknown(answers: Answers, _: Desk) -> bool:
     return timed and answers.get("placement.trainer_gpus") is None
 
 
-_GPUS, _STEP, _PLACE, _RATES, MONEY = (
-    "Model and GPUs",
-    "One optimizer step",
-    "Placement",
-    "What is measured",
-    "Price and limits",
-)
+_PARTS = ("Model and GPUs", "One optimizer step", "Placement", "What is measured", "Price and limits")
+_GPUS, _STEP, _PLACE, _RATES, MONEY = _PARTS
 _MODES = """\
 colocated: both sides take turns on the same GPUs. disaggregated (or sync): each has its own, and they take turns. \
 one-step-off (or overlapped): the next rollout runs while one trains. async: both never stop, and staleness is capped. \

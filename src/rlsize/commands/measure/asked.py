@@ -136,7 +136,13 @@ def _named(inputs: Inputs, chosen: str, folder: Path, *, dummy: bool) -> Measure
         inputs.notes.append(f"{chosen} is taken for a Hugging Face id; no profile knows its shape.")
         return MeasuredModel(name=chosen, source=chosen, shape=chosen, dummy=dummy, profile=None)
     try:
-        shape = _written(profile, folder)
+        # A folder with the config.json of a profile
+        from rlsize.writers.huggingface_config import config_of
+
+        place = folder / "model"
+        place.mkdir()
+        (place / CONFIG).write_text(json.dumps(config_of(profile), indent=2), encoding="utf-8")
+        shape = str(place)
     except InputError:
         if not profile.hf_repo:
             raise
@@ -144,21 +150,6 @@ def _named(inputs: Inputs, chosen: str, folder: Path, *, dummy: bool) -> Measure
     if profile.hf_repo and not dummy:
         return MeasuredModel(name=profile.name, source=profile.hf_repo, shape=shape, dummy=False, profile=profile)
     return MeasuredModel(name=profile.name, source=shape, shape=shape, dummy=True, profile=profile)
-
-
-def _written(profile: Model, folder: Path) -> str:
-    """
-    A folder with the config.json of a profile.
-
-    Raises:
-        InputError: Its family cannot be written.
-    """
-    from rlsize.writers.huggingface_config import config_of
-
-    place = folder / "model"
-    place.mkdir()
-    (place / CONFIG).write_text(json.dumps(config_of(profile), indent=2), encoding="utf-8")
-    return str(place)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

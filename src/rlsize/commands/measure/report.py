@@ -208,12 +208,8 @@ def _cv(one: Any) -> float | None:
 
 def _batch_table(batch: FiniteBatch) -> Table:
     """When half, most and all of a batch's samples had finished."""
-    moments = (
-        (0.5, batch.seconds_to_50_percent),
-        (0.9, batch.seconds_to_90_percent),
-        (0.99, batch.seconds_to_99_percent),
-        (1.0, batch.seconds),
-    )
+    early = (batch.seconds_to_50_percent, batch.seconds_to_90_percent, batch.seconds_to_99_percent)
+    moments = zip((0.5, 0.9, 0.99, 1.0), (*early, batch.seconds), strict=True)
     cells = (
         Column("finished_fraction", "finished", of=lambda moment: moment[0]),
         Column("seconds", "after", of=lambda moment: moment[1]),

@@ -35,17 +35,14 @@ ROOM = 8  # tokens more than the longest sample that an engine is given
 
 def scrape_as(name: str) -> Callable[[str], EngineCounters | None]:
     """What turns an engine's metrics page into counters, those of its ranks added up; None where it cannot."""
-    from rlsize.estimates.ranks import together
-    from rlsize.readers.metrics.sglang import sglang_counters
-    from rlsize.readers.metrics.vllm import vllm_counters
+    from rlsize.estimates.counter_growth import together
+    from rlsize.readers.metrics.kinds import text_engines
 
     def scrape(text: str) -> EngineCounters | None:
         if not text.strip():
             return None
         with suppress(InputError):
-            return together(vllm_counters(text, name))
-        with suppress(InputError):
-            return sglang_counters(text, name)
+            return together(text_engines(text, name))
         return None
 
     return scrape

@@ -9,6 +9,7 @@ from rlsize.facts.figure import Figure
 from rlsize.reports.report import Report
 from rlsize.shell.command import Force, option
 from rlsize.shell.inputs import Inputs
+from rlsize.shell.launches import launch_of
 from rlsize.shell.quantity_flags import ALGORITHM, ANSWER, BATCH, LAYOUT, LENGTHS, LOOP, asks
 
 if TYPE_CHECKING:
@@ -45,14 +46,19 @@ def memory(inputs: Inputs, write: Write = None, force: Force = False) -> Report:
     from rlsize.commands.memory.report import headline, memory_report
     from rlsize.estimates.constants_memory import STAGE, constant_figures
     from rlsize.estimates.memory import bill_memory
-    from rlsize.loop.resolve import described, resolve
+    from rlsize.loop.resolve import lacked, resolve
     from rlsize.loop.seed import random_for, seed_of
     from rlsize.planner.memory_fit import fit_memory
 
-    loop = resolve(inputs) if described(inputs) else None
-    if write is not None and loop is None:
-        todo = "give what the launch does not tell: --gpu, --gpus, --response-tokens"
+    lacks = lacked(inputs)
+    loop = None if lacks else resolve(inputs)
+    if write is not None and lacks:
+        todo = f"give what the launch does not tell: {', '.join(lacks)}"
         inputs.fault("only of a whole loop is it known what makes it fit", "--write", todo)
+    elif lacks and launch_of(inputs) is not None:
+        asked = [flag for flag in lacks if not any(f"give {flag}." in one for one in inputs.warnings)]
+        what = f"Whether it fits, phase by phase, needs what nobody says: give {', '.join(asked)}."
+        inputs.warnings += [what] if asked else []
     profile = inputs.model()
     question = _question(inputs, profile)
     gpu = inputs.gpu()

@@ -61,7 +61,7 @@ def _table(inputs: Inputs, found: Sequence[Saver]) -> Table:
     for one in found:  # two quantities may be told by one key
         told.setdefault(in_own_keys(inputs, one.values), one)
     cells = (
-        Column("change", "change", "left", wide=True, of=lambda told: told[0]),
+        Column("change", "change", "left", wide=True, of=lambda told: told[0], pasted=True),
         Column("verdict", "fits", "left", of=lambda told: VERDICTS[told[1].phases.verdict]),
         Column("phase", "fullest", "left", of=lambda told: told[1].phases.worst.name),
         Column("gpu_seconds_per_million_tokens", "GPU s/Mtoken", of=lambda told: _cost(told[1])),

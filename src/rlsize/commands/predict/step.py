@@ -11,7 +11,7 @@ from rlsize.reports.chart import Chart, Series
 from rlsize.reports.report import Column, Report, Table, Unseen, tables_of
 from rlsize.reports.wording import interval
 from rlsize.shell.inputs import Inputs
-from rlsize.shell.quantity_flags import ALGORITHM, ANSWER, INSTANCE, LOOP, TRAINER, WORKLOAD, asks
+from rlsize.shell.quantity_flags import AGENTS, ALGORITHM, ANSWER, INSTANCE, LOOP, TRAINER, WORKLOAD, asks
 from rlsize.units import listed, show
 
 if TYPE_CHECKING:
@@ -35,6 +35,7 @@ _PARTS = {
     "samples": "handling of samples",
     "params": "handling of parameters",
     "own": "the rest, as the run had it",
+    "said": "the rest, as it was said",
 }
 """What each part is called."""
 _BARS = {
@@ -43,7 +44,7 @@ _BARS = {
     "log-probs and scores": ("logprobs",),
     "update": ("update",),
     "weight sync": ("sync",),
-    "overhead": ("fixed", "samples", "params", "own"),
+    "overhead": ("fixed", "samples", "params", "own", "said"),
 }
 _RESULTS = (
     "step_seconds", "generation_seconds", "generation_exposed_seconds", "tail_seconds", "train_seconds",
@@ -81,7 +82,15 @@ _OF_THE_FLEET = frozenset(
 _OF_THE_TRAINER = frozenset({"logprob_passes", "offload", "compiled"})
 
 
-@asks(Loop=LOOP, Workload=WORKLOAD, Rollout_instances=INSTANCE, Trainer=TRAINER, Passes=ALGORITHM, Inputs=ANSWER)
+@asks(
+    Loop=(*LOOP, "overhead_seconds"),
+    Workload=WORKLOAD,
+    Rollout_instances=INSTANCE,
+    Trainer=TRAINER,
+    Passes=ALGORITHM,
+    Agents=AGENTS,
+    Inputs=ANSWER,
+)
 def predict_step(inputs: Inputs) -> Report:
     """
     How long an optimizer step of an RL loop takes, where it goes, and which mode is the quickest.
@@ -90,6 +99,7 @@ def predict_step(inputs: Inputs) -> Report:
     --prompts 64 --group 16 --response-tokens 2k
     """
     from rlsize.estimates.step_assembly import step_parts
+    from rlsize.loop.agents import say_bottleneck
     from rlsize.loop.modes import step_outlook
     from rlsize.loop.resolve import resolve
     from rlsize.reports.plan import dropped_words
@@ -102,6 +112,7 @@ def predict_step(inputs: Inputs) -> Report:
         return _does_not_fit(inputs, loop, stages)
     outlook = step_outlook(loop)
     results = [outlook.results[key] for key in _RESULTS if key in outlook.results]
+    results += say_bottleneck(inputs, loop.outlook, loop.place)
     close, best = _close(outlook), outlook.quickest.place.loop
     verdict = f"too close to call: {listed([best, *close])}" if close else best
     quickest = Figure(key="quickest_mode", value=verdict, provenance="predicted", source="table of modes")

@@ -121,19 +121,13 @@ def _of_the_trainer(place: Placement) -> Iterator[tuple[str, str, str, Placement
     if asked is None:
         return
     taken = " and ".join(name.replace("_", " ") for name in asked.passes) or "none"
-    if asked.passes:
-        yield "logprob_passes", taken, "none", _with_trainer(place, passes=())
-    else:
-        yield "logprob_passes", taken, "old and reference", _with_trainer(place, passes=("old_logprob", "reference"))
+    passes, instead = ((), "none") if asked.passes else (("old_logprob", "reference"), "old and reference")
+    yield "logprob_passes", taken, instead, _with_trainer(place, passes=passes)
     if not asked.offload:
         yield "offload", "optimizer on the GPU", "on the host", _with_trainer(place, offload=True)
     if not (asked.fused or asked.native_attention):
-        yield (
-            "compiled",
-            "eager kernels",
-            "fused, native attention",
-            _with_trainer(place, fused=True, native_attention=True),
-        )
+        quicker = _with_trainer(place, fused=True, native_attention=True)
+        yield "compiled", "eager kernels", "fused, native attention", quicker
 
 
 def _with_engine(place: Placement, asked: EngineQuestion) -> Placement:

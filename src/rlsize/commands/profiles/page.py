@@ -22,9 +22,8 @@ _ENDINGS: Mapping[str, str] = {
     "B": "_bytes", "B/s": "_bytes_per_second", "FLOP/s": "_flops", "s": "_seconds", "W": "_watts", "usd": "_usd",
     "token": "_tokens", "token/s": "_tokens_per_second", "param": "_params",
 }  # fmt: skip
-_APART = frozenset(
-    {"name", "title", "aliases", "sources", "notes"}
-)  # told in the headline, below, or in tables of their own
+# Told in the headline, below, or in tables of their own.
+_APART = frozenset({"name", "title", "aliases", "sources", "notes"})
 _GENERAL = "general"
 _SOURCE_COLUMNS = (Column("key", "", "left"), Column("says", "what it is", "left", wide=True))
 

@@ -22,6 +22,7 @@ _CAUSES: tuple[tuple[str, str, Role], ...] = (
     ("training", "train_seconds", "update"),
     ("waiting for samples", "waiting_seconds", "waiting"),
     ("weight sync", "sync_seconds", "sync"),
+    ("overhead", "overhead_seconds", "other"),
     ("failure", "failure_seconds", "failure"),
 )
 _UNITS = ((900.0, 1.0, "s"), (3 * 3600.0, 60.0, "min"), (float("inf"), 3600.0, "h"))  # for times that are as long

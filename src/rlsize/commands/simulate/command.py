@@ -11,7 +11,7 @@ from rlsize.facts.records.record import Refused
 from rlsize.reports.report import Report
 from rlsize.shell.command import option
 from rlsize.shell.inputs import Inputs
-from rlsize.shell.quantity_flags import PRICES, REFUSED, asks
+from rlsize.shell.quantity_flags import AGENTS, PRICES, REFUSED, asks
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 LOOP = (
     "model", "gpu", "mode", "gpus", "rollout_gpus", "trainer_gpus", "instances", "gpus_per_instance", "max_staleness",
-    "late_samples", "queue_order", "queue_steps", "oversampling", "kept_fraction", "micro_batches",
+    "late_samples", "queue_order", "queue_steps", "oversampling", "kept_fraction", "micro_batches", "redealing",
 )  # fmt: skip
 LENGTHS = (
     "prompts_per_step", "group_size", "prompt_tokens", "response_tokens", "response_cv", "max_response_tokens",
@@ -30,10 +30,9 @@ ENGINE = (
     "instance_tokens_per_second", "accept_lower_bound", "routing", "concurrency", "step_fixed", "step_sample",
     "step_kv_token", "step_prompt_token", "kv_cache_tokens",
 )  # fmt: skip
-SYNC = ("train_seconds", "sync_seconds", "sync_every", "sync_way", "kv_after_sync", "swap_seconds")
-AGENTS = ("turns", "tool_seconds", "tool_cv", "tool_tokens", "verify_seconds", "verify_cv", "verify_workers")
+SYNC = ("train_seconds", "overhead_seconds", "sync_seconds", "sync_every", "sync_way", "kv_after_sync", "swap_seconds")
 TROUBLE = (
-    "straggler_fraction", "straggler_slowdown", "losses_per_hour", "notice_seconds", "restart_seconds",
+    "straggler_fraction", "straggler_slowdown", "losses_per_hour", "lost_together", "notice_seconds", "restart_seconds",
     "failures_per_hour", "trainer_restart_seconds", "checkpoint_every", "lent_instances", "lend_seconds",
 )  # fmt: skip
 SWEPT = tuple(
@@ -163,11 +162,12 @@ def _first_seed(inputs: Inputs, text: str) -> int:
 def _answer(inputs: Inputs, orders: Orders) -> Report:
     from rlsize.commands.simulate.recording import record
     from rlsize.commands.simulate.report import SimulationAnswer, simulate_report
-    from rlsize.commands.simulate.runs import Job, leave, nothing_finished, run, stands_still
+    from rlsize.commands.simulate.runs import Job, leave, nothing_finished, run
     from rlsize.commands.simulate.setting import simulated
     from rlsize.reports.loop_verdicts import refused_report
     from rlsize.simulator.causes import rungs
     from rlsize.simulator.first_order import first_order
+    from rlsize.simulator.run import stands_still
 
     try:
         found = simulated(inputs)
@@ -182,7 +182,7 @@ def _answer(inputs: Inputs, orders: Orders) -> Report:
     over = [done[index] for index in range(len(own)) if index in done]
     outcomes = tuple(result.outcome for result in over if result.outcome is not None)
     if len(outcomes) < len(over):
-        raise stands_still(next(result for result in over if result.outcome is None))
+        raise stands_still(next(result for result in over if result.outcome is None).steps)
     if not outcomes:
         raise nothing_finished()
     simple = [done[len(own) + i].outcome for i in range(len(ladder)) if len(own) + i in done]

@@ -15,7 +15,6 @@ from rlsize.commands.simulate.runs import (
     nothing_finished,
     played_by,
     run,
-    stands_still,
 )
 from rlsize.commands.simulate.setting import simulated
 from rlsize.errors import Fault, InputError, suggestion
@@ -26,6 +25,7 @@ from rlsize.reports.pictures import Panels
 from rlsize.reports.report import Column, Report, Table
 from rlsize.reports.wording import counted, numbered, words
 from rlsize.simulator.outcome import spread_over
+from rlsize.simulator.run import stands_still
 from rlsize.units import show
 
 if TYPE_CHECKING:
@@ -107,7 +107,7 @@ def grid_report(inputs: Inputs, sweeps: Sequence[str], orders: Orders) -> Report
     runs = [[done[i] for i, owner in enumerate(owners) if owner == index and i in done] for index in range(len(loops))]
     rows = _rows(points, loops, runs)
     if not any(row.outcomes for row in rows):
-        raise stands_still(next(iter(done.values())))
+        raise stands_still(next(iter(done.values())).steps)
     if interrupted:
         inputs.warnings.append(f"interrupted: {len(done)} of {len(jobs)} runs are in this answer")
     report = _report(rows, inputs, done.values())
@@ -173,7 +173,8 @@ def _rows(
         outcomes = tuple(result.outcome for result in over if result.outcome is not None)
         refused = loop.faults[0].what if isinstance(loop, InputError) else ""
         if len(outcomes) < len(over):
-            outcomes, refused = (), next(result.stood_still for result in over if result.outcome is None)
+            stuck = next(result for result in over if result.outcome is None)
+            outcomes, refused = (), stands_still(stuck.steps).faults[0].what
         rows.append(GridPoint(said=point, outcomes=outcomes, refused=refused))
     return rows
 

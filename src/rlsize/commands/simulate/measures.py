@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from rlsize.reports.wording import words
-from rlsize.units import show
+from rlsize.units import show, time_unit
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -26,6 +26,7 @@ MEASURES = {
     "trainer_idle_fraction": Measure(),
     "waiting_for_samples_fraction": Measure("- waiting for samples"),
     "sync_fraction": Measure("- weight sync"),
+    "overhead_fraction": Measure("- overhead", "unless zero"),
     "failure_fraction": Measure("- failure", "unless zero"),
     "rollout_unused_fraction": Measure("rollout unused"),
     "rollout_idle_fraction": Measure("- without samples", "unless zero"),
@@ -85,25 +86,27 @@ def meaning(names: Iterable[str]) -> str:
     return "; ".join(_MEANT[name] for name in names if name in _MEANT)
 
 
-def number_shown(value: float, name: str) -> str:
-    """A value for people, short enough for a table of many."""
+def number_shown(value: float, name: str, beside: float | None = None) -> str:
+    """A value for people, short enough for a table of many; a time in the unit of the one that it stands beside."""
     if name.endswith("_fraction"):
         return f"{value:.1%}".replace("%", " %")
     if name in _PLAIN:
         return f"{value:.2f}"
     if name in _COUNTS:
         return f"{value:,.0f}"
+    if name.endswith("_seconds") and beside:
+        factor, unit = time_unit(beside)
+        return f"{show(value * factor, '')} {unit}"
     return show(value, name)
 
 
-def half_shown(half: float, name: str) -> str:
-    """Half of a confidence interval; empty where there is none."""
+def half_shown(half: float, name: str, mean: float) -> str:
+    """Half of a confidence interval, in the unit of its mean; empty where there is none."""
     if half <= 0.0:
         return ""
-    if name.endswith("_seconds"):
-        return f"± {half:.2g} s"
-    if name.endswith("_usd"):
-        return f"± ${half:.2g}"
     if name.endswith("_fraction"):
         return f"± {half:.1%}".replace("%", " %")
-    return f"± {half:,.0f}" if half >= _TWO_DIGITS else f"± {half:.2g}"
+    factor, unit = time_unit(mean) if name.endswith("_seconds") else (1.0, "")
+    size = half * factor
+    dollars = "$" if name.endswith("_usd") else ""
+    return f"± {dollars}{f'{size:,.0f}' if size >= _TWO_DIGITS else f'{size:.2g}'} {unit}".rstrip()

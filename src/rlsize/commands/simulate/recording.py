@@ -109,7 +109,7 @@ def _write(setting: Setting, orders: Orders) -> None:
                 entries.append(entry)
             return (history.take(entry) if history is not None else False) or traced
 
-        simulate(setting, orders.steps, orders.seeds[0], Recorder(take))
+        simulate(setting, orders.steps, orders.seeds[0], Recorder(take), partly=True)
     if orders.trace is not None:
         spans = [entry for entry in entries if isinstance(entry, Span)]
         events = [entry for entry in entries if not isinstance(entry, Span)]

@@ -114,13 +114,13 @@ def _beside(mean: float, first: float) -> str:
 def _measures_table(answer: SimulationAnswer, spreads: Mapping[str, Spread]) -> Table:
     first = answer.first_order
     seen = [name for name, spread in spreads.items() if MEASURES[name].seen == "always" or _not_zero(name, spread)]
-    interval = Column("_interval", "95 %", of=lambda name: half_shown(spreads[name].high - spreads[name].mean, name))
+    interval = Column("_interval", "95 %", of=lambda name: _half(spreads[name], name))
     cells: tuple[Column | Unseen, ...] = (
         Unseen("measure", key_of),
         Column("_what", "", "left", of=measure_name),
         Column("_simulated", "simulated", of=lambda name: number_shown(spreads[name].mean, name)),
         *([interval] if len(answer.outcomes) > 1 else []),
-        Column("_first_order", "first order", of=lambda name: _shown(first.get(name), name)),
+        Column("_first_order", "first order", of=lambda name: _shown(first.get(name), name, spreads[name].mean)),
         Column("cause", "mostly by", "left", wide=True, of=lambda name: main_cause(answer, name, spreads[name])),
         Unseen("value", lambda name: spreads[name].mean),
         Unseen("low", lambda name: max(0.0, spreads[name].low)),
@@ -134,8 +134,12 @@ def _not_zero(name: str, spread: Spread) -> bool:
     return MEASURES[name].seen == "unless zero" and bool(spread.mean)
 
 
-def _shown(value: float | None, name: str) -> str:
-    return "" if value is None else number_shown(value, name)
+def _shown(value: float | None, name: str, beside: float | None) -> str:
+    return "" if value is None else number_shown(value, name, beside)
+
+
+def _half(spread: Spread, name: str) -> str:
+    return half_shown(spread.high - spread.mean, name, spread.mean)
 
 
 def main_cause(answer: SimulationAnswer, name: str, spread: Spread) -> str:
@@ -173,24 +177,25 @@ def changes_of(answer: SimulationAnswer, name: str) -> list[tuple[str, float]]:
 def _causes_table(answer: SimulationAnswer) -> Table:
     found: dict[str, dict[str, Any]] = {}
     shown = [name for name in _TELLING if answer.first_order.get(name) is not None]
+    ends = {name: answer.outcomes[0].measures.get(name) for name in shown}
     for name in shown:
         for cause, change in changes_of(answer, name):
             row = found.setdefault(cause, {"cause": cause})
-            row[key_of(name)], row[f"_{name}"] = change, _signed(change, name)
-    first = _row("first order", {name: answer.first_order[name] for name in shown})
-    last = _row("simulated, first seed", {name: answer.outcomes[0].measures.get(name) for name in shown})
+            row[key_of(name)], row[f"_{name}"] = change, _signed(change, name, ends[name])
+    first = _row("first order", {name: answer.first_order[name] for name in shown}, ends)
+    last = _row("simulated, first seed", ends, ends)
     columns = (Column("cause", "", "left"), *(Column(f"_{name}", SHORT[name]) for name in shown))
     rows = (first, *found.values(), last)
     return Table(title="From the first order to the simulation", columns=columns, rows=rows, note=meaning(shown))
 
 
-def _row(cause: str, values: Mapping[str, float | None]) -> dict[str, Any]:
-    told = {f"_{name}": _shown(value, name) for name, value in values.items()}
+def _row(cause: str, values: Mapping[str, float | None], ends: Mapping[str, float | None]) -> dict[str, Any]:
+    told = {f"_{name}": _shown(value, name, ends[name]) for name, value in values.items()}
     return {"cause": cause, **{key_of(name): value for name, value in values.items()}, **told}
 
 
-def _signed(change: float, name: str) -> str:
-    text = number_shown(abs(change), name)
+def _signed(change: float, name: str, end: float | None) -> str:
+    text = number_shown(abs(change), name, end)
     nothing = abs(change) < _NOTHING or not any(digit in text for digit in "123456789")
     return "0" if nothing else f"{'+' if change > 0 else '-'}{text}"
 
@@ -222,7 +227,7 @@ def _warnings(answer: SimulationAnswer, spreads: Mapping[str, Spread]) -> Iterat
     cap, over = answer.setting.rules.max_staleness, spreads["over_cap_fraction"].mean
     if over > 0 and cap is not None:
         yield (
-            f"{number_shown(over, '_fraction')} of the samples are above the cap of {cap}: admission counts samples, "
+            f"{number_shown(over, '_fraction')} of the samples are above the cap of {cap:g}: admission counts samples, "
             "and slow ones come late; --late-samples drop throws them away, --late-samples wait waits for them"
         )
 

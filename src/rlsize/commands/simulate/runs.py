@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import hashlib
 import json
+import multiprocessing
+import signal
 import sys
+import threading
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass, fields
 from functools import partial
@@ -16,7 +19,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import typer
 
-from rlsize.errors import Fault, InputError, UnfinishedError, suggestion
+from rlsize.errors import Fault, InputError, suggestion
 from rlsize.facts.figure import Figure
 from rlsize.reports.wording import numbered
 from rlsize.units import show
@@ -101,11 +104,6 @@ class Done(NamedTuple):
     steps: int = 0
     compiled: bool = False
 
-    @property
-    def stood_still(self) -> str:
-        """What to say of a loop that stood still."""
-        return f"the loop stands still after {self.steps:,} optimizer step{'' if self.steps == 1 else 's'}"
-
 
 def backend_fault(backend: str) -> Fault | None:
     """
@@ -178,8 +176,10 @@ def run_job(job: Job, *, compiled: bool = False) -> Done:
     from rlsize.simulator.outcome import outcome_of
     from rlsize.simulator.run import simulate
 
+    if multiprocessing.parent_process() is not None:  # Ctrl-C is the parent's to hear
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
     setting = job.setting
-    ledger = simulate(setting, job.steps, job.seed, compiled=compiled)
+    ledger = simulate(setting, job.steps, job.seed, compiled=compiled, partly=True)
     if len(ledger) < job.steps:
         return Done(None, steps=len(ledger))
     outcome = outcome_of(ledger, setting, job.pools, job.seed)
@@ -286,6 +286,25 @@ def _results(jobs: Sequence[Job], backend: str, workers: int) -> Iterator[Done]:
 
 
 @contextmanager
+def _terminable() -> Iterator[None]:
+    """Have Ctrl-C and a request to terminate end the runs, and their workers, where this thread may hear of them."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+
+    def end(_number: int, _frame: object) -> None:
+        threading.excepthook = lambda _: None  # joblib's threads lose their work, and would tell of it at length
+        raise KeyboardInterrupt
+
+    before = {number: signal.signal(number, end) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+@contextmanager
 def _registered(backend: str) -> Iterator[None]:
     """Have joblib know a cluster's back end, which the user has installed; a local cluster ends with the runs."""
     with ExitStack() as stack:
@@ -309,15 +328,9 @@ def run(jobs: Sequence[Job], orders: Orders) -> tuple[dict[int, Done], bool]:
 
     check_bounds(jobs, orders.most_samples)
     kept = KeptRuns(orders.runs) if orders.runs is not None else None
-    with progress() as say:
+    with _terminable(), progress() as say:
         done = run_all(jobs, say, backend=orders.backend, workers=orders.workers, kept=kept)
     return done, len(done) < len(jobs)
-
-
-def stands_still(result: Done) -> UnfinishedError:
-    """What to say of a loop that makes no more optimizer steps."""
-    todo = "loosen the cap, the queue or the cache, or let less go wrong; if they look right, report this"
-    return UnfinishedError(Fault(f"{result.stood_still}: what it waits for does not come", "", todo))
 
 
 def nothing_finished() -> typer.Exit:

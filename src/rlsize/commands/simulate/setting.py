@@ -12,6 +12,7 @@ from rlsize.estimates.figures import apply
 from rlsize.estimates.simulated_engine import StepLine, constant_line
 from rlsize.facts.figure import Figure, Provenance
 from rlsize.facts.records.record import Refused
+from rlsize.loop.agents import agents_of
 from rlsize.loop.instance_count import instance_gpus, instances
 from rlsize.loop.late import late_samples, oversampling
 from rlsize.loop.lengths import lengths
@@ -20,11 +21,10 @@ from rlsize.loop.prices import gpu_hours
 from rlsize.loop.rates import busy_seconds, instance_rate, measured_on, waste
 from rlsize.loop.resolve import described, resolve
 from rlsize.loop.workload import group_size
-from rlsize.planner.simulation import USUAL_SLOTS, engine_setting, rules_of, simulation_of
+from rlsize.planner.simulation import USUAL_SLOTS, agents_work, engine_setting, rules_of, simulation_of
 from rlsize.simulator.first_order import Pools
 from rlsize.simulator.setting import (
     EngineSetting,
-    Latency,
     LengthSetting,
     RuleSetting,
     Setting,
@@ -149,7 +149,9 @@ def _apart(inputs: Inputs) -> tuple[Setting, Pools]:
             ),
             prompt_tokens=round(length.prompt.number) if length.prompt.known else 0,
         ),
-        trainer=TrainerSetting(seconds=train.number if train.known else 1.0),
+        trainer=TrainerSetting(
+            seconds=train.number if train.known else 1.0, overhead_seconds=_number(inputs, "overhead_seconds")
+        ),
         sync=SyncSetting(swap_seconds=swap / 2) if shared else SyncSetting(seconds=sync.number if sync.known else 0.0),
     )
     fleet = rollout.number if rollout.known else None
@@ -256,6 +258,10 @@ def _work(inputs: Inputs, base: WorkSetting, values: tuple[float, ...]) -> WorkS
         inputs.used.pop("response_cv", None)
     if even and inputs.by_flag("response_cv"):
         inputs.fault(f"{shape} lengths take no spread", "--response-cv", "leave it out, or take lognormal lengths")
+    agents = agents_of(inputs)
+    if agents is not None and agents.environments is not None and agents.environments < base.group_size:
+        what = f"{agents.environments} environments are too few for the {base.group_size} samples of a group"
+        inputs.fault(what, inputs.place("environments"), f"give {base.group_size} or more")
     kept = _number(inputs, "kept_fraction")
     if inputs.gives("tokens_generated_per_trained_token"):  # whatever throws them away, filtered groups stand for it
         wasted = waste(inputs)
@@ -272,11 +278,7 @@ def _work(inputs: Inputs, base: WorkSetting, values: tuple[float, ...]) -> WorkS
             values=values,
         ),
         acceptance=kept,
-        turns=_whole(inputs, "turns"),
-        tool=Latency(seconds=_number(inputs, "tool_seconds"), cv=_number(inputs, "tool_cv")),
-        tool_tokens=round(_number(inputs, "tool_tokens")),
-        verify=Latency(seconds=_number(inputs, "verify_seconds"), cv=_number(inputs, "verify_cv")),
-        verify_workers=_whole(inputs, "verify_workers") if inputs.gives("verify_workers") else None,
+        **agents_work(agents),
     )
 
 
@@ -309,8 +311,6 @@ def _rules(inputs: Inputs, word: str) -> RuleSetting:
     asynchronous, every = loop == "async", _whole(inputs, "sync_every")
     staleness = inputs.ask("max_staleness")
     cap = staleness.number if staleness.known else 0.0
-    if cap != int(cap):
-        inputs.fault(f"{cap:g} is no whole number of optimizer steps", "--max-staleness", "round it")
     if asynchronous and cap < every - 1:
         what = f"a cap of {cap:g} cannot be kept with a sync every {every} steps: samples lag up to {every - 1}"
         inputs.fault(what, "--max-staleness", f"raise it to {every - 1}, or sync more often")
@@ -326,7 +326,8 @@ def _rules(inputs: Inputs, word: str) -> RuleSetting:
         )
     found, order = rules_of(loop, late, started, cap), _word(inputs, "queue_order")
     order = order if inputs.gives("queue_order") else found.order
-    return replace(found, order=order, queue_steps=queue if asynchronous else None)
+    redealing = _word(inputs, "redealing")
+    return replace(found, order=order, queue_steps=queue if asynchronous else None, redealing=redealing)
 
 
 def _trouble(inputs: Inputs, word: str) -> TroubleSetting:
@@ -340,6 +341,7 @@ def _trouble(inputs: Inputs, word: str) -> TroubleSetting:
     return TroubleSetting(
         **{key: _number(inputs, key) for key in keys},
         checkpoint_every=_whole(inputs, "checkpoint_every"),
+        lost_together=_whole(inputs, "lost_together"),
         lent_instances=lent,
     )
 
@@ -403,13 +405,13 @@ def _engine(inputs: Inputs, base: EngineSetting | None, count: int, samples: int
     if line is not None:
         found = engine_setting(line, count)
     else:
-        origin, why = "predicted", "the predicted engine, or the rate over the slots"
+        origin, why = "predicted", "line at a full batch of the predicted engine, or the rate over the slots"
         if base is None:
             line = _from_rate(inputs, slots)
             found = None if line is None else engine_setting(line, count)
         elif not inputs.gives("instance_tokens_per_second"):
             how = "`rlsize predict rollout` builds it up, `measure` fits it"
-            inputs.notes.append(f"The engine step is predicted: {how}.")
+            inputs.notes.append(f"The engine step is predicted, as a table over running samples: {how}.")
     if found is None:
         return None
     for part in _STEP_PARTS:
@@ -438,8 +440,9 @@ def _said_line(inputs: Inputs, slots: int) -> StepLine | None:
 
 def _line(parts: Mapping[str, float], slots: int, cache: float | None = None) -> StepLine:
     """An engine of whose step the parts are known."""
-    seconds = {part.removeprefix("step_"): value for part, value in parts.items()}
-    return StepLine(**seconds, slots=slots, kv_tokens=cache, batch=float(slots))
+    fixed, sample, kv_token, prompt_token = (parts[part] for part in _STEP_PARTS)
+    times = {"fixed": fixed, "sample": sample, "kv_token": kv_token, "prompt_token": prompt_token}
+    return StepLine(**times, slots=slots, kv_tokens=cache, batch=float(slots), points=())
 
 
 def _fitted_line(inputs: Inputs, stated: int | None) -> StepLine | None:

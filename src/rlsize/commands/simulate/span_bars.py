@@ -24,7 +24,7 @@ _RUNGS = (
 )  # fmt: skip
 _ROLES: Mapping[str, Role] = {
     "update": "update", "logprob": "logprob", "waiting": "waiting",
-    "sync": "sync", "swap": "swap", "failure": "failure",
+    "sync": "sync", "swap": "swap", "failure": "failure", "overhead": "other",
 }  # fmt: skip
 _INSTANCE = "instance "
 

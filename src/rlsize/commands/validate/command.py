@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -22,7 +21,6 @@ if TYPE_CHECKING:
     from rlsize.facts.records.listing import Listing
     from rlsize.shell.progress import Say
 
-QUICK = 1.0  # seconds of work that nobody needs to hear about
 _MOST_PERCENT = 1e6
 _MOST_NAMED = 5
 _LIMITS = "Limits (exit code 1 beyond them)"
@@ -56,7 +54,7 @@ def validate(
     from rlsize.loop.seed import seed_of
     from rlsize.readers.records.listing import read_records
     from rlsize.shell.answer import check_files
-    from rlsize.shell.progress import progress
+    from rlsize.shell.progress import patient_progress
 
     limits = _percent(inputs, "--max-median", max_median), _percent(inputs, "--max-p90", max_p90)
     check_files(inputs, rows, (context.obj or {}).get("plot"), force=force)
@@ -69,8 +67,7 @@ def validate(
     except InputError as error:
         raise InputError(*inputs.faults, *error.faults) from None
     inputs.settle()
-    with progress() as said:
-        say = patient(said)
+    with patient_progress() as say:
         say("reading records", 0.0)
         listing = read_records(_files(files), inputs.catalogue)
         if classes:
@@ -85,17 +82,6 @@ def validate(
         write_whole(rows, rows_text(grading.records, grading.refused), force)
         inputs.notes.append(f"Wrote {rows}: one line per record.")
     return validate_report(grading, inputs, _warnings(listing))
-
-
-def patient(say: Say) -> Say:
-    """The same, but silent about what is over within a second."""
-    start = time.monotonic()
-
-    def late(text: str, share: float) -> None:
-        if time.monotonic() - start > QUICK:
-            say(text, share)
-
-    return late
 
 
 def _files(named: Sequence[str] | None) -> Sequence[Any]:

@@ -31,8 +31,32 @@ _WORST = 3  # rows of each class
 _NUMBER = re.compile(r"\d+(?:\.\d+)?")
 _NEAR = 0.25  # how far off the lines beside the diagonal are
 _MARGIN = 1.5  # of the picture
-_PAIR = (Column("class", "class", "left"), Column("relation", "the two have", "left", wide=True))
-_ERRORS = (Column("median_error_fraction", "median"), Column("p90_error_fraction", "p90"))
+_COLUMNS = {
+    column.key: column
+    for column in (
+        Column("class", "class", "left"),
+        Column("cell", "of these", "left", wide=True),
+        Column("field", "field", "left", wide=True),
+        Column("relation", "the two have", "left", wide=True),
+        Column("records", "n"),
+        Column("sources", "from"),
+        Column("pairs", "pairs"),
+        Column("families", "families"),
+        Column("median_error_fraction", "median"),
+        Column("p90_error_fraction", "p90"),
+        Column("bias_fraction", "bias"),
+        Column("coverage_fraction", "in band"),
+        Column("coverage_interval", "interval", "left"),
+        Column("band_ratio", "ends"),
+        Column("calibrated", "after"),
+        Column("calibrated_by_family", "by family"),
+        Column("uncalibrated", "before"),
+        Column("time_as_gpus", "1/GPUs"),
+        Column("time_unchanged", "unchanged"),
+    )
+}
+"""What is told of scores, by its key."""
+_ERRORS = ("median_error_fraction", "p90_error_fraction")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -146,22 +170,17 @@ def _classes(grades: Sequence[ClassGrade]) -> Table:
     rows = tuple(
         {**_named(grade), "graded_fields": ", ".join(grade.names), **_scored(grade.headline)} for grade in grades
     )
-    columns = (
-        Column("class", "class", "left"),
-        Column("records", "n"),
-        Column("sources", "from"),
-        *_ERRORS,
-        Column("bias_fraction", "bias"),
-        Column("coverage_fraction", "in band"),
-        Column("coverage_interval", "interval", "left"),
-        Column("band_ratio", "ends"),
-    )
+    keys = ("class", "records", "sources", *_ERRORS, "bias_fraction", "coverage_fraction", "coverage_interval")
     note = (
         "from: how many sources; errors are |predicted/measured - 1|, bias their median\n"
         "with its sign; bands are meant to hold 80 %, the interval of that is 95 %;\n"
         "ends: upper over lower"
     )
-    return Table(title="Each class, by the field that counts", columns=columns, rows=rows, note=note)
+    return _table("Each class, by the field that counts", (*keys, "band_ratio"), rows, note)
+
+
+def _table(title: str, keys: Iterable[str], rows: Sequence[Mapping[str, Cell]], note: str = "") -> Table:
+    return Table(title=title, columns=tuple(_COLUMNS[key] for key in keys), rows=tuple(rows), note=note)
 
 
 def _named(grade: ClassGrade) -> dict[str, Cell]:
@@ -179,34 +198,19 @@ def _cells(grades: Sequence[ClassGrade]) -> Table:
         if grade.trusted
         for name, own in grade.cells.items()
     )
-    columns = (
-        Column("class", "class", "left"),
-        Column("cell", "of these", "left", wide=True),
-        Column("records", "n"),
-        *_ERRORS,
-        Column("bias_fraction", "bias"),
-        Column("coverage_fraction", "in band"),
+    return _table(
+        "By kind of model", ("class", "cell", "records", *_ERRORS, "bias_fraction", "coverage_fraction"), rows
     )
-    return Table(title="By kind of model", columns=columns, rows=rows)
 
 
 def _fields(grades: Sequence[ClassGrade]) -> Table:
     """Each measured field, the ones that count first."""
-    rows: list[Mapping[str, Cell]] = []
-    for grade in grades:
-        names = [*grade.names, *(name for name in grade.fields if name not in grade.names)]
-        rows += [
-            {**_named(grade), "field": name, "counts": name in grade.names, **_scored(grade.fields[name])}
-            for name in names
-        ]
-    columns = (
-        Column("class", "class", "left"),
-        Column("field", "field", "left", wide=True),
-        Column("records", "n"),
-        *_ERRORS,
-        Column("coverage_fraction", "in band"),
-    )
-    return Table(title="Each measured field", columns=columns, rows=tuple(rows))
+    rows = [
+        {**_named(grade), "field": name, "counts": name in grade.names, **_scored(grade.fields[name])}
+        for grade in grades
+        for name in dict.fromkeys((*grade.names, *grade.fields))
+    ]
+    return _table("Each measured field", ("class", "field", "records", *_ERRORS, "coverage_fraction"), rows)
 
 
 def _worst(records: Sequence[PredictedRecord]) -> Table:
@@ -279,34 +283,18 @@ def _class_notes(found: Grading) -> Iterator[str]:
 def _transfer_tables(grades: Sequence[TransferGrade]) -> dict[str, Table]:
     """The table of calibrated predictions, and that of the guesses beside them."""
     rows = tuple(_transfer_row(grade) for grade in grades)
-    after = Table(
-        title="Calibrated on one record, predicting another of its family",
-        columns=(
-            *_PAIR,
-            Column("pairs", "pairs"),
-            Column("families", "families"),
-            *_ERRORS,
-            Column("coverage_fraction", "in band"),
-        ),
-        rows=rows,
+    pair, guesses = ("class", "relation"), ("uncalibrated", "time_as_gpus", "time_unchanged")
+    note = (
+        "after and before calibration; by family: after it, each family counted once;\n"
+        "1/GPUs and unchanged: the other record's time goes as 1/GPUs, or stays"
     )
-    beside = Table(
-        title="The same pairs, median/p90 of the error in percent",
-        columns=(
-            *_PAIR,
-            Column("calibrated", "after"),
-            Column("calibrated_by_family", "by family"),
-            Column("uncalibrated", "before"),
-            Column("time_as_gpus", "1/GPUs"),
-            Column("time_unchanged", "unchanged"),
+    after, beside = (*pair, "pairs", "families", *_ERRORS, "coverage_fraction"), ("calibrated", "calibrated_by_family")
+    return {
+        "transfer": _table("Calibrated on one record, predicting another of its family", after, rows),
+        "transfer_beside": _table(
+            "The same pairs, median/p90 of the error in percent", (*pair, *beside, *guesses), rows, note
         ),
-        rows=rows,
-        note=(
-            "after and before calibration; by family: after it, each family counted once;\n"
-            "1/GPUs and unchanged: the other record's time goes as 1/GPUs, or stays"
-        ),
-    )
-    return {"transfer": after, "transfer_beside": beside}
+    }
 
 
 def _transfer_notes(moved: Transfer | None) -> list[str]:

@@ -132,7 +132,7 @@ def _table(title: str, inputs: Inputs, found: Sequence[Outcome], base: Outcome, 
     return Table(
         title=title,
         columns=(
-            Column("change", "change", "left", wide=True),
+            Column("change", "change", "left", wide=True, pasted=True),
             Column("relative_yield", "tokens/cost"),
             Column("_band", "80 % band", "left"),
             Column("step_seconds", "step"),

@@ -8,6 +8,7 @@ from rlsize.equations.rl_step import step_tokens_per_gpu
 from rlsize.estimates import step_prediction
 from rlsize.estimates.constants_step import STAGE as STEP
 from rlsize.estimates.engine_work import EngineQuestion
+from rlsize.estimates.figures import alike
 from rlsize.estimates.remembered import remembered
 from rlsize.estimates.rollout_prediction import engine
 from rlsize.estimates.step_prediction import StepQuestion, predicted_step
@@ -21,7 +22,6 @@ if TYPE_CHECKING:
 
     from rlsize.equations._ops import Real
     from rlsize.estimates.recorded.registry import Profiles
-    from rlsize.estimates.step_assembly import Loop
     from rlsize.facts.gpu import Gpu
     from rlsize.facts.model import Model
     from rlsize.facts.records.rl_step import StepRecord
@@ -59,20 +59,16 @@ def _question(record: StepRecord, model: Model, gpu: Gpu) -> StepQuestion:
             memory_fraction=fraction,
         )
     )
-    loop: Loop = "colocated" if colocated else record.loop
     longest = record.max_tokens
+    own = {
+        "loop": "colocated" if colocated else record.loop,
+        "engine": asked,
+        "rollout_gpus": float(record.rollout_gpus),
+        "max_tokens": max(longest - record.prompt_tokens, 1.05 * record.response_tokens) if longest else None,
+        "max_staleness": max(1.0, record.max_staleness),
+    }
     return StepQuestion(
-        loop=loop,
-        engine=asked,
-        rollout_gpus=float(record.rollout_gpus),
-        train=_train(record, model, gpu),
-        samples=record.samples,
-        group_size=record.group_size,
-        prompt_tokens=record.prompt_tokens,
-        response_tokens=record.response_tokens,
-        max_tokens=max(longest - record.prompt_tokens, 1.05 * record.response_tokens) if longest else None,
-        max_staleness=max(1.0, record.max_staleness),
-        wire_dtype=record.rollout_dtype,
+        **alike(record, StepQuestion) | own, train=_train(record, model, gpu), wire_dtype=record.rollout_dtype
     )
 
 
@@ -89,10 +85,7 @@ def _train(record: StepRecord, model: Model, gpu: Gpu) -> TrainQuestion:
         sequences=record.samples,
         tokens=tokens,
         micro_batch_tokens=max(tokens, record.max_tokens or _PACKED),
-        tensor=layout.tensor,
-        pipeline=layout.pipeline,
-        context=layout.context,
-        expert=layout.expert,
+        **alike(layout, TrainQuestion),
         sharding="optimizer" if record.megatron else "full",
         dtype=record.train_dtype,
         optimizer_steps=max(1.0, record.samples / record.train_batch) if record.train_batch else 1.0,

@@ -111,7 +111,7 @@ def _one_by_one(
     shared = query.shape[0] // key.shape[0]
     alike = query.shape[-1] == value.shape[-1] and not window
     if shared > 1 and not alike:  # fast kernels share keys and values only in the plain case
-        key, value = key.repeat_interleave(shared, dim=0), value.repeat_interleave(shared, dim=0)
+        key, value = (part.repeat_interleave(shared, dim=0) for part in (key, value))
     options = {"enable_gqa": True} if shared > 1 and alike else {}
     outputs = []
     for one in zip(*(whole.split(packing.lengths, dim=1) for whole in (query, key, value)), strict=True):
@@ -148,8 +148,7 @@ def _varlen(
     if "enable_gqa" in known:
         options["enable_gqa"] = True
     elif query.shape[0] != key.shape[0]:
-        shared = query.shape[0] // key.shape[0]
-        key, value = key.repeat_interleave(shared, dim=0), value.repeat_interleave(shared, dim=0)
+        key, value = (part.repeat_interleave(query.shape[0] // key.shape[0], dim=0) for part in (key, value))
     rows = (part.transpose(0, 1) for part in (query, key, value))
     found: torch.Tensor = attend(*rows, packing.offsets, packing.offsets, packing.longest, packing.longest, **options)
     return found

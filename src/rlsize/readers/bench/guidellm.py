@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from rlsize.errors import Fault, InputError, noting, refuse
-from rlsize.readers.bench.record import Record
+from rlsize.readers.bench.record import MILLISECONDS, Record
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from rlsize.facts.benchmark_result import BenchmarkResult
 
 TOOL = "guidellm"
-MILLISECONDS = 1e-3
 MOST_BENCHMARKS = 1000
 _AGREE = 0.05  # share by which the rate of intervals may lie from tokens over seconds
 _CLOSED = frozenset({"concurrent", "throughput", "synchronous"})
@@ -46,7 +45,8 @@ def guidellm(data: Mapping[str, Any], where: str) -> list[BenchmarkResult]:
 
 def _run(record: Record, whole: Mapping[str, Any]) -> BenchmarkResult:
     kind = record.text("strategy", "config.strategy.type_", "scheduler.strategy.type_", "args.strategy.type_")
-    profile = Record(whole, record.where).text("profile", "config.profile.kind", "args.profile")
+    file = Record(whole, record.where)
+    profile = file.text("profile", "config.profile.kind", "args.profile")
     kind = kind or (profile if profile in _CLOSED | _AT_A_RATE else "")  # a sweep sends in several ways
     mean = record.number("mean_concurrency", *_of("request_concurrency"))
     cap = record.number("concurrency", "config.strategy.streams", "config.strategy.max_concurrency")
@@ -58,7 +58,8 @@ def _run(record: Record, whole: Mapping[str, Any]) -> BenchmarkResult:
     rate = record.needed("response_tokens_per_second", *_of("output_tokens_per_second"))
     return record.result(
         TOOL,
-        model=_model(record, whole),
+        model=record.text("model", "config.backend.model", "config.backend.kwargs.model")
+        or file.text("model", "config.backend.model", "args.model", "config.model"),
         measured_at=record.moment("scheduler_metrics.measure_start_time", "start_time"),
         duration_seconds=seconds,
         requests=record.needed("requests", "metrics.request_totals.successful", *_of("request_latency", "count")),
@@ -119,9 +120,3 @@ def _checked(record: Record, rate: float, tokens: float | None, seconds: float |
     )
     record.keys["response_tokens_per_second"] = f"{record.keys['response_tokens']} / {record.keys['duration_seconds']}"
     return tokens / seconds
-
-
-def _model(record: Record, whole: Mapping[str, Any]) -> str:
-    return record.text("model", "config.backend.model", "config.backend.kwargs.model") or Record(
-        whole, record.where
-    ).text("model", "config.backend.model", "args.model", "config.model")

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import math
 import re
+from contextlib import suppress
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
@@ -20,6 +22,7 @@ if TYPE_CHECKING:
 
 MOST = 1e15  # tokens, seconds or requests per second that no benchmark reaches
 MOST_WORD = 200
+MILLISECONDS = 1e-3
 WHOLE_RUN = {"holds_ramp": True, "holds_tail": True}  # fields of a result whose rate covers filling and draining
 _FIELDS = frozenset(BenchmarkResult.__dataclass_fields__)
 _AGREE = 0.02  # share by which two ways to the same rate may differ
@@ -120,7 +123,9 @@ class Record:
         found = ""
         if isinstance(value, str):
             stamp = _STAMP.fullmatch(value)
-            found = _iso("{}-{}-{}T{}:{}:{}".format(*stamp.groups()) if stamp else value)
+            text = "{}-{}-{}T{}:{}:{}".format(*stamp.groups()) if stamp else value
+            with suppress(ValueError):
+                found = datetime.fromisoformat(text).isoformat(timespec="seconds")
         elif (seconds := as_number(value)) is not None and 0 < seconds < 1e11:  # noqa: PLR2004 (the year 5138)
             found = datetime.fromtimestamp(seconds, UTC).isoformat(timespec="seconds")
         if found:
@@ -179,10 +184,8 @@ class Record:
         """
         refuse(self.faults)
         made = BenchmarkResult(source=self.where, tool=tool, **fields)
-        return BenchmarkResult(
-            source=self.where,
-            tool=tool,
-            **fields,
+        return replace(
+            made,
             keys={field: key for field, key in self.keys.items() if field in _FIELDS},
             counts=self.counts,
             warnings=(*self.warnings, *_disagreements(made)),
@@ -224,13 +227,6 @@ def brief(value: Any) -> str:  # noqa: ANN401 (any JSON value)
     except ValueError:  # a whole number of thousands of digits
         shown = "a number of thousands of digits"
     return cut(shown, 40)
-
-
-def _iso(text: str) -> str:
-    try:
-        return datetime.fromisoformat(text).isoformat(timespec="seconds")
-    except ValueError:
-        return ""
 
 
 def _disagreements(result: BenchmarkResult) -> list[str]:

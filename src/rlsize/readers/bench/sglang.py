@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from rlsize.readers.bench.record import Record
+from rlsize.readers.bench.record import MILLISECONDS, Record
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -17,7 +17,6 @@ if TYPE_CHECKING:
 
 SERVING = "sglang bench_serving"
 OFFLINE = "sglang bench_offline_throughput"
-MILLISECONDS = 1e-3
 _TP_SIZE = ("server_info.tp_size", "server_info.server_args.tp_size", "server_info.tensor_parallel_size")
 _MODEL = ("model", "model_id", "server_info.served_model_name", "server_info.model_path", "server_info.model")
 

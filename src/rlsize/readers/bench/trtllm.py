@@ -9,13 +9,12 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
-from rlsize.readers.bench.record import WHOLE_RUN, Record
+from rlsize.readers.bench.record import MILLISECONDS, WHOLE_RUN, Record
 
 if TYPE_CHECKING:
     from rlsize.facts.benchmark_result import BenchmarkResult
 
 TOOL = "trtllm-bench"
-MILLISECONDS = 1e-3
 _LONGEST_LINE = 400  # characters; labels and figures are far shorter
 _AGREE = 0.03
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from rlsize.errors import Fault, InputError
 from rlsize.readers.bench.documents import MOST_RECORDS
-from rlsize.readers.bench.record import WHOLE_RUN, Record
+from rlsize.readers.bench.record import MILLISECONDS, WHOLE_RUN, Record
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -27,7 +27,6 @@ LATENCY = "vllm bench latency"
 INFERENCEX = "InferenceX"
 TOTAL = "prompt and response tokens together"
 PROMPTS = "prompts, not samples: with --n each prompt makes n of them"
-MILLISECONDS = 1e-3
 _SLOW = 10.0  # seconds between two tokens that say that the unit is another one
 
 _RATES = re.compile(r"Throughput: +([\d.]+) requests/s, +([\d.]+) total tokens/s, +([\d.]+) output tokens/s")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from rlsize.errors import Fault, InputError
 from rlsize.facts.launch import Setting, Settings, Span
-from rlsize.readers.launch.json_settings import json_settings
+from rlsize.readers.launch.literals import json_settings
 from rlsize.readers.launch.log_settings import log_settings
 from rlsize.readers.launch.nodes import settings_of
 from rlsize.readers.launch.python_settings import python_settings

@@ -11,7 +11,7 @@ import re
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from rlsize.readers.launch.arithmetic import UnknownError, arithmetic
+from rlsize.frameworks.expressions import UnreadableError, arithmetic
 from rlsize.readers.launch.nodes import DEEPEST, Count, Held, Node, shown
 from rlsize.readers.launch.yaml_trees import scalar
 
@@ -30,7 +30,7 @@ _SIGNS = {
 _CHOICES: dict[str, Callable[[list[float]], float]] = {"max": max, "min": min}
 
 
-class _MissingError(UnknownError):
+class _MissingError(UnreadableError):
     """A key that is said nowhere."""
 
 
@@ -64,7 +64,7 @@ class _Resolver:
             return self._known[path]
         self._count.one(len(path), node.span)
         if path in self._under_way or len(self._under_way) > DEEPEST:
-            raise UnknownError("it leads back to itself")
+            raise UnreadableError("it leads back to itself")
         self._under_way.add(path)
         try:
             found = self._resolved(node, path)
@@ -89,7 +89,7 @@ class _Resolver:
     def _child(self, node: Node, path: tuple[str, ...]) -> Node:
         try:
             return self.resolved(node, path)
-        except UnknownError as error:
+        except UnreadableError as error:
             return Node(None, node.span, str(error))
 
     def _told(self, value: Value, span: Span, depth: int) -> Node:
@@ -107,10 +107,10 @@ class _Resolver:
         What a text with interpolations says: the value of a single one, else text.
 
         Raises:
-            UnknownError: It is not known, and why.
+            UnreadableError: It is not known, and why.
         """
         if len(text) > _LONGEST:
-            raise UnknownError("it is too long to be an interpolation")
+            raise UnreadableError("it is too long to be an interpolation")
         parts: list[Value] = []
         at = 0
         while (start := text.find("${", at)) >= 0:
@@ -121,16 +121,16 @@ class _Resolver:
         if len(parts) == 3 and not parts[0] and not parts[2]:  # noqa: PLR2004 (one interpolation and nothing around it)
             return parts[1]
         if any(isinstance(part, dict | list) for part in parts):
-            raise UnknownError("it puts a mapping or a list into text")
+            raise UnreadableError("it puts a mapping or a list into text")
         joined = "".join(str(part) for part in parts)
         if len(joined) > _LONGEST:
-            raise UnknownError("it is too long to be an interpolation")
+            raise UnreadableError("it is too long to be an interpolation")
         return joined
 
     def _inner(self, content: str, path: tuple[str, ...], span: Span) -> Value:
         """The value of what stands between `${` and `}`."""
         if len(path) > DEEPEST or content.count("${") > DEEPEST:
-            raise UnknownError("it is nested too deeply")
+            raise UnreadableError("it is nested too deeply")
         called = _RESOLVER.fullmatch(content)
         if called is None:
             return self._named(str(self.text(content, path, span)), path)
@@ -155,13 +155,13 @@ class _Resolver:
                 return self._argument(arguments[1], path, span) if len(arguments) > 1 else None
         if name == "oc.decode":
             return self._argument(arguments[0], path, span)
-        raise UnknownError(f"what the resolver {shown(name)} gives is not known here")
+        raise UnreadableError(f"what the resolver {shown(name)} gives is not known here")
 
     def _environment(self, arguments: list[str], path: tuple[str, ...], span: Span) -> Value:
         """The default of a variable of the environment, which is not read."""
         name = shown(arguments[0].strip())
         if len(arguments) == 1:
-            raise UnknownError(f"the environment variable {name} is not read")
+            raise UnreadableError(f"the environment variable {name} is not read")
         self._notes.append(f"{span}: {shown('.'.join(path))} is the default of {name}: the environment is not read")
         return self._argument(arguments[1], path, span)
 
@@ -178,7 +178,7 @@ class _Resolver:
         The value of a key, `.x` from the mapping that names it.
 
         Raises:
-            UnknownError: It has none, or one that is not known.
+            UnreadableError: It has none, or one that is not known.
         """
         missing = _MissingError(f"it names {shown(text.strip())}, which is said nowhere")
         key = re.sub(r"\[([^][]*)\]", r".\1", text.strip())
@@ -196,7 +196,7 @@ class _Resolver:
                 node = self.resolved(node, tuple(place))
         node = self.resolved(node, tuple(place)) if node is not None else self._root
         if node.why_not:
-            raise UnknownError(node.why_not)
+            raise UnreadableError(node.why_not)
         return node.plain
 
     @staticmethod
@@ -217,14 +217,14 @@ def _closed(text: str, start: int) -> int:
     Where the brace stands that closes an interpolation.
 
     Raises:
-        UnknownError: Nowhere.
+        UnreadableError: Nowhere.
     """
     depth = 1
     for found in re.compile(r"[{}]").finditer(text, start):
         depth += 1 if found[0] == "{" else -1
         if not depth:
             return found.start()
-    raise UnknownError("its interpolation is not closed")
+    raise UnreadableError("its interpolation is not closed")
 
 
 def _split(text: str) -> Iterator[str]:

@@ -15,10 +15,9 @@ from rlsize.facts.launch import Program, Setting, Span
 from rlsize.frameworks.told import Reading, era_of, in_era, matching, normal
 from rlsize.readers.launch.arguments import positional, scalar, settings_of
 from rlsize.readers.launch.bash import read_script
-from rlsize.readers.launch.bash.source import Source
+from rlsize.readers.launch.bash.source import Source, script_in
 from rlsize.readers.launch.comments import commands_shown
 from rlsize.readers.launch.context import Context
-from rlsize.readers.launch.embedded import script_in
 from rlsize.readers.yaml_documents import read_text
 
 if TYPE_CHECKING:

@@ -8,10 +8,11 @@ import re
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from rlsize.readers.launch.nodes import Node
+from rlsize.errors import Fault, InputError
+from rlsize.readers.launch.nodes import Count, Node, Places, UnreadableError, shown
 
 if TYPE_CHECKING:
-    from rlsize.readers.launch.nodes import Count, Held, Places
+    from rlsize.readers.launch.nodes import Held
 
 _STRING = re.compile(r"""[bru]?(?:"[^"\\\n]*+(?:\\.[^"\\\n]*+)*+"|'[^'\\\n]*+(?:\\.[^'\\\n]*+)*+')""", re.DOTALL)
 _CALL = re.compile(r"([A-Za-z_][\w.]*)\(")
@@ -21,19 +22,6 @@ _FIELD = re.compile(r"\s*([A-Za-z_]\w*)\s*=")
 _NUMBER = re.compile(r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?")
 _WORDS = {"None": None, "null": None, "True": True, "true": True, "False": False, "false": False}
 _BARE_NAMES = {"dict", "Namespace", "OrderedDict", "DictConfig", "SimpleNamespace", "mappingproxy", "defaultdict"}
-
-
-class UnreadableError(Exception):
-    """
-    The text is no printed value.
-
-    Args:
-        at: The character at which this was seen.
-    """
-
-    def __init__(self, at: int) -> None:
-        super().__init__(at)
-        self.at = at
 
 
 def word(text: str) -> int | float | str | bool | None:
@@ -212,3 +200,28 @@ class Literals:
         if call is None or call[1].rpartition(".")[2] in _BARE_NAMES:
             return node, end
         return Node({call[1].rpartition(".")[2]: node}, node.span), end
+
+
+def json_settings(text: str, name: str, notes: list[str]) -> Node:
+    """
+    A JSON object with places.
+
+    Raises:
+        InputError: It is none, with file and line.
+    """
+    literals = Literals(text, Places(text, name), Count(name))
+    try:
+        # Depth is bounded first: the module's own decoder recurses.
+        node, _ = literals.value(0)
+        json.loads(text)
+    except UnreadableError as error:
+        where = f"{name}:{text.count(chr(10), 0, error.at) + 1}"
+        raise InputError(Fault("is not valid JSON", where, "mend the line or the one above it")) from None
+    except ValueError as error:
+        line = getattr(error, "lineno", 1)
+        what = f"is not valid JSON: {getattr(error, 'msg', 'a number is too long')}"
+        raise InputError(Fault(what, f"{name}:{line}", "mend the line or the one above it")) from None
+    if not isinstance(node.value, dict):
+        raise InputError(Fault("holds no settings: it is no JSON object", name, 'write {"key": value}'))
+    notes += [f"{name}: {shown(key)} stands twice: the last one counts" for key in dict.fromkeys(literals.repeated)]
+    return node

@@ -11,8 +11,8 @@ import re
 from typing import TYPE_CHECKING
 
 from rlsize.errors import Fault, InputError
-from rlsize.readers.launch.literals import Literals, UnreadableError, word
-from rlsize.readers.launch.nodes import Count, Node, Places, leaves
+from rlsize.readers.launch.literals import Literals, word
+from rlsize.readers.launch.nodes import Count, Node, Places, UnreadableError, leaves
 from rlsize.readers.launch.yaml_trees import one_tree, yaml_trees
 from rlsize.readers.logs.numbers import plain
 

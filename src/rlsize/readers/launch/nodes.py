@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from itertools import accumulate
 from typing import TYPE_CHECKING, TypeAlias
 
-from rlsize.errors import Fault, InputError
+from rlsize.errors import Fault, InputError, too_deep
 from rlsize.facts.launch import Setting, Span, Value
 
 if TYPE_CHECKING:
@@ -20,6 +20,19 @@ MOST_SETTINGS = 20_000
 MOST_NODES = 40_000
 
 Held: TypeAlias = "int | float | str | bool | list[Node] | dict[str, Node] | None"
+
+
+class UnreadableError(Exception):
+    """
+    A text is not what it is read as.
+
+    Args:
+        at: The character at which this was seen.
+    """
+
+    def __init__(self, at: int) -> None:
+        super().__init__(at)
+        self.at = at
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,9 +114,7 @@ class Count:
             what = f"says more than {MOST_NODES:,} values, aliases written out"
             raise InputError(Fault(what, self.file, "is it the file you meant?"))
         if depth > DEEPEST:
-            raise InputError(
-                Fault(f"is nested more than {DEEPEST} levels deep", str(span), "is it the file you meant?")
-            )
+            raise InputError(too_deep(DEEPEST, str(span)))
 
 
 def placeless(node: Node, count: Count, depth: int = 0) -> Node:

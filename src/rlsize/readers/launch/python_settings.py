@@ -15,7 +15,7 @@ from itertools import chain
 from typing import TYPE_CHECKING
 
 from rlsize.errors import Fault, InputError
-from rlsize.readers.launch.arithmetic import UnknownError, arithmetic
+from rlsize.frameworks.expressions import UnreadableError, arithmetic
 from rlsize.readers.launch.nodes import DEEPEST, Count, Node, Places, shown
 
 if TYPE_CHECKING:
@@ -128,7 +128,7 @@ class _Reader:
                 self._defaults[flag.replace("-", "_")] = default
                 try:
                     self._set("argparse", flag, Node(self._held(default, _Scope()), self._span(default)))
-                except UnknownError:
+                except UnreadableError:
                     self._notes.append(f"{self._span(default)}: the default of --{shown(flag)} is left out")
 
     def _call(self, call: ast.Call, scope: _Scope) -> None:
@@ -146,7 +146,7 @@ class _Reader:
                 continue
             try:
                 items = self._held(keyword.value, scope)
-            except UnknownError:
+            except UnreadableError:
                 missed.append("**")
                 continue
             for key, node in items.items() if isinstance(items, dict) else ():
@@ -160,7 +160,7 @@ class _Reader:
             return
         try:
             held = self._held(value, scope)
-        except UnknownError:
+        except UnreadableError:
             bound = self._bound(value, scope) if isinstance(value, ast.Name) else None
             if not (isinstance(bound, ast.Call) and _called(bound) is not None):
                 missed.append(key)
@@ -180,11 +180,11 @@ class _Reader:
         What an expression gives.
 
         Raises:
-            UnknownError: Only a run would tell.
+            UnreadableError: Only a run would tell.
         """
         self._count.one(0, self._span(node))
         if depth > DEEPEST:
-            raise UnknownError("it is nested too deeply")
+            raise UnreadableError("it is nested too deeply")
         if isinstance(node, ast.Constant) and isinstance(node.value, str | int | float | None):
             return node.value
         if isinstance(node, ast.List | ast.Tuple):
@@ -207,7 +207,7 @@ class _Reader:
         named = ast.increment_lineno(ast.parse(name, mode="eval").body, node.lineno - 1)
         held = self._held(named, scope, depth + 1)
         if not isinstance(held, int | float | None):
-            raise UnknownError("it is no arithmetic")
+            raise UnreadableError("it is no arithmetic")
         return held
 
     def _items(self, pairs: list[tuple[ast.expr | None, ast.expr]], scope: _Scope, depth: int) -> dict[str, Node]:
@@ -219,7 +219,7 @@ class _Reader:
             elif isinstance(key, ast.Constant):
                 held[str(key.value)] = Node(self._held(value, scope, depth + 1), self._span(value))
             else:
-                raise UnknownError("its keys are worked out")
+                raise UnreadableError("its keys are worked out")
         return held
 
     def _joined(self, node: ast.JoinedStr, scope: _Scope, depth: int) -> str:
@@ -227,10 +227,10 @@ class _Reader:
         for part in node.values:
             inner = part.value if isinstance(part, ast.FormattedValue) else part
             if isinstance(part, ast.FormattedValue) and part.format_spec is not None:
-                raise UnknownError("it is formatted")
+                raise UnreadableError("it is formatted")
             value = self._held(inner, scope, depth + 1)
             if isinstance(value, dict | list) or len(text) > _LONGEST:
-                raise UnknownError("it is no short text")
+                raise UnreadableError("it is no short text")
             text += str(value)
         return text
 
@@ -239,7 +239,7 @@ class _Reader:
         if isinstance(node, ast.Name):
             value = self._bound(node, scope)
             if value is None:
-                raise UnknownError("it is worked out")
+                raise UnreadableError("it is worked out")
             return self._held(value, scope, depth + 1)
         if isinstance(node.value, ast.Name) and node.value.id == "torch":
             return f"torch.{node.attr}"
@@ -247,7 +247,7 @@ class _Reader:
             parsed = self._bound(node.value, scope)
             if isinstance(parsed, ast.Call) and getattr(parsed.func, "attr", "") == "parse_args":
                 return self._held(self._defaults[node.attr], _Scope(), depth + 1)
-        raise UnknownError("it is worked out")
+        raise UnreadableError("it is worked out")
 
     @staticmethod
     def _bound(node: ast.expr, scope: _Scope) -> ast.expr | None:

@@ -6,9 +6,9 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from rlsize.errors import InputError
-from rlsize.facts.inference_engines import ENGINES, inference_engine
+from rlsize.facts.inference_engines import ENGINES, WITHOUT, inference_engine
 from rlsize.quantities.row import Switch, Word
-from rlsize.quantities.table import QUANTITIES
+from rlsize.quantities.table import QUANTITIES, nested
 from rlsize.readers.yaml_documents import Document, Path_
 
 if TYPE_CHECKING:
@@ -53,15 +53,11 @@ def scenario_of_launch(launch: Launch, catalogue: Catalogue) -> tuple[Document, 
         value = _value(key, one.value, catalogue)
         if value is None or (one.provenance == "default" and value == row.default):
             continue
-        *above, last = row.scenario.split(".")
-        node = data
-        for part in above:
-            node = node.setdefault(part, {})
-        node[last] = value
+        data[row.scenario] = value
         if one.settings:
-            lines[*above, last] = one.settings[-1].span.line
+            lines[tuple(row.scenario.split("."))] = one.settings[-1].span.line
         places[row.scenario] = launch.said_by(one)
-    return Document(launch.name, data, lines), places
+    return Document(launch.name, nested(data), lines), places
 
 
 def _kept(told: Mapping[str, Told]) -> Iterator[tuple[str, Told]]:
@@ -138,6 +134,11 @@ def doubts(launch: Launch) -> Iterator[str]:
         yield f"{launch.name} does not tell on how many GPUs it runs: give --gpus."
     if mode == "colocated" and fleet and trainer and fleet != trainer:
         yield f"Engines have {fleet} of the {trainer} GPUs that they share with the trainer: read as if they had all."
+    if launch.reading.value("loop.engine") == WITHOUT:
+        yield "The trainer's own model generates, without an engine, which takes longer: engines are what is predicted."
+    eager = next((one for key, one in launch.reading.settings.items() if key.endswith("enforce_eager")), None)
+    if eager is not None and str(eager.value).lower() == "true":
+        yield f"{eager.key} ({eager.span}) keeps engines from CUDA graphs: generation takes longer than is predicted."
     named = [f"{one.key} ({one.span})" for one in launch.reading.unread() if _SIZES.search(one.key)]
     if named:
         more = f" and {len(named) - _MOST_NAMED} more" if len(named) > _MOST_NAMED else ""

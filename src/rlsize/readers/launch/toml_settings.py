@@ -13,8 +13,8 @@ from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
 
 from rlsize.errors import Fault, InputError
-from rlsize.readers.launch.literals import Literals, UnreadableError
-from rlsize.readers.launch.nodes import DEEPEST, Count, Node, Places, merged, shown
+from rlsize.readers.launch.literals import Literals
+from rlsize.readers.launch.nodes import DEEPEST, Count, Node, Places, UnreadableError, merged, shown
 
 if TYPE_CHECKING:
     from rlsize.readers.launch.nodes import Held

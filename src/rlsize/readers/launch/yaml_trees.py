@@ -14,8 +14,8 @@ from dataclasses import replace
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
-from rlsize.errors import Fault, InputError
-from rlsize.readers.launch.nodes import Count, Held, Node, merged, placeless, shown
+from rlsize.errors import Fault, InputError, not_yaml
+from rlsize.readers.launch.nodes import DEEPEST, Count, Held, Node, merged, placeless, shown
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -48,11 +48,8 @@ def yaml_trees(text: str, places: Places, notes: list[str], count: Count | None 
     try:
         return list(reader.documents())
     except yaml.YAMLError as error:
-        mark = getattr(error, "problem_mark", None) or getattr(error, "context_mark", None)
-        problem = getattr(error, "problem", None) or getattr(error, "reason", None) or "is not YAML"
-        where = str(places.span(mark.index, mark.index)) if mark is not None else places.file
-        todo = "mend the line or the one above it"
-        raise InputError(Fault(f"is not valid YAML: {problem}", where, todo)) from None
+        where = lambda mark: str(places.span(mark.index, mark.index)) if mark is not None else places.file  # noqa: E731
+        raise InputError(not_yaml(error, DEEPEST, where)) from None
 
 
 def scalar(text: str) -> int | float | str | bool | None:

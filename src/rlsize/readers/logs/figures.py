@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from rlsize.readers.logs.shares import part
+from rlsize.readers.logs.shares import count, gpus, other_part, part, times
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -59,3 +59,27 @@ GIB = 2.0**30  # what frameworks divide by, whether they write GB or GiB
 def plain(name: str, *keys: str, scale: float = 1.0, counts: str = "") -> Figure:
     """A field that one key says, under one of its names; the first one that is there counts."""
     return Figure(field=name, of=(keys,), scale=scale, counts=counts)
+
+
+def summed(name: str, *keys: str, counts: str = "") -> Figure:
+    """A field that is the sum of those keys that are there."""
+    return Figure(field=name, of=tuple((key,) for key in keys), counts=counts)
+
+
+def product(name: str, *of: tuple[str, ...], counts: str = "") -> Figure:
+    """A field that is one term times another."""
+    return Figure(field=name, of=of, how=times, says="{0} x {1}", counts=counts)
+
+
+def pool(name: str, rate: tuple[str, ...], each: tuple[str, ...]) -> Figure:
+    """The GPUs that reach a rate together."""
+    return Figure(field=name, of=(rate, each), how=gpus, says="{0} / {1}")
+
+
+def shared_out(*of: tuple[str, ...]) -> tuple[Figure, ...]:
+    """What follows from all tokens and the mean lengths of responses and prompts: those of each, and the samples."""
+    return (
+        Figure(field="response_tokens", of=of, how=part, says="{0} x {1} / ({1} + {2})"),
+        Figure(field="prompt_tokens", of=of, how=other_part, says="{0} x {2} / ({1} + {2})"),
+        Figure(field="samples", of=of, how=count, says="{0} / ({1} + {2})"),
+    )

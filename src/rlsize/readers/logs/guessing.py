@@ -9,9 +9,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rlsize.readers.logs.figures import Figure, inverse
+from rlsize.readers.logs.figures import Figure, inverse, product
 from rlsize.readers.logs.names import meaning, words
-from rlsize.readers.logs.shares import times
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable
@@ -55,7 +54,7 @@ def guessed(values: Values, wanted: Collection[str] | None, taken: Iterable[str]
     by_field = {figure.field: figure for figure in figures}
     factors = [by_field[name].of[0] for name in ("samples", "mean_response_tokens") if name in by_field]
     if len(factors) > 1 and "response_tokens" not in by_field:
-        figures.append(Figure(field="response_tokens", of=tuple(factors), how=times, says="{0} x {1}"))
+        figures.append(product("response_tokens", *factors))
     return figures
 
 

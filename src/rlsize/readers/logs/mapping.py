@@ -182,15 +182,14 @@ class Mapper:
         return StepRecord(step=sighting.step, **fields)
 
     def _drop_impossible(self, fields: Fields, place: str) -> None:
-        """Take out what no step can have, and with an impossible length what was made of it; all, if it is a time."""
+        """Take out what no step can have, and with an impossible length what was made of it; all, if it is the step."""
         bad = [name for name, value in fields.items() if not 0.0 <= value <= _MOST.get(name, _MOST_OF_ALL)]
         for name in bad:
             most = _MOST.get(name, _MOST_OF_ALL)
             why = f"more than {most:.3g}" if most < fields[name] < math.inf else "not finite, or negative"
             self.skips.add(f"{self.keys.get(name, name)} is {why}", place)
         lengths = _OF_LENGTHS if {*bad} & {*_LENGTHS} else set()
-        times = {*fields} if any(name.endswith("_seconds") for name in bad) else set()
-        for name in {*bad, *lengths, *times}:
+        for name in {*fields} if "step_seconds" in bad else {*bad, *lengths}:
             fields.pop(name, None)
 
     def _plan(self, values: Values, layout: tuple[str, ...] | None) -> _Plan:

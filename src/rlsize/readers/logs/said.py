@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING
 from rlsize.errors import Fault, InputError, noting, suggestion
 from rlsize.facts.mapping import KeyMapping
 from rlsize.facts.run_log import StepRecord
-from rlsize.readers.logs.figures import Figure, inverse
+from rlsize.readers.logs.figures import Figure, inverse, product
 from rlsize.readers.logs.names import memory_scale, unit_scale
-from rlsize.readers.logs.shares import times
 from rlsize.readers.validation import opened, validated
 from rlsize.readers.yaml_documents import read_document
 
@@ -73,15 +72,15 @@ def _figure(quantity: str, text: str) -> Figure | None:
     except ValueError:
         return None
     inverted = text.startswith("1 / ")
-    product = " x " in text
-    keys = (scaled[1] if scaled else text.removeprefix("1 / ")).split(" x " if product else " + ")
+    multiplied = " x " in text
+    keys = (scaled[1] if scaled else text.removeprefix("1 / ")).split(" x " if multiplied else " + ")
     if not all(map(str.strip, keys)) or (scale is not None and not 0 < scale < float("inf")):
         return None
     terms = tuple((key.strip(),) for key in keys)
     if inverted:
         return Figure(field=quantity, of=terms[:1], how=inverse, says="1 / {0}")
-    if product:
-        return Figure(field=quantity, of=terms[:2], how=times, says="{0} x {1}")
+    if multiplied:
+        return product(quantity, *terms[:2])
     units = {"seconds": unit_scale, "bytes": memory_scale}
     usual = units.get(quantity.rpartition("_")[2], lambda _: 1.0)(keys[0]) or 1.0
     return Figure(field=quantity, of=terms, scale=usual if scale is None else scale)

@@ -15,12 +15,9 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any
 
-from rlsize.errors import Fault, InputError
-from rlsize.estimates.ranks import together
 from rlsize.facts.counters import EngineCounters
 from rlsize.readers.metrics import tables
-from rlsize.readers.metrics.exposition import series
-from rlsize.readers.metrics.tables import EngineKind, Engines, Metric, chosen, exposed, keys_of, shared
+from rlsize.readers.metrics.tables import EngineKind, Metric, chosen, exposed, shared
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -28,8 +25,6 @@ if TYPE_CHECKING:
     from rlsize.facts.counters import Buckets
     from rlsize.readers.metrics.exposition import Series
     from rlsize.readers.metrics.tables import Numbers
-
-ENGINE = "sglang"
 
 _RANKS = ("pp_rank", "tp_rank", "moe_ep_rank")
 _SPLIT = frozenset({*_RANKS, "dp_rank", "engine_type", "mode", "is_streaming", "priority", "pid"})
@@ -82,56 +77,6 @@ _AS_THEY_ARE = (
 )
 
 
-def sglang_engines(found: Sequence[Series], instance: str) -> list[EngineCounters]:
-    """
-    The counters of every SGLang server among some series of one moment.
-
-    Args:
-        found: The series.
-        instance: What to call their origin.
-
-    Returns:
-        One as a rule; several where a page gathers the pages of many, and none without tokens.
-    """
-    page = KIND.pages(_counted_once(found))
-    engines = Engines(_identities(page))
-    keys = keys_of(page, _EXPOSED, response_buckets=_BUCKETS)
-    rows = zip(
-        engines.who(instance, ENGINE),
-        engines.table(page, _EXPOSED),
-        engines.buckets(page.get(_BUCKETS, [])),
-        strict=True,
-    )
-    return [_counters(*row, keys) for row in rows]
-
-
-KIND = EngineKind(
-    name=ENGINE,
-    title="SGLang",
-    prefix=re.compile(r"(?:ray_)?sglang[:_]"),
-    names=frozenset({_BUCKETS} | {name for metric in _EXPOSED.values() for name in metric.names}),
-    read=sglang_engines,
-    missing=("realtime_tokens_total and generation_tokens_total", "was the page cut, or did nothing run there yet?"),
-)
-
-
-def sglang_counters(text: str, instance: str) -> EngineCounters:
-    """
-    The counters of a SGLang page as one engine.
-
-    Args:
-        text: The page.
-        instance: What to call its origin.
-
-    Raises:
-        InputError: It is no SGLang page, or a damaged one.
-    """
-    found = sglang_engines(series(text, instance, KIND.line, KIND.wanted), instance)
-    if not found:
-        raise InputError(Fault("holds no tokens of SGLang", instance, "is it started with --enable-metrics?"))
-    return together(found)
-
-
 def _counted_once(found: Sequence[Series]) -> list[Series]:
     """Of series that differ in ranks of one engine only, the first rank's; of priorities, their total."""
     first: dict[tuple[str, frozenset[tuple[str, str]]], tuple[tuple[tuple[int, str], ...], Series]] = {}
@@ -145,7 +90,7 @@ def _counted_once(found: Sequence[Series]) -> list[Series]:
     return [entry for _, entry in first.values()]
 
 
-def _identities(page: Mapping[str, Sequence[Series]]) -> list[Mapping[str, str]]:
+def _identities(page: Mapping[str, Sequence[Series]], _: str) -> list[Mapping[str, str]]:
     """The labels that tell one server from another: those of its tokens that split nothing."""
     tokens = chosen(page, _EXPOSED["live"]) or chosen(page, _EXPOSED["finished"])
     running = page.get("num_running_reqs") or tokens
@@ -157,7 +102,11 @@ def _identities(page: Mapping[str, Sequence[Series]]) -> list[Mapping[str, str]]
 
 
 def _counters(
-    who: Mapping[str, Any], numbers: Numbers, lengths: Buckets | None, keys: Mapping[str, str]
+    who: Mapping[str, Any],
+    numbers: Numbers,
+    _info: Mapping[str, str],
+    lengths: Buckets | None,
+    keys: Mapping[str, str],
 ) -> EngineCounters:
     live = numbers["live"] is not None
     computed, reused = numbers["computed"], numbers["reused"]
@@ -180,7 +129,7 @@ def _counters(
         kv_cache_tokens=int(held) if held else None,
         block_size=int(block) if block else None,
         started_at=numbers["created"],
-        keys=shared(tuple(own.items())),
+        keys=shared(own),
         **values,
         **tables.totals(numbers, tuple(_HISTOGRAMS)),
     )
@@ -199,3 +148,17 @@ def _cache(numbers: Numbers, keys: Mapping[str, str]) -> tuple[tuple[float | Non
             named = {"prefix_cache_queries": keys[whole], "prefix_cache_hits": keys.get(part, keys[whole])}
             return (total + found if add else total, found), named
     return (None, None), {}
+
+
+KIND = EngineKind(
+    name="sglang",
+    title="SGLang",
+    prefix=re.compile(r"(?:ray_)?sglang[:_]"),
+    metrics=_EXPOSED,
+    buckets=_BUCKETS,
+    stated={"response_buckets": _BUCKETS},
+    once=_counted_once,
+    identities=_identities,
+    counters=_counters,
+    missing=("realtime_tokens_total and generation_tokens_total", "was the page cut, or did nothing run there yet?"),
+)

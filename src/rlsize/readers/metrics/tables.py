@@ -9,10 +9,10 @@ from __future__ import annotations
 import math
 import re
 from dataclasses import dataclass, field, replace
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from itertools import pairwise
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from rlsize.facts.counters import Buckets, Totals
 
@@ -44,7 +44,8 @@ class Metric:
     mean: bool = False
 
 
-class EngineKind(NamedTuple):
+@dataclass(frozen=True, kw_only=True, eq=False)
+class EngineKind:
     """
     A kind of engine.
 
@@ -52,45 +53,82 @@ class EngineKind(NamedTuple):
         name: As fields and rates files name it.
         title: As people name it.
         prefix: What its metrics begin with.
-        names: The metrics that are read, without that prefix.
-        bare: Metrics without that prefix that are read beside them.
-        read: Its engines from series; none where they hold no tokens.
+        metrics: Where each number is found.
+        identities: The labels that tell its engines apart on a page; none where it holds no tokens.
+        counters: An engine's counters: whose they are, its numbers, what its info states, its lengths, the metrics.
         missing: What to say of a page that holds some of its metrics but no tokens, and what to do.
+        info: The metric whose labels state how an engine is configured.
+        buckets: The buckets of response lengths.
+        stated: The metrics behind fields that none of `metrics` gives.
+        bare: Metrics without that prefix that are read beside them.
+        once: Series that say the same of one engine, as one.
     """
 
     name: str
     title: str
     prefix: re.Pattern[str]
-    names: frozenset[str]
-    read: Callable[[Sequence[Series], str], list[EngineCounters]]
+    metrics: Mapping[str, Metric]
+    identities: Callable[[Mapping[str, Sequence[Series]], str], Sequence[Mapping[str, str]]]
+    counters: Callable[
+        [Mapping[str, Any], Numbers, Mapping[str, str], Buckets | None, Mapping[str, str]], EngineCounters
+    ]
     missing: tuple[str, str]
+    info: str = ""
+    buckets: str = ""
+    stated: Mapping[str, str] = field(default_factory=dict)
     bare: frozenset[str] = frozenset()
+    once: Callable[[Sequence[Series]], Sequence[Series]] = list
 
-    @property
+    @cached_property
+    def names(self) -> frozenset[str]:
+        """The metrics that are read, without the prefix."""
+        return frozenset(name for metric in self.metrics.values() for name in metric.names) | (
+            {self.info, self.buckets} - {""}
+        )
+
+    @cached_property
     def line(self) -> re.Pattern[str]:
         """How the lines begin that may be of interest."""
-        return _line(self.prefix.pattern, self.bare)
+        return re.compile(rf"^(?:{'|'.join([self.prefix.pattern, *sorted(self.bare)])})", re.MULTILINE)
 
     def wanted(self, name: str) -> bool:
         """Whether a metric is read."""
         return name in self.bare or (bool(self.prefix.match(name)) and _bare(self.prefix, name) in self.names)
 
-    def pages(self, found: Sequence[Series]) -> dict[str, list[Series]]:
-        """Series by their names without the prefix."""
+    def read(self, found: Sequence[Series], instance: str) -> list[EngineCounters]:
+        """
+        The counters of every engine of this kind among some series of one moment.
+
+        Args:
+            found: The series.
+            instance: What to call their origin.
+
+        Returns:
+            One of each data-parallel rank, in the order of their ranks; without ranks it is one engine, without tokens
+            none.
+
+        Raises:
+            InputError: They are of more engines than one page can be of.
+        """
         page: dict[str, list[Series]] = {}
-        for entry in found:
+        for entry in self.once(found):
             page.setdefault(_bare(self.prefix, entry.name), []).append(entry)
-        return page
+        engines = Engines(self.identities(page, instance))
+        keys = {name: entries[0].name for name, metric in self.metrics.items() if (entries := chosen(page, metric))}
+        keys |= {name: page[place][0].name for name, place in self.stated.items() if place in page}
+        rows = zip(
+            engines.who(instance, self.name),
+            engines.table(page, self.metrics),
+            engines.stating(page.get(self.info, [])),
+            engines.buckets(page.get(self.buckets, [])),
+            strict=True,
+        )
+        return sorted((self.counters(*row, keys) for row in rows), key=lambda one: natural(one.rank))
 
 
 @lru_cache(maxsize=4096)
 def _bare(prefix: re.Pattern[str], name: str) -> str:
     return prefix.sub("", name, count=1)
-
-
-@lru_cache(maxsize=16)
-def _line(prefix: str, bare: frozenset[str]) -> re.Pattern[str]:
-    return re.compile(rf"^(?:{'|'.join([prefix, *sorted(bare)])})", re.MULTILINE)
 
 
 def exposed(
@@ -110,20 +148,18 @@ def exposed(
     return table
 
 
-def keys_of(page: Mapping[str, Sequence[Series]], metrics: Mapping[str, Metric], **stated: str) -> dict[str, str]:
-    """The metric that each number was read from; `stated` are those of fields that a metric's labels state."""
-    found = {name: entries[0].name for name, metric in metrics.items() if (entries := chosen(page, metric))}
-    return found | {name: page[place][0].name for name, place in stated.items() if place in page}
-
-
 def chosen(page: Mapping[str, Sequence[Series]], metric: Metric) -> Sequence[Series]:
     """The series under the first of a metric's names that the page has; an older one beside it is the same number."""
     return next((page[name] for name in metric.names if name in page), ())
 
 
-@lru_cache(maxsize=64)
-def shared(keys: tuple[tuple[str, str], ...]) -> Mapping[str, str]:
+def shared(keys: Mapping[str, str]) -> Mapping[str, str]:
     """One mapping for all pages that name their metrics alike: a long watch keeps many thousand pages."""
+    return _shared(tuple(keys.items()))
+
+
+@lru_cache(maxsize=64)
+def _shared(keys: tuple[tuple[str, str], ...]) -> Mapping[str, str]:
     return MappingProxyType(dict(keys))
 
 

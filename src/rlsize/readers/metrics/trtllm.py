@@ -13,15 +13,14 @@ from math import prod
 from typing import TYPE_CHECKING, Any
 
 from rlsize.facts.counters import EngineCounters
-from rlsize.readers.metrics.tables import EngineKind, Engines, Metric, chosen, exposed, keys_of, shared, whole
+from rlsize.readers.metrics.tables import EngineKind, Metric, chosen, exposed, shared, whole
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from rlsize.facts.counters import Buckets
     from rlsize.readers.metrics.exposition import Series
     from rlsize.readers.metrics.tables import Numbers
-
-ENGINE = "tensorrt-llm"
 
 _LENGTH, _ABORT = frozenset({"length"}), frozenset({"cancelled", "abort"})
 _COUNTERS = {
@@ -44,50 +43,20 @@ _STATED = {
 }
 _PARALLEL = "parallel_config_info"
 _SIZES = ("tp_size", "pp_size")
-_SPLIT = frozenset({"finished_reason"})
+_FROM = {"prefix_cache_queries": "prompt_tokens", "kv_cache_tokens": "blocks"}  # fields worked out of other numbers
 _EXPOSED = exposed(_COUNTERS, _GAUGES, {}) | _STATED
 
 
-def trtllm_engines(found: Sequence[Series], instance: str) -> list[EngineCounters]:
-    """
-    The counters of every TensorRT-LLM server among some series of one moment.
-
-    Args:
-        found: The series.
-        instance: What to call their origin.
-
-    Returns:
-        One as a rule; several where a page gathers the pages of many, and none without tokens.
-    """
-    page = KIND.pages(found)
-    engines = Engines([entry.labels for entry in chosen(page, _EXPOSED["generation_tokens"])])
-    keys = keys_of(page, _EXPOSED)
-    keys |= {"prefix_cache_queries": keys["prompt_tokens"]} if "prompt_tokens" in keys else {}
-    keys |= {"kv_cache_tokens": keys["blocks"]} if "blocks" in keys else {}
-    rows = zip(
-        engines.who(instance, ENGINE),
-        engines.table(page, _EXPOSED),
-        engines.stating(page.get(_PARALLEL, [])),
-        strict=True,
-    )
-    return [_counters(*row, shared(tuple(keys.items()))) for row in rows]
-
-
-KIND = EngineKind(
-    name=ENGINE,
-    title="TensorRT-LLM",
-    prefix=re.compile(r"trtllm_"),
-    names=frozenset({_PARALLEL} | {name for metric in _EXPOSED.values() for name in metric.names}),
-    read=trtllm_engines,
-    missing=(
-        "generation_tokens_total",
-        "run it with return_perf_metrics: true, and a release that counts tokens there; or give a benchmark's rate",
-    ),
-)
+def _identities(page: Mapping[str, Sequence[Series]], _: str) -> list[Mapping[str, str]]:
+    return [entry.labels for entry in chosen(page, _EXPOSED["generation_tokens"])]
 
 
 def _counters(
-    who: Mapping[str, Any], numbers: Numbers, parallel: Mapping[str, str], keys: Mapping[str, str]
+    who: Mapping[str, Any],
+    numbers: Numbers,
+    parallel: Mapping[str, str],
+    _lengths: Buckets | None,
+    keys: Mapping[str, str],
 ) -> EngineCounters:
     values: dict[str, Any] = {name: numbers[name] for name in (*_COUNTERS, *_GAUGES)}
     blocks, block = numbers["blocks"], numbers["block"]
@@ -100,6 +69,21 @@ def _counters(
         block_size=int(block) if block else None,
         gpus=prod(sizes) if sizes else None,
         started_at=numbers["created"],
-        keys=keys,
+        keys=shared({**keys, **{name: keys[of] for name, of in _FROM.items() if of in keys}}),
         **values,
     )
+
+
+KIND = EngineKind(
+    name="tensorrt-llm",
+    title="TensorRT-LLM",
+    prefix=re.compile(r"trtllm_"),
+    metrics=_EXPOSED,
+    info=_PARALLEL,
+    identities=_identities,
+    counters=_counters,
+    missing=(
+        "generation_tokens_total",
+        "run it with return_perf_metrics: true, and a release that counts tokens there; or give a benchmark's rate",
+    ),
+)

@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING, Any
 from rlsize.errors import Fault, InputError
 from rlsize.facts.counters import EngineCounters
 from rlsize.readers.metrics import tables
-from rlsize.readers.metrics.exposition import series
-from rlsize.readers.metrics.tables import EngineKind, Engines, Metric, chosen, exposed, keys_of, shared, whole
+from rlsize.readers.metrics.tables import EngineKind, Metric, chosen, exposed, shared, whole
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -23,7 +22,6 @@ if TYPE_CHECKING:
     from rlsize.readers.metrics.exposition import Series
     from rlsize.readers.metrics.tables import Numbers
 
-ENGINE = "vllm"
 MOST_ENGINES = 1024
 
 _SYNC = "rl_weight_update_operation_duration_seconds"
@@ -69,47 +67,12 @@ _EXPOSED = exposed(_COUNTERS, _GAUGES, _HISTOGRAMS) | {
 }
 
 
-def vllm_engines(found: Sequence[Series], instance: str) -> list[EngineCounters]:
-    """
-    The counters of every vLLM engine among some series of one moment.
-
-    Args:
-        found: The series.
-        instance: What to call their origin.
-
-    Returns:
-        One per data-parallel rank, in the order of their ranks; without ranks it is one engine, without tokens none.
-
-    Raises:
-        InputError: They are of more engines than one page can be of.
-    """
-    page = KIND.pages(found)
+def _identities(page: Mapping[str, Sequence[Series]], instance: str) -> list[Mapping[str, str]]:
     generation = chosen(page, _EXPOSED["generation_tokens"])
     if len(generation) > MOST_ENGINES:
         todo = "name each engine's own page, not one that gathers a whole fleet"
         raise InputError(Fault(f"holds {len(generation):,} engines; at most {MOST_ENGINES:,} are read", instance, todo))
-    engines = Engines([entry.labels for entry in generation])
-    keys = keys_of(page, _EXPOSED, kv_cache_tokens=_CONFIG, response_buckets=_BUCKETS)
-    rows = zip(
-        engines.who(instance, ENGINE),
-        engines.table(page, _EXPOSED),
-        engines.stating(page.get(_CONFIG, [])),
-        engines.buckets(page.get(_BUCKETS, [])),
-        strict=True,
-    )
-    read = [_counters(*row, shared(tuple(keys.items()))) for row in rows]
-    return sorted(read, key=lambda counters: tables.natural(counters.rank))
-
-
-KIND = EngineKind(
-    name=ENGINE,
-    title="vLLM",
-    prefix=re.compile(r"(?:ray_)?vllm[:_]"),
-    names=frozenset({_CONFIG, _BUCKETS} | {name for metric in _EXPOSED.values() for name in metric.names}),
-    bare=frozenset({_START}),
-    read=vllm_engines,
-    missing=("generation_tokens", "was the page cut, or does the engine run with --disable-log-stats?"),
-)
+    return [entry.labels for entry in generation]
 
 
 def _counters(
@@ -128,24 +91,22 @@ def _counters(
         kv_cache_tokens=whole(config.get("kv_cache_size_tokens")) or (block * blocks if block and blocks else None),
         prefix_caching={"True": True, "False": False}.get(config.get("enable_prefix_caching", "")),
         started_at=numbers["start"] or numbers["created"],
-        keys=keys,
+        keys=shared(keys),
         **values,
         **tables.totals(numbers, tuple(_HISTOGRAMS)),
     )
 
 
-def vllm_counters(text: str, instance: str) -> list[EngineCounters]:
-    """
-    The counters of every engine on a vLLM page.
-
-    Args:
-        text: The page.
-        instance: What to call its origin.
-
-    Raises:
-        InputError: It is no vLLM page, or a damaged one.
-    """
-    found = vllm_engines(series(text, instance, KIND.line, KIND.wanted), instance)
-    if not found:
-        raise InputError(Fault("holds no tokens of vLLM", instance, KIND.missing[1]))
-    return found
+KIND = EngineKind(
+    name="vllm",
+    title="vLLM",
+    prefix=re.compile(r"(?:ray_)?vllm[:_]"),
+    metrics=_EXPOSED,
+    info=_CONFIG,
+    buckets=_BUCKETS,
+    stated={"kv_cache_tokens": _CONFIG, "response_buckets": _BUCKETS},
+    bare=frozenset({_START}),
+    identities=_identities,
+    counters=_counters,
+    missing=("generation_tokens", "was the page cut, or does the engine run with --disable-log-stats?"),
+)

@@ -36,6 +36,7 @@ ENGINE_FIELDS = (
     "activation_peak_gib",
     "non_torch_gib",
 )
+_SETTINGS = ("gpu_memory_utilization", "memory_fraction", "max_num_batched_tokens", "max_num_seqs", "max_model_len")
 _PEAK = "peak_gib_per_gpu"
 _CACHE = "kv_cache_gib_per_gpu"
 _LEAST_CACHE = 0.02  # of the weights: a smaller cache is the rest of a subtraction, and says nothing
@@ -83,14 +84,14 @@ def training(row: Mapping[str, Any], layout: Layout, assumed: list[str]) -> dict
     words = " ".join(str(row.get(key, "")) for key in ("what", "parallel", "engine", "notes", "recompute")).lower()
     words += "".join(f" {said}" for field, said in _FLAGS.items() if row.get(field) is True)
     engine = str(row.get("engine", "")).lower()
-    tokens = _positive(row, "seq_len") or _positive(row, "seq_len_of_config")
+    stated = parsing.positive(row, "micro_batch", "seq_len", "seq_len_of_config")
+    tokens = stated.get("seq_len") or stated.get("seq_len_of_config")
     if not tokens:
         if "torchtitan" not in engine:
             raise Refused("states no sequence length, which decides the activations")
         tokens = _TITAN_TOKENS
         assumed.append(f"sequences of {_TITAN_TOKENS:g} tokens, as torchtitan ships its configurations")
-    batch = _positive(row, "micro_batch")
-    if not batch:
+    if "micro_batch" not in stated:
         assumed.append("micro batch not stated, taken for 1")
     if "torchtune" in engine:
         found = _torchtune(row, words, assumed)
@@ -101,7 +102,7 @@ def training(row: Mapping[str, Any], layout: Layout, assumed: list[str]) -> dict
     return {
         "kind": "training",
         "stack": (re.findall(r"[a-z]+", engine) or [""])[0],
-        "sequences": batch or 1.0,
+        "sequences": stated.get("micro_batch", 1.0),
         "trained_tokens": tokens,
         **found,
     }
@@ -202,17 +203,13 @@ def record(row: Mapping[str, Any], catalogue: Catalogue) -> MemoryRecord:
     return MemoryRecord(**{**shared, **found}, assumed=tuple(assumed))
 
 
-def _positive(row: Mapping[str, Any], key: str) -> float:
-    found = parsing.number(row, key)
-    return found if found is not None and found > 0 else 0.0
-
-
 def _engine(row: Mapping[str, Any], model: str, assumed: list[str]) -> dict[str, Any]:
-    measured = {name: found for name in ENGINE_FIELDS if (found := _positive(row, name))}
+    measured = parsing.positive(row, *ENGINE_FIELDS)
     if 0 < measured.get(_CACHE, 0.0) < _LEAST_CACHE * measured.get("weights_gib_per_gpu", 0.0):
         del measured[_CACHE]  # the difference of large sizes: its relative error means nothing
     if not measured:
         raise Refused("no size that is positive")
+    stated = parsing.positive(row, *_SETTINGS)
     words = parsing.text(row, "engine").lower() or "vllm"
     stack = inference_engine(words).name
     cached = (parsing.text(row, "kv_dtype") or parsing.text(row, "kv_cache_dtype")).lower()
@@ -229,11 +226,11 @@ def _engine(row: Mapping[str, Any], model: str, assumed: list[str]) -> dict[str,
         "measured": measured,
         "weights": _weights(row, model, assumed),
         "kv_dtype": next((dtype for dtype in sorted(KV_WIDTHS, key=len, reverse=True) if dtype in cached), "bf16"),
-        "memory_fraction": min(_positive(row, "gpu_memory_utilization") or _positive(row, "memory_fraction"), 1.0),
-        "batched_tokens": _positive(row, "max_num_batched_tokens"),
-        "max_sequences": _positive(row, "max_num_seqs")
+        "memory_fraction": min(stated.get("gpu_memory_utilization") or stated.get("memory_fraction", 0.0), 1.0),
+        "batched_tokens": stated.get("max_num_batched_tokens", 0.0),
+        "max_sequences": stated.get("max_num_seqs")
         or (256.0 if stack == "vllm" and () < version < _SMALL_SAMPLER else 0.0),
-        "sequence_tokens": _positive(row, "max_model_len"),
+        "sequence_tokens": stated.get("max_model_len", 0.0),
         "graphs_counted": version >= _NO_GRAPHS,
         "windows_whole": () < version < _KEEPS_WINDOWS,
     }

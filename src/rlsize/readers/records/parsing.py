@@ -90,6 +90,11 @@ def number(row: Mapping[str, Any], key: str) -> float | None:
     return found if math.isfinite(found) else None
 
 
+def positive(row: Mapping[str, Any], *keys: str) -> dict[str, float]:
+    """Those of some keys whose number is positive, in their order."""
+    return {key: found for key in keys if (found := number(row, key)) is not None and found > 0}
+
+
 LARGEST = 1e12
 """Of any quantity in a record: beyond it products of several overflow."""
 
@@ -101,8 +106,8 @@ def needed(row: Mapping[str, Any], key: str) -> float:
     Raises:
         Refused: There is none.
     """
-    found = number(row, key)
-    if found is None or found <= 0:
+    found = positive(row, key).get(key)
+    if found is None:
         raise Refused(f"states no {key}")
     if found > LARGEST:
         raise Refused(f"{key} of {found:g} is beyond anything that is run")

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from rlsize.facts.records.record import Refused
 from rlsize.facts.records.rl_step import StepRecord
-from rlsize.readers.records.parsing import common, dtypes, layout, number, text, whole
+from rlsize.readers.records.parsing import common, dtypes, layout, number, positive, text, whole
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -42,7 +42,7 @@ def record(row: Mapping[str, Any], catalogue: Catalogue) -> StepRecord:
     Raises:
         Refused: It lacks what a prediction needs, or contradicts itself.
     """
-    measured = {key: found for key in (*TIMES, *_RATES) if (found := number(row, key)) is not None and found > 0}
+    measured = positive(row, *TIMES, *_RATES)
     if not set(measured) & {"step_time_s", "generation_time_s", "train_time_s", "generation_exposed_s"}:
         raise Refused("states no time of a step or of a phase")
     fields = common({**row, "gpus": row.get("gpus_total")}, catalogue)

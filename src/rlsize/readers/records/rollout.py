@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from rlsize.facts.records.engine import EngineRecord
 from rlsize.facts.records.record import Refused
 from rlsize.readers.records.engine import engine_fields
-from rlsize.readers.records.parsing import number, text
+from rlsize.readers.records.parsing import positive, text
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -30,16 +30,15 @@ def record(row: Mapping[str, Any], catalogue: Catalogue) -> EngineRecord:
     Raises:
         Refused: It lacks what a prediction needs, or gives the rate of one phase only.
     """
-    measured = {key: found for key in (_TOTAL, _EACH) if (found := number(row, key)) is not None and found > 0}
+    measured = positive(row, _TOTAL, _EACH)
     if not measured:
         raise Refused("states no rate of response tokens")
     if "single-sequence" in text(row, "metric"):
         raise Refused("gives the speed of one sequence, with speculative decoding")
     fields = engine_fields(row, catalogue)
-    requests = number(row, "num_requests")
-    concurrency = number(row, "concurrency")
+    load = positive(row, "num_requests", "concurrency")
     return EngineRecord(
         **{**fields, "measured": measured},
-        concurrency=concurrency if concurrency and concurrency > 0 else None,
-        requests=requests if requests and requests > 0 else None,
+        concurrency=load.get("concurrency"),
+        requests=load.get("num_requests"),
     )

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from rlsize.facts.records.record import Layout, Refused
 from rlsize.facts.records.train import TrainRecord
-from rlsize.readers.records.parsing import common, dtypes, layout, number, says_dtype, text, whole
+from rlsize.readers.records.parsing import common, dtypes, layout, number, positive, says_dtype, text, whole
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -60,7 +60,7 @@ def record(row: Mapping[str, Any], catalogue: Catalogue) -> TrainRecord:
         Refused: It lacks what a prediction needs.
     """
     shared = common(row, catalogue)
-    measured = {key: value for key in FIELDS if (value := number(row, key)) is not None and value > 0}
+    measured = positive(row, *FIELDS)
     if not measured:
         raise Refused("states no tokens per second, step time or MFU")
     if not shared["gpu"]:
@@ -116,7 +116,8 @@ def _work(
         tokens = _USUAL_LENGTH.get(stack, _LENGTH)
         assumed.append(f"sequences of {tokens:g} tokens")
     ranks = max(1, shared["gpus"] // (spread.tensor * spread.pipeline * spread.context))
-    micro, sequences = (max(0.0, number(row, key) or 0.0) for key in ("micro_batch", "global_batch"))
+    batch = positive(row, "micro_batch", "global_batch")
+    micro, sequences = batch.get("micro_batch"), batch.get("global_batch")
     if not micro:
         micro = 1.0
         assumed.append("a micro-batch of one sequence")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -18,10 +19,10 @@ def platforms() -> Mapping[str, Platform]:
     from rlsize.writers.manifests import keda, kueue, raycluster, replicas
 
     return {
-        "deployment": replicas.deployment,
+        "deployment": partial(replicas.of_single_pods, "Deployment"),
         "keda": keda.resize,
         "kueue": kueue.resize,
         "leaderworkerset": replicas.leaderworkerset,
         "raycluster": raycluster.resize,
-        "statefulset": replicas.statefulset,
+        "statefulset": partial(replicas.of_single_pods, "StatefulSet"),
     }

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
-from rlsize.errors import Fault, InputError, refuse
+from rlsize.errors import Fault, InputError, not_yaml, noting, refuse
 from rlsize.units import some_of
 
 if TYPE_CHECKING:
@@ -81,7 +81,10 @@ def edited(text: str, name: str, resize: Resize, pods: Pods, wanted: Wanted) -> 
     cuts: list[tuple[int, int, str]] = []
     goals: dict[Place, str] = {}
     for edit in resize.edits:
-        faults += _cut(text, node, place, edit, name, cuts, goals)
+        with noting(faults):
+            for onward, cut in _cut(text, node, edit, name):
+                cuts.append(cut)
+                goals[(*place, *onward)] = str(edit.value)
     refuse(faults)
     after = text
     for start, end, new in sorted(cuts, reverse=True):
@@ -131,7 +134,7 @@ def _unexpected(node: Any, expected: Expected, name: str) -> Iterator[Fault]:  #
     value = found[0][0].value if found else str(expected.absent)
     if value != str(expected.value):
         line = found[0][0].start_mark.line + 1 if found else node.start_mark.line + 1
-        yield Fault(f"{_words(expected.path)} is {value}, not {expected.value}", f"{name}:{line}", expected.why)
+        yield Fault(f"{dotted(expected.path)} is {value}, not {expected.value}", f"{name}:{line}", expected.why)
 
 
 def _wrong_gpus(node: Any, path: tuple[Step, ...], pods: Pods, wanted: Wanted, name: str) -> Iterator[Fault]:  # noqa: ANN401 (yaml nodes are untyped)
@@ -146,40 +149,34 @@ def _wrong_gpus(node: Any, path: tuple[Step, ...], pods: Pods, wanted: Wanted, n
             yield Fault(what, where, f"change the pods first, or give --gpus-per-pod {total}")
 
 
-def _cut(
-    text: str,
-    node: Any,  # noqa: ANN401 (yaml nodes are untyped)
-    place: Place,
-    edit: Edit,
-    name: str,
-    cuts: list[tuple[int, int, str]],
-    goals: dict[Place, str],
-) -> list[Fault]:
-    """Where in the text the value goes; a fault where that cannot be told."""
+def _cut(text: str, node: Any, edit: Edit, name: str) -> Iterator[tuple[Place, tuple[int, int, str]]]:  # noqa: ANN401 (yaml nodes are untyped)
+    """
+    Where below the object and in the text the value goes, and as what; nothing where what is there may stay.
+
+    Raises:
+        InputError: It cannot be told.
+    """
     parents = [*below(node, edit.path[:-1])]
     key = str(edit.path[-1])
     holding = [(parent, where) for parent, where in parents if child(parent, key) is not None]
     chosen = holding or [entry for entry in parents if entry[0].id == "mapping" and entry[0].value]
     if len(chosen) != 1:
         many = "several places" if chosen else "no place"
-        what = f"there is {many} for {_words(edit.path)}"
+        what = f"there is {many} for {dotted(edit.path)}"
         todo = "check --group and --gpu-resource, or write a patch without --base"
-        return [Fault(what, f"{name}:{node.start_mark.line + 1}", todo)]
+        raise InputError(Fault(what, f"{name}:{node.start_mark.line + 1}", todo))
     parent, onward = chosen[0]
     value = child(parent, key)
     if value is None:
         if not (edit.least or edit.most):
-            cuts.append(_inserted(text, parent, key, edit.value))
-            goals[(*place, *onward, key)] = str(edit.value)
-        return []
-    if value.id != "scalar":
-        return [Fault(f"{_words(edit.path)} is no number", f"{name}:{value.start_mark.line + 1}", "mend the manifest")]
-    if not _stays(value, edit):
+            yield (*onward, key), _inserted(text, parent, key, edit.value)
+    elif value.id != "scalar":
+        where = f"{name}:{value.start_mark.line + 1}"
+        raise InputError(Fault(f"{dotted(edit.path)} is no number", where, "mend the manifest"))
+    elif not _stays(value, edit):
         start = value.start_mark.index
         gap = " " if start and text[start - 1] == ":" else ""
-        cuts.append((start, value.end_mark.index, f"{gap}{edit.value}"))
-        goals[(*place, *onward, key)] = str(edit.value)
-    return []
+        yield (*onward, key), (start, value.end_mark.index, f"{gap}{edit.value}")
 
 
 def _stays(node: Any, edit: Edit) -> bool:  # noqa: ANN401 (yaml nodes are untyped)
@@ -215,20 +212,12 @@ def _verified(before: list[Any], after: list[Any], goals: dict[Place, str], name
     wrong = [place for place in changed if place not in goals]
     missed = [place for place, value in goals.items() if new.get(place, ("", ""))[1] != value]
     if wrong or missed or len(before) != len(after):
-        where = ", ".join(dotted(place) for place in (wrong or missed)[:3])
+        where = ", ".join(dotted(place[1:]) for place in (wrong or missed)[:3])
         what = f"cannot be edited without changing {where or 'other documents'}"
         raise InputError(Fault(what, name, "write a patch: leave --base out"))
     return tuple(
-        Changed(path=dotted(place), before=old.get(place, ("", ""))[1], after=new[place][1]) for place in changed
+        Changed(path=dotted(place[1:]), before=old.get(place, ("", ""))[1], after=new[place][1]) for place in changed
     )
-
-
-def _words(path: tuple[Step, ...]) -> str:
-    """A path for people."""
-    text = ""
-    for step in path:
-        text += f".{step}" if isinstance(step, str) else f"[{step[1]}]" if step[0] else "[]"
-    return text.removeprefix(".")
 
 
 # ---- the manifest as a tree of YAML nodes, each with its place in the text; bounded, and nothing constructed ----
@@ -253,10 +242,8 @@ def composed(text: str, name: str) -> list[Any]:
         _check(text, name)
         documents = list(yaml.compose_all(text, Loader=yaml.SafeLoader))
     except yaml.YAMLError as error:
-        mark = getattr(error, "problem_mark", None)
-        problem = getattr(error, "problem", None) or "is not YAML"
-        where = f"{name}:{mark.line + 1}" if mark is not None else name
-        raise InputError(Fault(f"is not valid YAML: {problem}", where, "mend the line or the one above it")) from None
+        fault = not_yaml(error, DEEPEST, lambda mark: f"{name}:{mark.line + 1}" if mark is not None else name)
+        raise InputError(fault) from None
     refuse(fault for document in documents for fault in _doubled(document, name))
     return documents
 
@@ -336,34 +323,26 @@ def _entries(node: Any, step: Step) -> Iterator[tuple[Any, str | int]]:  # noqa:
 
 def leaves(documents: list[Any]) -> dict[Place, Leaf]:
     """Every scalar and every empty collection by its place."""
-    found: dict[Place, Leaf] = {}
-    for index, document in enumerate(documents):
-        if document is not None:
-            _gather(document, (index,), found)
-    return found
+    there = [(document, (index,)) for index, document in enumerate(documents) if document is not None]
+    return {place: leaf for document, first in there for place, leaf in _leaves(document, first)}
 
 
-def _gather(node: Any, place: Place, found: dict[Place, Leaf]) -> None:  # noqa: ANN401 (yaml nodes are untyped)
-    if node.id == "scalar":
-        found[place] = (node.tag, node.value)
-    elif not node.value:
-        found[place] = (node.tag, "")
-    elif node.id == "sequence":
-        for index, entry in enumerate(node.value):
-            _gather(entry, (*place, index), found)
+def _leaves(node: Any, place: Place) -> Iterator[tuple[Place, Leaf]]:  # noqa: ANN401 (yaml nodes are untyped)
+    if node.id == "scalar" or not node.value:
+        yield place, (node.tag, node.value or "")
     else:
-        for key, value in node.value:
-            _gather(value, (*place, key.value), found)
+        parts = enumerate(node.value) if node.id == "sequence" else ((key.value, value) for key, value in node.value)
+        for part, below_it in parts:
+            yield from _leaves(below_it, (*place, part))
 
 
-def dotted(place: Place) -> str:
+def dotted(path: tuple[Step | int, ...]) -> str:
     """
-    A place in words, without the number of its document.
+    A path, or a place below its document, in words.
 
-    >>> dotted((0, "spec", "workerGroupSpecs", 1, "replicas"))
-    'spec.workerGroupSpecs[1].replicas'
+    >>> dotted(("spec", "workerGroupSpecs", 1, "replicas")), dotted(("spec", "workerGroupSpecs", ("name", "small")))
+    ('spec.workerGroupSpecs[1].replicas', 'spec.workerGroupSpecs[small]')
     """
-    text = ""
-    for part in place[1:]:
-        text += f"[{part}]" if isinstance(part, int) else f".{part}"
-    return text.removeprefix(".")
+    inside = (part[1] if isinstance(part, tuple) else part for part in path)
+    parts = zip(path, inside, strict=True)
+    return "".join(f".{name}" if isinstance(part, str) else f"[{name}]" for part, name in parts).removeprefix(".")

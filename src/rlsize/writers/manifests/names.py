@@ -57,18 +57,11 @@ def name_faults(names: Mapping[str, str], *, label: frozenset[str]) -> Iterator[
         label: Flags whose names are labels, not subdomains.
     """
     for flag, text in names.items():
-        if not text:
-            continue
-        if flag in label and not is_label(text):
-            yield _not_a_name(text, flag, LONGEST_LABEL, "")
-        elif flag not in label and not is_name(text):
-            yield _not_a_name(text, flag, LONGEST_NAME, " or dots")
-
-
-def _not_a_name(text: str, flag: str, longest: int, more: str) -> Fault:
-    what = f"{_brief(text)} is no name that Kubernetes takes (RFC 1123)"
-    todo = f"use up to {longest} small letters, digits and hyphens{more}, with a letter or digit at both ends"
-    return Fault(what, flag, todo)
+        fits, longest, more = (is_label, LONGEST_LABEL, "") if flag in label else (is_name, LONGEST_NAME, " or dots")
+        if text and not fits(text):
+            what = f"{_brief(text)} is no name that Kubernetes takes (RFC 1123)"
+            todo = f"use up to {longest} small letters, digits and hyphens{more}, with a letter or digit at both ends"
+            yield Fault(what, flag, todo)
 
 
 def resource_faults(text: str, flag: str) -> Iterator[Fault]:

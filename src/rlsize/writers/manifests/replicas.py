@@ -12,16 +12,14 @@ if TYPE_CHECKING:
     from rlsize.writers.manifests.resize import Pods, Wanted
 
 
-def deployment(pods: Pods, wanted: Wanted, faults: list[Fault]) -> Resize:
-    """The resize of a Deployment of one engine to a pod."""
-    faults += one_pod_fault(pods, "Deployment")
-    return _of_single_pods("Deployment", pods, wanted)
-
-
-def statefulset(pods: Pods, wanted: Wanted, faults: list[Fault]) -> Resize:
-    """The resize of a StatefulSet of one engine to a pod."""
-    faults += one_pod_fault(pods, "StatefulSet")
-    return _of_single_pods("StatefulSet", pods, wanted)
+def of_single_pods(kind: str, pods: Pods, wanted: Wanted, faults: list[Fault]) -> Resize:
+    """The resize of a Deployment or a StatefulSet of one engine to a pod."""
+    faults += one_pod_fault(pods, kind)
+    return replace(
+        _patched(kind, "apps/v1", "strategic", pods, wanted),
+        pods=("spec", "template", "spec"),
+        notes=("An autoscaler of this object would undo it: pause or remove that first.",),
+    )
 
 
 def leaderworkerset(pods: Pods, wanted: Wanted, _: list[Fault]) -> Resize:
@@ -39,14 +37,6 @@ def leaderworkerset(pods: Pods, wanted: Wanted, _: list[Fault]) -> Resize:
         ),
         pods=("spec", "leaderWorkerTemplate", "workerTemplate", "spec"),
         notes=(f"It takes groups of {size} pods with {pods.gpus_per_pod} GPUs each for granted.",),
-    )
-
-
-def _of_single_pods(kind: str, pods: Pods, wanted: Wanted) -> Resize:
-    return replace(
-        _patched(kind, "apps/v1", "strategic", pods, wanted),
-        pods=("spec", "template", "spec"),
-        notes=("An autoscaler of this object would undo it: pause or remove that first.",),
     )
 
 

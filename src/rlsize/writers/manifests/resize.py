@@ -172,10 +172,8 @@ def named_object(version: str, kind: str, wanted: Wanted, spec: Mapping[str, Any
 
 def bounds_of(pods: Pods, wanted: Wanted) -> tuple[int, int]:
     """Fewest and most replicas: the matched count where nobody says."""
-    return (
-        pods.replicas if wanted.minimum is None else wanted.minimum,
-        pods.replicas if wanted.maximum is None else wanted.maximum,
-    )
+    low, high = (pods.replicas if said is None else said for said in (wanted.minimum, wanted.maximum))
+    return low, high
 
 
 def pods_of(found: Allocation, gpus_per_pod: int | None, faults: list[Fault]) -> Pods | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from textwrap import wrap
+from textwrap import TextWrapper
 from typing import TYPE_CHECKING, Any
 
 from rlsize.units import printable
@@ -11,24 +11,14 @@ from rlsize.writers.yaml_file import dumped
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-_WIDTH = 80
+_COMMENT = TextWrapper(
+    80, initial_indent="# ", subsequent_indent="#   ", break_long_words=False, break_on_hyphens=False
+)
 
 
 def commented(sentences: Iterable[str]) -> str:
     """Sentences as comments of 80 columns; nothing in them can end a comment."""
-    lines = [
-        line
-        for text in sentences
-        for line in wrap(
-            _one_line(text),
-            _WIDTH,
-            initial_indent="# ",
-            subsequent_indent="#   ",
-            break_long_words=False,
-            break_on_hyphens=False,
-        )
-    ]
-    return "".join(f"{line}\n" for line in lines)
+    return "".join(f"{line}\n" for text in sentences for line in _COMMENT.wrap(_one_line(text)))
 
 
 def pasted(commands: Iterable[str]) -> str:

@@ -152,8 +152,10 @@ def _pure(shell: Shell, words: list[Word]) -> bool:
     """A small command whose output follows from its arguments, and from what it is given to read."""
     sink, given, record = shell.sink, shell.given, shell.record
     name, texts = words[0].text, [word.text for word in words[1:]]
-    if name == "tee":
-        _tee(shell, texts)
+    if name == "tee" and given is not None and "-a" not in texts:
+        for text in texts:
+            if not text.startswith(("-", "/dev/")):
+                record.write(text, Word(given.text, given.extent))
     if sink is None:
         return True
     if name == "cat" and len(texts) == 1 and texts[0] in record.files:
@@ -173,15 +175,6 @@ def _pure(shell: Shell, words: list[Word]) -> bool:
         record.spend(len(output))
         sink.words.append(Word(output, span))
     return True
-
-
-def _tee(shell: Shell, texts: list[str]) -> None:
-    given = shell.given
-    if given is None or "-a" in texts:
-        return
-    for text in texts:
-        if not text.startswith(("-", "/dev/")):
-            shell.record.write(text, Word(given.text, given.extent))
 
 
 # What the shell does itself

@@ -13,6 +13,7 @@ from rlsize.readers.launch.bash.words import pattern_of, text_of
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from rlsize.readers.launch.bash.grammar import Node
     from rlsize.readers.launch.bash.shell import Shell
 
 _NUMBERS: dict[str, Callable[[int, int], bool]] = {
@@ -126,8 +127,9 @@ class Condition:
         return False
 
 
-def double_brackets(shell: Shell, places: list[tuple[int, int]]) -> bool:
-    """Whether `[[ ... ]]` is true, by the places of its words."""
+def double_brackets(shell: Shell, node: Node) -> bool:
+    """Whether `[[ ... ]]` is true."""
+    places = node.words
     raw = [shell.source.text[start:end] for start, end in places]
     words = [
         Word(text, NOWHERE) if text in _SIGNS else text_of(shell, *place)

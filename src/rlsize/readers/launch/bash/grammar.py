@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from functools import cache
 from typing import TYPE_CHECKING
 
+from rlsize.readers.launch.nodes import UnreadableError
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
@@ -17,19 +19,6 @@ _SKIPPED = re.compile(r"\$'(?:[^\\']|\\.)*'|'[^']*'", re.DOTALL)
 _HEREDOC = re.compile(r"<<-?[ \t]*(['\"\\]?)([A-Za-z_][\w.]*)['\"]?")
 _IN_QUOTES = ('"', '}"')
 BLANKS = " \t\r\n"
-
-
-class UnreadableError(Exception):
-    """
-    No shell stands at a place.
-
-    Args:
-        at: The place in the text.
-    """
-
-    def __init__(self, at: int) -> None:
-        super().__init__(at)
-        self.at = at
 
 
 def closed(text: str, start: int, end: int, *, quoted: bool = False, within: str = "") -> int:

@@ -237,10 +237,6 @@ def _calculated(shell: Shell, start: int, end: int) -> int | None:
     return shell.number(text_of(shell, start, max(start, end), DEFAULT).text)
 
 
-def _test(shell: Shell, node: Node) -> bool:
-    return double_brackets(shell, node.words)
-
-
 def _outside(shell: Shell, before: int) -> str:
     """What was used since then that only the outside can tell."""
     return ", ".join(list(dict.fromkeys(shell.record.outside[before:]))[:SHOWN])
@@ -366,23 +362,20 @@ def _function(shell: Shell, node: Node) -> bool:
     return True
 
 
-_FOLLOWED = (
-    _simple,
-    _block,
-    _steps,
-    _pipe,
-    _not,
-    _if,
-    _for,
-    _count,
-    _while,
-    _case,
-    _subshell,
-    _number,
-    _test,
-    _function,
-)
 _KINDS: dict[str, Callable[[Shell, Node], bool]] = {
-    **{follow.__name__[1:]: follow for follow in _FOLLOWED},
+    "simple": _simple,
+    "block": _block,
+    "steps": _steps,
+    "pipe": _pipe,
+    "not": _not,
+    "if": _if,
+    "for": _for,
+    "count": _count,
+    "while": _while,
     "until": _while,
+    "case": _case,
+    "subshell": _subshell,
+    "number": _number,
+    "test": double_brackets,
+    "function": _function,
 }

@@ -72,7 +72,7 @@ def head_keys(head: bytes) -> list[str]:
     fits = (
         len(cells) == len(keys)
         and 2 * numbers >= len(keys)
-        and all(decimal(key) is None and "=" not in key for key in keys)
+        and all(decimal(key) is None and not {"=", ":"} & {*key} for key in keys)
     )
     return keys if fits else []
 

@@ -2,7 +2,8 @@
 Any text with keys and numbers: `k:v - k:v`, `Phase: 6.35s`, printed dicts, bullets, tables, JSON, one or many lines.
 
 What is written on a line is a part of a record; parts are put together by the number of their step, or until a key
-comes again. Of a line without its break the last number may be cut, so that it is not used.
+comes again. Of a line without its break the last number may be cut: it is used where it has decimals, as no more than
+those can be missing.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from rlsize.readers.logs.forms import Form
 from rlsize.readers.logs.names import is_time, words
 from rlsize.readers.logs.numbers import decimal
 from rlsize.readers.logs.objects import flat_numbers, json_object
-from rlsize.readers.logs.rows import COMMA, Row
+from rlsize.readers.logs.rows import COMMA, CUT_NUMBER, Row
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -46,6 +47,7 @@ _GOES_ON = re.compile(r"[\d.]*\d(?: - |, ?['\"]|\}|$)")
 _HEADLESS = re.compile(r"[\w/]*:[^ ]* - ")
 _WHOLE = re.compile(rf"\s*[\w/@.-]+:(?:{_NUMBER})\)?")
 _TABLE = re.compile("[│|]")
+_DECIMALS = re.compile(r"\.\d+\D{0,3}$|\}\s*$")  # or the end of an object
 
 
 def rows(blocks: Blocks, skips: Skips) -> Iterator[Row]:
@@ -55,8 +57,9 @@ def rows(blocks: Blocks, skips: Skips) -> Iterator[Row]:
         if not _LIKELY.search(text) or _ENGINE.search(text):
             continue
         pairs, head = _table(text, head) if _TABLE.search(text) else (_object(text) or _pairs(text), [])
-        if not ended and not text.rstrip().endswith("}"):
+        if pairs and not ended and not _DECIMALS.search(text):
             pairs = pairs[:-1]
+            skips.add(CUT_NUMBER, place)
         values: dict[str, float] = {}
         for key, value, said in pairs:
             if "," in said and (is_time(key) or value is None):

@@ -7,9 +7,8 @@ batch; no key tells the whole step, tokens per second or MFU.
 
 from __future__ import annotations
 
-from rlsize.readers.logs.figures import Figure, plain
+from rlsize.readers.logs.figures import Figure, plain, product, summed
 from rlsize.readers.logs.mapping import Framework
-from rlsize.readers.logs.shares import times
 
 _TIMERS = (
     *("rollout", "recompute_logp", "ref_logp", "critic_values", "compute_advantage", "train_step", "critic_train_step"),
@@ -26,24 +25,21 @@ def _rest(length: float, prompt: float) -> float:
 
 
 _FIGURES = (
-    Figure(
-        field="step_seconds",
-        of=tuple((f"timeperf/{timer}",) for timer in _TIMERS),
+    summed(
+        "step_seconds",
+        *(f"timeperf/{timer}" for timer in _TIMERS),
         counts="the sum of the trainer's timers, as the log does not time the step",
     ),
     plain("wait_seconds", "timeperf/rollout", counts="how long the trainer waited for a batch"),
-    Figure(
-        field="logprob_seconds",
-        of=(("timeperf/recompute_logp",), ("timeperf/ref_logp",), ("timeperf/critic_values",)),
-    ),
-    Figure(field="update_seconds", of=(("timeperf/train_step",), ("timeperf/critic_train_step",))),
+    summed("logprob_seconds", "timeperf/recompute_logp", "timeperf/ref_logp", "timeperf/critic_values"),
+    summed("update_seconds", "timeperf/train_step", "timeperf/critic_train_step"),
     plain("sync_seconds", "timeperf/update_weights"),
     plain("validation_seconds", "timeperf/eval"),
-    Figure(field="checkpoint_seconds", of=(("timeperf/save",), ("timeperf/checkpoint_for_recover",))),
+    summed("checkpoint_seconds", "timeperf/save", "timeperf/checkpoint_for_recover"),
     plain("samples", *_SAMPLES),
     plain("response_tokens", "ppo_actor/n_valid_tokens", counts="tokens that the loss counts"),
-    Figure(field="prompt_tokens", of=(_SAMPLES, _PROMPT), how=times, says="{0} x {1}"),
-    Figure(field="total_tokens", of=(_SAMPLES, _LENGTH), how=times, says="{0} x {1}"),
+    product("prompt_tokens", _SAMPLES, _PROMPT),
+    product("total_tokens", _SAMPLES, _LENGTH),
     plain("mean_prompt_tokens", *_PROMPT),
     plain("mean_total_tokens", *_LENGTH),
     Figure(field="mean_response_tokens", of=(_LENGTH, _PROMPT), how=_rest, says="{0} - {1}"),

@@ -11,9 +11,9 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from rlsize.readers.logs.figures import Figure, plain, response_share
+from rlsize.readers.logs.figures import Figure, plain, pool, product, response_share, shared_out
 from rlsize.readers.logs.mapping import Framework
-from rlsize.readers.logs.shares import count, gpus, other_part, part, ratio, rounded_product, times
+from rlsize.readers.logs.shares import gpus, ratio, rounded_product
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -56,11 +56,9 @@ _SHARED = (
     plain("checkpoint_seconds", "timing/train/checkpointing"),
     plain("turns", "train/avg_turns_per_sample"),
     plain("total_tokens", *_TOTAL),
-    Figure(field="total_tokens", of=(_TOKENS, _STEP), how=times, says="{0} x {1}"),
-    Figure(field="response_tokens", of=(_TOTAL, _RESPONSE, _PROMPT), how=part, says="{0} x {1} / ({1} + {2})"),
+    product("total_tokens", _TOKENS, _STEP),
+    *shared_out(_TOTAL, _RESPONSE, _PROMPT),
     Figure(field="response_tokens", of=(_SAMPLES, _STEP, _RESPONSE), how=_response_tokens, says="{0} x {1} x {2}"),
-    Figure(field="prompt_tokens", of=(_TOTAL, _RESPONSE, _PROMPT), how=other_part, says="{0} x {2} / ({1} + {2})"),
-    Figure(field="samples", of=(_TOTAL, _RESPONSE, _PROMPT), how=count, says="{0} / ({1} + {2})"),
     Figure(field="samples", of=(_SAMPLES, _STEP), how=rounded_product, says="{0} x {1}"),
     plain("mean_response_tokens", *_RESPONSE),
     plain("mean_prompt_tokens", *_PROMPT),
@@ -68,9 +66,9 @@ _SHARED = (
     plain("clipped_fraction", "train/truncation_rate"),
     plain("staleness_steps", "train/avg_trajectory_age"),
     plain("mfu", "performance/train_fp_utilization"),
-    Figure(field="gpus", of=(_TOKENS, ("performance/tokens_per_sec_per_gpu",)), how=gpus, says="{0} / {1}"),
-    Figure(field="rollout_gpus", of=(_FLEET, _FLEET_GPU), how=gpus, says="{0} / {1}"),
-    Figure(field="trainer_gpus", of=(_TRAINER, _TRAINER_GPU), how=gpus, says="{0} / {1}"),
+    pool("gpus", _TOKENS, ("performance/tokens_per_sec_per_gpu",)),
+    pool("rollout_gpus", _FLEET, _FLEET_GPU),
+    pool("trainer_gpus", _TRAINER, _TRAINER_GPU),
     plain(
         "trainer_tokens_per_second",
         *_TRAINER,

@@ -9,9 +9,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rlsize.readers.logs.figures import Figure, plain
+from rlsize.readers.logs.figures import Figure, plain, product
 from rlsize.readers.logs.mapping import Framework, pools_not_told
-from rlsize.readers.logs.shares import times
 
 if TYPE_CHECKING:
     from rlsize.facts.run_log import RunMode
@@ -49,14 +48,14 @@ _FIGURES = (
         counts="what is left of the step beside the trainer's own work",
     ),
     plain("samples", *_SAMPLES),
-    Figure(field="response_tokens", of=(_SAMPLES, _RESPONSE), how=times, says="{0} x {1}"),
+    product("response_tokens", _SAMPLES, _RESPONSE),
     Figure(
         field="prompt_tokens",
         of=(_SAMPLES, ("total_length",), ("response_length",)),
         how=_prompts,
         says="{0} x ({1} - {2})",
     ),
-    Figure(field="total_tokens", of=(_SAMPLES, ("total_length",)), how=times, says="{0} x {1}"),
+    product("total_tokens", _SAMPLES, ("total_length",)),
     plain("mean_response_tokens", *_RESPONSE),
     plain("clipped_fraction", "rollout/truncated_rate"),
 )

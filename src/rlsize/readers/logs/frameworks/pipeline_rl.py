@@ -6,9 +6,9 @@ Source: pipelinerl/finetune_loop.py, commit 58d39345.
 
 from __future__ import annotations
 
-from rlsize.readers.logs.figures import Figure, plain
+from rlsize.readers.logs.figures import Figure, plain, pool
 from rlsize.readers.logs.mapping import Framework
-from rlsize.readers.logs.shares import gpus, rounded_product
+from rlsize.readers.logs.shares import rounded_product
 
 _STEP = ("throughput/sec_per_step",)
 _RATE = ("throughput/tokens_per_sec",)
@@ -24,7 +24,7 @@ _FIGURES = (
         "throughput/tokens_perGPU_per_sec",
         counts="prompt and response tokens over the whole step",
     ),
-    Figure(field="trainer_gpus", of=(_RATE, ("throughput/tokens_perGPU_per_sec",)), how=gpus, says="{0} / {1}"),
+    pool("trainer_gpus", _RATE, ("throughput/tokens_perGPU_per_sec",)),
     plain("rollout_tokens_per_second", "output_tokens_per_second", "actor/output_tokens_per_second"),
 )
 

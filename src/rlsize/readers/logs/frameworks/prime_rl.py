@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rlsize.readers.logs.figures import GIB, Figure, plain
+from rlsize.readers.logs.figures import GIB, Figure, plain, pool, product
 from rlsize.readers.logs.mapping import Framework
-from rlsize.readers.logs.shares import count, gpus, times
+from rlsize.readers.logs.shares import count
 
 if TYPE_CHECKING:
     from rlsize.readers.logs.mapping import Fields, Sighting, Values
@@ -41,15 +41,15 @@ _FIGURES = (
     plain("prompt_tokens", "progress/input_tokens"),
     plain("response_tokens", "progress/output_tokens"),
     plain("total_tokens", "progress/num_tokens"),
-    Figure(field="total_tokens", of=(_RATE, _BUSY), how=times, says="{0} x {1}", counts=_PACKED),
-    Figure(field="total_tokens", of=_ORCHESTRATED, how=times, says="{0} x {1}"),
+    product("total_tokens", _RATE, _BUSY, counts=_PACKED),
+    product("total_tokens", *_ORCHESTRATED),
     Figure(field="samples", of=(*_ORCHESTRATED, ("Seq. Length",)), how=_samples, says="{0} x {1} / {2}"),
     plain("mean_total_tokens", "Seq. Length"),
     plain("mfu", "perf/mfu", "MFU", scale=0.01),
     plain("peak_reserved_bytes", "perf/peak_memory", "Peak Mem.", scale=GIB),
     plain("trainer_tokens_per_second", *_RATE, counts=_PACKED),
     plain("trainer_tokens_per_second_per_gpu", "perf/throughput_per_gpu", counts=_PACKED),
-    Figure(field="trainer_gpus", of=(_RATE, ("perf/throughput_per_gpu",)), how=gpus, says="{0} / {1}"),
+    pool("trainer_gpus", _RATE, ("perf/throughput_per_gpu",)),
     plain("staleness_steps", "off_policy/mean"),
     plain("largest_staleness_steps", "off_policy/max", "Max Off-Policy"),
     plain("dropped_samples", "off_policy/dropped"),

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rlsize.readers.logs.figures import Figure, plain
+from rlsize.readers.logs.figures import Figure, plain, summed
 from rlsize.readers.logs.mapping import Framework
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ _FIGURES = (
     plain("step_seconds", _STEP),
     plain("generation_seconds", "time/rollout"),
     Figure(field="logprob_seconds", of=(("time/actor/inference", "time/inference"), ("time/critic/inference",))),
-    Figure(field="update_seconds", of=(("time/actor/training",), ("time/critic/training",))),
+    summed("update_seconds", "time/actor/training", "time/critic/training"),
     plain("sync_seconds", "time/sync_weights"),
     plain("reward_seconds", "time/reward"),
     plain("mean_response_tokens", "rollout/response_length"),

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rlsize.readers.logs.figures import Figure, plain, response_share
+from rlsize.readers.logs.figures import plain, pool, response_share, summed
 from rlsize.readers.logs.mapping import Framework
 from rlsize.readers.logs.shares import gpus
 
@@ -28,14 +28,14 @@ _OVERLAP = 0.9  # of the sum of the parts
 _FIGURES = (
     plain("step_seconds", _STEP),
     plain("generation_seconds", *_GENERATION),
-    Figure(field="logprob_seconds", of=tuple((key,) for key in _LOGPROBS)),
+    summed("logprob_seconds", *_LOGPROBS),
     plain("update_seconds", "time/step_train"),
     plain("sync_seconds", "time/step_model_update"),
     plain("mean_response_tokens", *_RESPONSE),
     plain("mean_prompt_tokens", *_PROMPT),
     plain("longest_response_tokens", "token/response_length/max"),
-    Figure(field="gpus", of=_ALL, how=gpus, says="{0} / {1}"),
-    Figure(field="rollout_gpus", of=_FLEET, how=gpus, says="{0} / {1}"),
+    pool("gpus", *_ALL),
+    pool("rollout_gpus", *_FLEET),
     response_share("rollout_tokens_per_second", *_FLEET[0], *_RESPONSE, *_PROMPT),
     plain("rollout_tokens_per_second_per_gpu", "system/actor_infer/response/tps_gpu"),
     response_share("rollout_tokens_per_second_per_gpu", *_FLEET[1], *_RESPONSE, *_PROMPT),

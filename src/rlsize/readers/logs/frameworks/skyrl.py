@@ -8,9 +8,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rlsize.readers.logs.figures import Figure, plain
+from rlsize.readers.logs.figures import plain, product
 from rlsize.readers.logs.mapping import Framework, pools_not_told
-from rlsize.readers.logs.shares import times
 
 if TYPE_CHECKING:
     from rlsize.facts.run_log import RunMode
@@ -27,7 +26,7 @@ _FIGURES = (
     plain("update_seconds", "timing/train_critic_and_policy"),
     plain("sync_seconds", "timing/sync_weights"),
     plain("samples", *_SAMPLES),
-    Figure(field="response_tokens", of=(_SAMPLES, _MEAN), how=times, says="{0} x {1}"),
+    product("response_tokens", _SAMPLES, _MEAN),
     plain("mean_response_tokens", *_MEAN),
     plain("longest_response_tokens", "generate/max_num_tokens"),
     plain("staleness_steps", "async/staleness_mean"),

@@ -10,9 +10,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rlsize.readers.logs.figures import Figure, plain
+from rlsize.readers.logs.figures import plain, product, summed
 from rlsize.readers.logs.mapping import Framework
-from rlsize.readers.logs.shares import times
 
 if TYPE_CHECKING:
     from rlsize.facts.run_log import RunMode
@@ -29,10 +28,10 @@ _FIGURES = (
     plain("step_seconds", "perf/step_time"),
     plain("generation_seconds", _ROLLOUT),
     plain("wait_seconds", _WAIT),
-    Figure(field="logprob_seconds", of=(("perf/log_probs_time",), ("perf/ref_log_probs_time",))),
+    summed("logprob_seconds", "perf/log_probs_time", "perf/ref_log_probs_time"),
     plain("update_seconds", *_TRAIN),
     plain("sync_seconds", "perf/update_weights_time"),
-    Figure(field="total_tokens", of=(_RATE, _TRAIN), how=times, says="{0} x {1}"),
+    product("total_tokens", _RATE, _TRAIN),
     plain("trainer_tokens_per_second", *_RATE, counts="prompt and response tokens while the policy is updated"),
     plain("rollout_tokens_per_second_per_gpu", "perf/tokens_per_gpu_per_sec"),
     plain("generation_tools_seconds", _TOOLS),

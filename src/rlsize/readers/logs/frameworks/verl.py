@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rlsize.readers.logs.figures import GIB, Figure, plain
+from rlsize.readers.logs.figures import GIB, Figure, plain, shared_out, summed
 from rlsize.readers.logs.mapping import Framework
-from rlsize.readers.logs.shares import count, known, other_part, part
+from rlsize.readers.logs.shares import known
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -57,7 +57,7 @@ _SHARED = (
         field="logprob_seconds",
         of=(("timing_s/old_log_prob",), ("timing_s/ref", "timing_s/ref_log_prob"), ("timing_s/values",)),
     ),
-    Figure(field="update_seconds", of=(("timing_s/update_actor",), ("timing_s/update_critic",))),
+    summed("update_seconds", "timing_s/update_actor", "timing_s/update_critic"),
     plain("sync_seconds", "timing_s/update_weights", "timing_s/param_sync", "timing_s/sync_rollout_weights"),
     plain("reward_seconds", "timing_s/reward"),
     plain("generation_tools_seconds", "timing_s/agent_loop/slowest/tool_calls", _TOOLS),
@@ -68,9 +68,7 @@ _SHARED = (
     plain("validation_seconds", "timing_s/testing"),
     plain("checkpoint_seconds", "timing_s/save_checkpoint"),
     Figure(field="mfu", of=(("perf/mfu/actor", "mfu/actor"),), how=known),
-    Figure(field="response_tokens", of=(_TOTAL, _RESPONSE, _PROMPT), how=part, says="{0} x {1} / ({1} + {2})"),
-    Figure(field="prompt_tokens", of=(_TOTAL, _RESPONSE, _PROMPT), how=other_part, says="{0} x {2} / ({1} + {2})"),
-    Figure(field="samples", of=(_TOTAL, _RESPONSE, _PROMPT), how=count, says="{0} / ({1} + {2})"),
+    *shared_out(_TOTAL, _RESPONSE, _PROMPT),
     Figure(field="gpus", of=_OF_THROUGHPUT, how=_gpus, says=_SAYS_GPUS),
     plain("staleness_steps", "training/off_policy/trajectory_staleness/mean"),
     plain(

@@ -1,0 +1,140 @@
+"""
+Steps of loops with tools, environments and verifiers beside the simulator's, and the pool that binds.
+
+    python -m benchmarks.agents [LOOPS]
+
+Prints by mode: loops, the median of simulated over predicted steps, their 10th and 90th percentile, and the share
+within 10 %; then in how many loops prediction and simulator name the same pool: the one without whose limit a step is
+most quickened, by 10 % or more (by 5 to 15 % neither is right or wrong).
+"""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass, replace
+from random import Random
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from benchmarks.closed_form import LOOPS, print_ratios, random_loop
+
+from rlsize.estimates.belief import prior
+from rlsize.estimates.step_assembly import assembled
+from rlsize.estimates.step_prediction import STAGES
+from rlsize.facts.agents import Agents
+from rlsize.facts.records.record import Refused
+from rlsize.planner.outlook import Outlook, draws
+from rlsize.planner.simulation import simulation_of
+from rlsize.planner.step_parts import loop_parts
+from rlsize.simulator.run import simulate
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from rlsize.planner.options import LoopProblem, Placement
+    from rlsize.planner.outlook import Terms
+
+STEPS, WARM_UP = 24, 8
+POOLS = ("environments", "verify_workers")
+BINDS = 0.1
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """A random loop: its kind, its step as predicted and as simulated [s], and the pools that these name."""
+
+    seed: int
+    kind: str
+    predicted: float
+    simulated: float
+    named: str
+    binding: str
+    sure: bool
+
+
+def main() -> None:
+    """Print how far both are apart."""
+    found = list(pairs(range(int(sys.argv[1]) if len(sys.argv) > 1 else 100)))
+    print_ratios([(pair.kind, pair.simulated / pair.predicted) for pair in found])
+    pooled = [pair for pair in found if pair.sure]
+    right = sum(pair.named == pair.binding for pair in pooled)
+    print(f"the pool that binds: {right} of {len(pooled)}")
+
+
+def pairs(seeds: range) -> Iterator[Pair]:
+    """The loops that can run."""
+    for seed in seeds:
+        random = Random(seed)  # noqa: S311 (made-up loops, not a secret)
+        problem, place, kind = random_loop(random, random.choice(LOOPS))
+        problem = replace(problem, agents=random_agents(random, problem))
+        try:
+            predicted, named, _ = _named(planned, problem, place)
+            simulated, binding, margin = _named(played, problem, place)
+        except Refused:
+            continue
+        if np.isfinite(simulated):
+            yield Pair(seed, kind, predicted, simulated, named, binding, abs(margin - BINDS) > BINDS / 2)
+
+
+def _named(
+    step: Callable[[LoopProblem, Placement], float], problem: LoopProblem, place: Placement
+) -> tuple[float, str, float]:
+    """A step, the pool that binds, and by how much."""
+    whole = step(problem, place)
+    gains = {
+        pool: 1 - step(replace(problem, agents=_without(problem.agents, pool)), place) / whole
+        for pool in POOLS
+        if getattr(problem.agents, pool) is not None
+    }
+    best = max(gains, key=gains.__getitem__, default="")
+    gain = gains.get(best, 0.0)
+    return whole, best if gain >= BINDS else "", gain
+
+
+def _without(agents: Agents | None, pool: str) -> Agents:
+    """The same with a pool that has no limit."""
+    none: dict[str, Any] = {pool: None}
+    return replace(agents or Agents(), **none)
+
+
+def planned(problem: LoopProblem, place: Placement) -> float:
+    """The predicted step. [s]"""
+    terms = _terms(problem)
+    return float(assembled(terms.work, loop_parts(terms, place)).seconds)
+
+
+def played(problem: LoopProblem, place: Placement) -> float:
+    """The simulated step; none where the loop stands still. [s]"""
+    setting, _ = simulation_of(_terms(problem), place)
+    ends = np.frombuffer(simulate(setting, STEPS, 0, partly=True).columns["end_seconds"])
+    return float((ends[-1] - ends[WARM_UP - 1]) / (STEPS - WARM_UP)) if len(ends) == STEPS else float("nan")
+
+
+def _terms(problem: LoopProblem) -> Terms:
+    """In central numbers."""
+    return Outlook(problem=problem, belief=prior(*STAGES), seed=0, joint=draws(0)).central
+
+
+def random_agents(random: Random, problem: LoopProblem) -> Agents:
+    """Turns, tools, environments and verifiers; each in about every other loop."""
+    turns = random.choice((2, 4, 8, 16))
+    samples, group = problem.samples.number, problem.group_size.number
+    pool = random.choice((None, 2 ** random.uniform(-3, 1.5)))
+    scores = random.choice((0.0, 2 ** random.uniform(0, 6)))
+    return Agents(
+        turns=turns,
+        turn_end_fraction=random.choice((0.0, 0.1, 0.3)),
+        tool_seconds=random.choice((0.5, 2.0, 10.0, 30.0)),
+        tool_cv=random.choice((0.0, 1.0, 2.0)),
+        tool_tokens=random.choice((0, 100, 500)),
+        verify_seconds=scores,
+        verify_cv=random.choice((0.0, 1.0)),
+        verify_workers=random.choice((None, round(2 ** random.uniform(2, 7)))) if scores else None,
+        environments=None if pool is None else max(2 * round(group), round(samples * pool)),
+        environment_seconds=random.choice((0.0, 5.0, 30.0)),
+        failed_fraction=random.choice((0.0, 0.0, 0.1)),
+    )
+
+
+if __name__ == "__main__":
+    main()

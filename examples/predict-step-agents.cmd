@@ -1,0 +1,2 @@
+# Agents of up to eight turns: tools, sandboxes and verifiers in the step, the pool that binds, and how many would do.
+rlsize predict step --model qwen3-8b --gpu h100-sxm --mode async --rollout-gpus 8 --trainer-gpus 8 --prompts 64 --group 8 --response-tokens 4k --turns 8 --turn-end-fraction 0.1 --tool-seconds 20 --tool-cv 1.5 --tool-tokens 300 --environments 128 --environment-seconds 15 --verify-seconds 5 --verify-workers 32

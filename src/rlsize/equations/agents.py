@@ -1,0 +1,199 @@
+"""Turns, tools, environments and verifiers: what samples wait for outside the GPUs, and the pools that hold them up."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from rlsize.equations._ops import maximum, where
+
+if TYPE_CHECKING:
+    from rlsize.equations._ops import Real
+
+_NEVER = 1e-5  # a chance below which no turn ends a sample
+
+
+def mean_turns(most_turns: Real, end_fraction: Real) -> Real:
+    """
+    Turns of the mean sample.
+
+    k = (1 - (1 - q)^n) / q, n where q = 0
+
+    Args:
+        most_turns: Turns at most, n. [1]
+        end_fraction: Chance that a turn is the last one, q. [1]
+
+    Returns:
+        k. [1]
+
+    Assumes every turn but the last one ends a sample with the same chance.
+    Source: mean of a geometric distribution that is cut off.
+
+    >>> mean_turns(most_turns=3, end_fraction=0.5)
+    1.75
+    """
+    ends = maximum(end_fraction, _NEVER)
+    return where(end_fraction > _NEVER, (1 - (1 - ends) ** most_turns) / ends, most_turns)
+
+
+def turns_variance(most_turns: Real, end_fraction: Real) -> Real:
+    """
+    Variance of the turns of a sample.
+
+    s = k + 2 r (1 - n r^(n - 1) + (n - 1) r^n) / q^2 - k^2 with r = 1 - q, 0 where q = 0
+
+    Args:
+        most_turns: Turns at most, n. [1]
+        end_fraction: Chance that a turn is the last one, q. [1]
+
+    Returns:
+        s. [1]
+
+    Assumes what `mean_turns` does.
+    Source: second moment of a geometric distribution that is cut off.
+
+    >>> turns_variance(most_turns=3, end_fraction=0.5)
+    0.6875
+    """
+    ends = maximum(end_fraction, _NEVER)
+    goes_on, mean = 1 - ends, mean_turns(most_turns, end_fraction)
+    first = goes_on * (1 - most_turns * goes_on ** (most_turns - 1) + (most_turns - 1) * goes_on**most_turns)
+    return where(end_fraction > _NEVER, mean + 2 * first / ends**2 - mean**2, 0.0)
+
+
+def call_time(tool_seconds: Real, environment_seconds: Real, failed_fraction: Real) -> Real:
+    """
+    Time until a tool has answered, calls that a failing environment makes it repeat included.
+
+    c = (t + f s) / (1 - f)
+
+    Args:
+        tool_seconds: Mean time of a call, t. [s]
+        environment_seconds: Until an environment has started, s. [s]
+        failed_fraction: Chance that it fails in a call, f. [1]
+
+    Returns:
+        c. [s]
+
+    Assumes each call fails with the same chance, at its end.
+    Source: mean of a geometric distribution.
+
+    >>> call_time(tool_seconds=8.0, environment_seconds=20.0, failed_fraction=0.2)
+    15.0
+    """
+    return (tool_seconds + failed_fraction * environment_seconds) / (1 - failed_fraction)
+
+
+def call_variance(tool_seconds: Real, tool_cv: Real, environment_seconds: Real, failed_fraction: Real) -> Real:
+    """
+    Variance of the time until a tool has answered.
+
+    v = (t c)^2 (1 + f) / (1 - f)^2 + (t + s)^2 f / (1 - f)^2
+
+    Args:
+        tool_seconds: Mean time of a call, t. [s]
+        tool_cv: Its coefficient of variation, c. [1]
+        environment_seconds: Until an environment has started, s. [s]
+        failed_fraction: Chance that it fails in a call, f. [1]
+
+    Returns:
+        v. [s^2]
+
+    Assumes a call that is repeated takes as long as it did.
+    Source: law of total variance over the failures, (1 + n) t + n s.
+
+    >>> call_variance(tool_seconds=2.0, tool_cv=0.5, environment_seconds=8.0, failed_fraction=0.0)
+    1.0
+    """
+    odds = failed_fraction / (1 - failed_fraction) ** 2
+    again = (1 + failed_fraction) / (1 - failed_fraction) ** 2
+    return (tool_seconds * tool_cv) ** 2 * again + (tool_seconds + environment_seconds) ** 2 * odds
+
+
+def running_share(running_seconds: Real, outside_seconds: Real) -> Real:
+    """
+    Share of its time in which a sample has a slot of an engine.
+
+    f = r / (r + z)
+
+    Args:
+        running_seconds: Time in which it generates, r. [s]
+        outside_seconds: Time in which it waits for what is not on the GPUs, z. [s]
+
+    Returns:
+        f. [1]
+
+    Assumes a sample that waits leaves its slot.
+    Source: machine repairman with as many repairmen as machines; definition.
+
+    >>> running_share(running_seconds=30.0, outside_seconds=10.0)
+    0.75
+    """
+    return running_seconds / (running_seconds + outside_seconds)
+
+
+def computed_in_turns(prompt_tokens: Real, calls: Real, tool_tokens: Real) -> Real:
+    """
+    Tokens that a sample's prefills compute over all its turns.
+
+    q = p + c a
+
+    Args:
+        prompt_tokens: Those of its prompt, p. [token]
+        calls: Tool calls of a sample, c. [1]
+        tool_tokens: What an answer adds, a. [token]
+
+    Returns:
+        q. [token]
+
+    Assumes the KV of a sample that waits stays, so that its context is never computed again.
+    Source: sum.
+
+    >>> computed_in_turns(prompt_tokens=100, calls=4, tool_tokens=50)
+    300
+    """
+    return prompt_tokens + calls * tool_tokens
+
+
+def pool_time(samples: Real, hold_seconds: Real, size: Real) -> Real:
+    """
+    Time in which a pool serves the samples of a step.
+
+    t = N h / W
+
+    Args:
+        samples: Samples, N. [1]
+        hold_seconds: How long one of them holds its place, h. [s]
+        size: Places, W. [1]
+
+    Returns:
+        t. [s]
+
+    Assumes no place is empty while a sample waits.
+    Source: utilisation law.
+
+    >>> pool_time(samples=512, hold_seconds=10.0, size=64)
+    80.0
+    """
+    return samples * hold_seconds / size
+
+
+def served_beside(seconds: Real, pool_seconds: Real) -> Real:
+    """
+    Time of a step's samples where a pool serves them as they come.
+
+    T = max(t, u)
+
+    Args:
+        seconds: Time without the pool's limit, t. [s]
+        pool_seconds: Time in which the pool serves them, u. [s]
+
+    Returns:
+        T. [s]
+
+    Assumes the longer one hides the other.
+    Source: bottleneck bound of a closed network of queues.
+
+    >>> served_beside(seconds=60.0, pool_seconds=80.0)
+    80.0
+    """
+    return maximum(seconds, pool_seconds)

@@ -1,0 +1,201 @@
+"""
+Samples that wait outside the GPUs, in the closed form: for tools, environments and verifiers.
+
+A sample that waits grows no token, so its wait is told in tokens: those that it would have grown by meanwhile. Lengths
+stretched so have the same rhythm as plain ones; of the samples under way only a share runs.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import lru_cache
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from rlsize.equations import agents as equations
+from rlsize.equations import lengths as equal_lengths
+from rlsize.equations import long_tail, prefill, rollout_batch
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from rlsize.estimates.figures import Worked
+    from rlsize.estimates.generation import StepBatch
+    from rlsize.estimates.rollout_prediction import Lengths
+    from rlsize.facts.agents import Agents
+
+_CELLS = 2**13  # of the grid
+_DEVIATE = 5.0
+_VARIATIONS = np.geomspace(1e-3, 10.0, 60)
+_FAR = 15.0  # standard deviations of one wait beyond which no sample is looked for
+
+
+class Outside(NamedTuple):
+    """
+    What a sample waits for beside its engine.
+
+    Args:
+        starting: Until its environment has started. [s]
+        parked: Mean time of all its tool calls. [s]
+        scored: Mean time of its verifier. [s]
+        variance: Variance of all of it. [s^2]
+        longest: Time that hardly a sample waits longer than. [s]
+        calls: Mean calls of tools. [1]
+        tool_tokens: What each adds to the context. [token]
+    """
+
+    starting: float
+    parked: float
+    scored: float
+    variance: float
+    longest: float
+    calls: float
+    tool_tokens: float
+
+    @property
+    def seconds(self) -> float:
+        """Mean time of all of it. [s]"""
+        return self.starting + self.parked + self.scored
+
+
+def outside(agents: Agents) -> Outside:
+    """What a sample of these agents waits for."""
+    most, ends = agents.turns, agents.turn_end_fraction
+    call, call_cv = _call(agents)
+    spread = (call * call_cv) ** 2
+    calls = float(equations.mean_turns(most, ends)) - 1.0
+    scoring = (agents.verify_seconds * agents.verify_cv) ** 2
+    whole = agents.environment_seconds + (agents.turns - 1) * call + agents.verify_seconds
+    return Outside(
+        starting=agents.environment_seconds,
+        parked=calls * call,
+        scored=agents.verify_seconds,
+        variance=calls * spread + float(equations.turns_variance(most, ends)) * call**2 + scoring,
+        longest=whole + _FAR * ((agents.turns - 1) * spread + scoring) ** 0.5,
+        calls=calls,
+        tool_tokens=agents.tool_tokens,
+    )
+
+
+def in_turns(lengths: Lengths, out: Outside) -> Lengths:
+    """
+    Lengths of samples of several turns: contexts grow by what tools answer, and prefills compute it.
+
+    Args:
+        lengths: Those without tools.
+        out: What samples wait for.
+    """
+    live = lengths.live + tool_context(out)
+    return replace(
+        lengths,
+        live=live,
+        longest=lengths.longest + 2.0 * tool_context(out),
+        computed=equations.computed_in_turns(
+            prompt_tokens=lengths.prompt if lengths.computed is None else lengths.computed,
+            calls=out.calls,
+            tool_tokens=out.tool_tokens,
+        ),
+    )
+
+
+def tool_context(out: Outside) -> float:
+    """What tools have added to the context of the mean sample in flight. [token]"""
+    added = prefill.group_prefill_tokens(prompt_tokens=out.calls * out.tool_tokens, hit_ratio=0.0)
+    return float(rollout_batch.half(added))
+
+
+@lru_cache(maxsize=64)
+def longest_wait(agents: Agents, samples: int) -> float:
+    """
+    Mean of the longest wait among some samples. [s]
+
+    The distribution of a sum of calls over a distribution of turns is worked out on a grid, by its transform.
+    """
+    out = outside(agents)
+    call = _call(agents)
+    parts = (call, (agents.verify_seconds, agents.verify_cv))
+    span = out.starting + agents.turns * call[0] + sum(_far(*one) for one in parts)
+    each = span / _CELLS or 1.0
+    called, scored = (np.fft.rfft(_shares(*one, each)) for one in parts)
+    left = 1.0 - agents.turn_end_fraction
+    sums = sum(
+        left**turn * (1.0 if turn == agents.turns - 1 else agents.turn_end_fraction) * called**turn
+        for turn in range(agents.turns)
+    )
+    shorter = np.clip(np.cumsum(np.fft.irfft(sums * scored, 2 * _CELLS)), 0.0, 1.0)
+    return out.starting + float(np.sum(1.0 - shorter**samples)) * each
+
+
+def _call(agents: Agents) -> tuple[float, float]:
+    """Mean time of a tool call [s], and its coefficient of variation."""
+    fails = {"environment_seconds": agents.environment_seconds, "failed_fraction": agents.failed_fraction}
+    mean = float(equations.call_time(tool_seconds=agents.tool_seconds, **fails))
+    variance = float(equations.call_variance(tool_seconds=agents.tool_seconds, tool_cv=agents.tool_cv, **fails))
+    return mean, variance**0.5 / mean if mean else 0.0
+
+
+def _far(mean: float, variation: float) -> float:
+    """A time that hardly one of a million waits takes. [s]"""
+    return float(equal_lengths.lognormal_quantile(mean=mean, variation=variation, deviate=_DEVIATE))
+
+
+def _shares(mean: float, variation: float, each: float) -> NDArray[np.float64]:
+    """Share of lognormal times in each cell of a grid, and as many empty ones, in which sums find room."""
+    ends = (np.arange(_CELLS) + 0.5) * each
+    spread = max(np.sqrt(np.log1p(variation**2)), 1e-9)
+    deviate = (np.log(ends / mean) + spread**2 / 2) / spread if mean else np.full(_CELLS, _DEVIATE)
+    below = np.asarray(equal_lengths.normal_share(deviate=np.clip(deviate, -_DEVIATE, _DEVIATE)))
+    below = np.where(deviate >= _DEVIATE, 1.0, np.where(deviate <= -_DEVIATE, 0.0, below))
+    return np.concatenate([np.diff(below, prepend=0.0), np.zeros(_CELLS)])
+
+
+def stretched(
+    batch: StepBatch, lengths: tuple[Worked, Worked], out: Outside, step_seconds: Worked, longest: Worked
+) -> StepBatch:
+    """
+    The samples of a step, what they wait for as tokens.
+
+    Args:
+        batch: The samples.
+        lengths: Mean response without the cap, and the cap. [token]
+        out: What they wait for.
+        step_seconds: Time in which a sample that runs grows by a token. [s]
+        longest: Mean of the longest response of a step that waits for it; None where it does not. [token]
+    """
+    uncapped, cap = lengths
+    waits, spread = out.seconds / step_seconds, np.sqrt(out.variance) / step_seconds
+    share = equations.running_share(running_seconds=batch.response_tokens, outside_seconds=waits)
+    mean, variation = batch.response_tokens + waits, np.hypot(uncapped * batch.response_cv, spread) / (uncapped + waits)
+    if longest is not None and batch.agents is not None:
+        many = max(1, round(float(np.median(batch.samples))))
+        beyond = (longest_wait(batch.agents, many) - out.seconds) / step_seconds
+        variation = _variation(np.hypot(longest - batch.response_tokens, beyond) / mean, many)
+    return replace(
+        batch,
+        agents=None,
+        response_tokens=mean,
+        response_cv=variation,
+        max_tokens=cap + out.longest / step_seconds,
+        running_share=share,
+        kept_share=1.0 - (out.starting + out.scored) / max(out.seconds, 1e-9) * (1.0 - share),
+        tool_context=tool_context(out),
+    )
+
+
+def _variation(beyond: Worked, samples: int) -> Worked:
+    """Coefficient of variation of lognormal lengths whose longest is so far beyond the mean, in means. [1]"""
+    curve = long_tail.longest_of(samples, 1.0, _VARIATIONS, np.inf) - 1.0
+    return np.interp(beyond, curve, _VARIATIONS)
+
+
+def places(batch: StepBatch, out: Outside, running_seconds: Worked) -> Worked:
+    """Samples that may be under way in the whole fleet, scored ones included, for want of environments. [1]"""
+    agents = batch.agents
+    if agents is None or agents.environments is None:
+        return np.inf
+    whole = agents.environments - (batch.group_size - 1) / 2  # groups start with all their environments
+    share = equations.running_share(
+        running_seconds=running_seconds + out.starting + out.parked, outside_seconds=out.scored
+    )
+    return np.maximum(whole, batch.group_size) / share

@@ -1,0 +1,70 @@
+"""Samples that wait outside the GPUs, in the closed form."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from random import Random
+
+import numpy as np
+import pytest
+from benchmarks.agents import pairs, planned
+from benchmarks.closed_form import LOOPS, random_loop, within
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tests.effort import tries
+
+from rlsize.estimates.outside import longest_wait, outside
+from rlsize.facts.agents import Agents
+from rlsize.planner.options import LoopProblem, Placement
+
+NEAR_SHARE = 0.65  # of the loops; 78 % of 110
+BIAS = 0.05
+NAMED_SHARE = 0.9
+
+
+def a_loop(seed: int) -> tuple[LoopProblem, Placement]:
+    """A random loop of the benchmark, without agents."""
+    problem, place, _ = random_loop(Random(seed), LOOPS[seed % len(LOOPS)])
+    return problem, place
+
+
+def test_waits_have_the_mean_and_the_longest_of_their_distribution() -> None:
+    """Drawn a hundred thousand times: turns that may end early, failing environments, lognormal calls and scores."""
+    agents = Agents(
+        turns=6, turn_end_fraction=0.2, tool_seconds=10.0, tool_cv=1.5, verify_seconds=4.0, environment_seconds=5.0
+    )
+    random = np.random.default_rng(0)
+    calls = np.minimum(random.geometric(0.2, 100_000), 6) - 1
+    sigma = np.sqrt(np.log1p(1.5**2))
+    times = 10.0 * np.exp(sigma * random.standard_normal((100_000, 5)) - sigma**2 / 2)
+    waits = 5.0 + np.where(np.arange(5) < calls[:, None], times, 0.0).sum(axis=1) + 4.0
+    found = outside(agents)
+    assert found.seconds == pytest.approx(waits.mean(), rel=0.01)
+    assert found.variance == pytest.approx(waits.var(), rel=0.05)
+    assert longest_wait(agents, 500) == pytest.approx(waits.reshape(200, 500).max(axis=1).mean(), rel=0.05)
+
+
+def test_constant_waits_have_no_tail() -> None:
+    """The longest of any number is what all of them are."""
+    agents = Agents(turns=3, tool_seconds=10.0, environment_seconds=2.0)
+    assert longest_wait(agents, 1000) == pytest.approx(22.0, rel=0.01)
+
+
+def test_steps_and_pools_are_those_of_the_simulator() -> None:
+    """Random loops of all modes with agents: the median within 5 %, most within 10 %, and mostly the same pool."""
+    found = list(pairs(range(tries(16))))
+    ratios = [pair.simulated / pair.predicted for pair in found]
+    assert within(ratios) >= NEAR_SHARE
+    assert abs(float(np.median(ratios)) - 1) < BIAS
+    assert np.mean([pair.named == pair.binding for pair in found if pair.sure]) >= NAMED_SHARE
+
+
+@given(st.integers(0, 40), st.integers(20, 200), st.integers(1, 40))
+@settings(max_examples=tries(20), deadline=None)
+def test_more_places_never_make_a_step_longer(seed: int, environments: int, workers: int) -> None:
+    """Of environments or of verifiers, in all modes."""
+    problem, place = a_loop(seed)
+    agents = Agents(turns=4, tool_seconds=5.0, verify_seconds=5.0, environments=environments, verify_workers=workers)
+    few = planned(replace(problem, agents=agents), place)
+    for more in ({"environments": 2 * environments}, {"verify_workers": 2 * workers}):
+        assert planned(replace(problem, agents=replace(agents, **more)), place) <= few * 1.005
