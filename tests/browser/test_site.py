@@ -17,12 +17,6 @@ if TYPE_CHECKING:
 
 SITE = ROOT / "site"
 PAGES = ("index", "docs/index", "docs/how-to/runbook", "docs/reference/equations/weight_sync_time")
-    "index",
-    "docs/index",
-    "docs/how-to/runbook",
-    "docs/reference/cli",
-    "docs/reference/equations/weight_sync_time",
-)
 
 
 @pytest.fixture(scope="module")
