@@ -35,6 +35,7 @@ def test_examples_in_docstrings_hold() -> None:
         ("86400 tok/day", "token/s", 1.0),
         ("10 min", "s", 600),
         ("250 ms", "s", 0.25),
+        ("250 ns", "s", 250e-9),
         ("$2.5", "usd", 2.5),
         ("20 %", "1", 0.2),
         (" .5 ", "1", 0.5),

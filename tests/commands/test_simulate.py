@@ -13,6 +13,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from tests.effort import tries
 
+from rlsize.commands.simulate.measures import half_shown, number_shown
+
 Run = Callable[..., Any]
 
 WORKED = {
@@ -201,6 +203,14 @@ def test_causes_lead_from_the_first_order_to_the_simulation(simulated: Run) -> N
     rows = simulated(**change)["rows"]["causes"]
     assert [row["cause"] for row in rows] == ["first order", "granularity", "long tail", "simulated, first seed"]
     assert sum(row["simulated_step_seconds"] for row in rows[:-1]) == pytest.approx(rows[-1]["simulated_step_seconds"])
+
+
+def test_a_row_of_the_table_has_one_unit() -> None:
+    """Interval and first order of a time are in the unit of its mean, however small they are."""
+    mean, half, first = 668.4, 110.0, 250.0
+    assert number_shown(mean, "step_seconds") == "11.14 min"
+    assert half_shown(half, "step_seconds", mean) == "± 1.8 min"
+    assert number_shown(first, "step_seconds", mean) == "4.167 min"
 
 
 def test_all_forms_have_the_same_numbers(rlsize: Run) -> None:

@@ -8,8 +8,10 @@ from typing import Any
 import pytest
 from tests.simulator.tables import Table
 
+from rlsize.simulator.first_order import Pools, first_order
 from rlsize.simulator.ledger import Ledger
-from rlsize.simulator.run import conductor_of
+from rlsize.simulator.outcome import outcome_of
+from rlsize.simulator.run import conductor_of, simulate
 from rlsize.simulator.setting import (
     EngineSetting,
     Latency,
@@ -307,3 +309,22 @@ def test_a_straggler_takes_its_time() -> None:
     assert column(ledger, "waiting_seconds") == [6.0]
     assert column(ledger, "tail_seconds") == [4.0]
     assert column(ledger, "idle_seconds") == [4.0 + 2 * 4.0]
+
+
+@pytest.mark.parametrize(("lent", "first"), [(0, 20.0), (2, 12.5), (6, 8.75)])
+def test_lent_instances_count_while_they_are_there(lent: int, first: float) -> None:
+    """
+    16 samples of 10 s on 2 instances of 4 take 20 s; with as many lent after 5 s of training (20 + 5) / 2, with three
+    times as many (20 + 3 x 5) / 4. What is unused is a share of the instances that are there.
+    """
+    setting = Setting(
+        engine=EngineSetting(instances=2, slots=4, fixed_seconds=1.0),
+        work=WorkSetting(groups=16, group_size=1, lengths=LengthSetting(mean=10.0, shape="constant")),
+        trainer=TrainerSetting(seconds=5.0),
+        rules=RuleSetting(mode="async", max_staleness=1),
+        trouble=TroubleSetting(lent_instances=lent),
+    )
+    assert first_order(setting, Pools())["step_seconds"] == pytest.approx(first)
+    measures = outcome_of(simulate(setting, 20), setting, Pools(), 0).measures
+    assert measures["step_seconds"] == pytest.approx(first, rel=0.2)
+    assert 0.0 <= measures["rollout_unused_fraction"] < 0.25

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -12,7 +13,10 @@ from tests.effort import THOROUGH, tries
 from tests.simulator.any_settings import any_setting
 
 from rlsize.errors import UnfinishedError
-from rlsize.simulator import run
+from rlsize.planner import simulation
+from rlsize.shell import planning
+from rlsize.simulator import draws, run
+from rlsize.simulator import played as kernel_runs
 from rlsize.simulator.covered import ROUTINGS, WAYS, covers, installed
 from rlsize.simulator.history import Recorder
 from rlsize.simulator.played import played
@@ -159,3 +163,54 @@ def test_only_a_run_that_pays_is_given_to_the_kernel(monkeypatch: pytest.MonkeyP
     assert simulate(a_loop(), steps).compiled
     monkeypatch.setattr(run, "installed", lambda: False)
     assert not simulate(a_loop(), steps).compiled
+
+
+SIZE = ("--prompts", "16", "--group", "4", "--response-tokens", "200", "--response-cv", "0.8")
+GRID = (
+    "simulate", *SIZE, "--mode", "async", "--instances", "3", "--per-instance", "4000", "--concurrency", "16",
+    "--train-seconds", "2", "--sweep", "max_staleness=0:2", "--seeds", "2", "--steps", "8", "--jobs", "1",
+)  # fmt: skip
+PLAN = ("plan", *SIZE, "--model", "qwen3-1.7b", "--gpu", "h100-sxm", "--gpus", "8", "--simulate", "3")
+
+
+@pytest.fixture
+def in_turn(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Runs of a plan are played here, one after the other."""
+    monkeypatch.setattr(planning, "side_by_side", lambda work, things: [work(thing) for thing in things])
+
+
+@pytest.mark.skipif(not installed(), reason="numba is not installed")
+@pytest.mark.usefixtures("in_turn")
+@pytest.mark.parametrize("asked", [GRID, PLAN], ids=["simulate", "plan"])
+def test_headline_order_and_exit_code_are_those_without_the_kernel(
+    rlsize: Any, monkeypatch: pytest.MonkeyPatch, asked: tuple[str, ...]
+) -> None:
+    """So are all rows, to the last digit."""
+    by_kernel: list[int] = []
+    answers = []
+    monkeypatch.setattr(run, "WORTH", 0.0)
+    monkeypatch.setattr(simulation, "WORTH", 0.0)
+
+    def counted(setting: Setting, steps: int, seed: int) -> Ledger | None:
+        by_kernel.append(seed)
+        return played(setting, steps, seed)
+
+    monkeypatch.setattr(kernel_runs, "played", counted)
+    for there in (True, False):
+        monkeypatch.setattr(run, "installed", lambda there=there: there)
+        ran = rlsize(*asked, "--json")
+        answers.append((ran.code, ran.document["headline"], ran.document["rows"]))
+    assert by_kernel
+    assert answers[0] == answers[1]
+
+
+@pytest.mark.usefixtures("in_turn")
+@pytest.mark.parametrize(("asked", "seeds", "chunks"), [(GRID, 2, 1), (PLAN, 4, 2)], ids=["simulate", "plan"])
+def test_lengths_are_drawn_once_for_a_seed(
+    rlsize: Any, monkeypatch: pytest.MonkeyPatch, asked: tuple[str, ...], seeds: int, chunks: int
+) -> None:
+    """Points of a grid and plans meet the same samples, and go seed by seed: room for those of one seed is enough."""
+    drawn = lru_cache(maxsize=chunks)(draws.shared_lengths.__wrapped__)
+    monkeypatch.setattr(draws, "shared_lengths", drawn)
+    assert rlsize(*asked).code == 0
+    assert drawn.cache_info().misses == seeds * chunks

@@ -103,6 +103,7 @@ def ranked(outlook: Outlook, plans: Sequence[Alternative], over: Over) -> tuple[
             refused[place] = str(refusal)
         else:
             runs += [(place, setting, pools, seed) for seed in range(_SEEDS)]
+    runs.sort(key=lambda run: run[-1])  # plans share what was drawn for a seed
     samples = sum(_STEPS * setting.work.samples for _, setting, _, _ in runs)
     play = partial(_simulated, compiled=samples >= WORTH)
     if samples > _MOST_SAMPLES:

@@ -6,6 +6,10 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 try:
     import numba
+    from numba.core.codegen import JITCodeLibrary
+    from numba.core.compiler import CompilerBase, DefaultPassBuilder
+    from numba.core.compiler_machinery import register_pass
+    from numba.core.typed_passes import NativeLowering
 except ImportError:
     numba = None
 
@@ -13,13 +17,48 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 _Function = TypeVar("_Function", bound="Callable[..., object]")
-_HOW: dict[str, Any] = {"error_model": "numpy", "_nrt": False}  # nothing is divided by zero, no array is made
+# nothing is divided by zero, no array is made, and there is nothing that numba would write more simply
+_HOW: dict[str, Any] = {"error_model": "numpy", "_nrt": False, "no_rewrites": True}
 _PLACES = "UserProvidedCacheLocator,UserWideCacheLocator,InTreeCacheLocator"  # where what is compiled is kept
 
 
 def compiled(function: _Function) -> _Function:
     """A function that is compiled with whoever calls it, and called by nobody else."""
-    return _compiled(function, no_cpython_wrapper=True, no_cfunc_wrapper=True)
+    if numba is None:
+        return function
+    return _compiled(function, no_cpython_wrapper=True, no_cfunc_wrapper=True, pipeline_class=_InnerCompiler)
+
+
+if numba is not None:
+    # Numba makes machine code of every function with all that it calls; of inner ones nobody needs it, and it takes
+    # half of the time. So those stay as they are, and the entrance links all of them and makes machine code once.
+
+    class _Inner(JITCodeLibrary):  # type: ignore[misc]  # numba has no types
+        """An inner function, neither linked nor turned into machine code."""
+
+        def finalize(self) -> None:
+            self._finalized = True
+
+    @register_pass(mutates_CFG=True, analysis_only=False)
+    class _InnerLowering(NativeLowering):  # type: ignore[misc]  # numba has no types
+        _name = "inner_lowering"
+
+        def run_pass(self, state: Any) -> bool:  # noqa: ANN401 (numba has no types)
+            state.library = _Inner(state.targetctx.codegen(), state.func_id.func_qualname)
+            state.flags.no_compile = True
+            super().run_pass(state)
+            nobody: Any = [].append  # where numba asks for the builtin that Python calls
+            state.cr = state.cr._replace(cfunc=nobody)
+            called = [state.library, *state.library._linking_libraries]  # noqa: SLF001 (numba shows it no other way)
+            state.targetctx.insert_user_function(nobody, state.cr.fndesc, called)
+            return True
+
+    class _InnerCompiler(CompilerBase):  # type: ignore[misc]  # numba has no types
+        def define_pipelines(self) -> list[Any]:
+            found = DefaultPassBuilder.define_nopython_pipeline(self.state)
+            found.passes = [(_InnerLowering if one is NativeLowering else one, why) for one, why in found.passes]
+            found.finalize()
+            return [found]
 
 
 def entrance(function: _Function) -> _Function:

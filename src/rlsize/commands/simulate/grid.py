@@ -96,11 +96,10 @@ def grid_report(inputs: Inputs, sweeps: Sequence[str], orders: Orders) -> Report
     if all(isinstance(loop, InputError) for loop in loops):
         raise next(loop for loop in loops if isinstance(loop, InputError))
     jobs, owners = [], []
-    for index, loop in enumerate(loops):
+    for seed, (index, loop) in product(orders.seeds, enumerate(loops)):  # points share what was drawn for a seed
         if not isinstance(loop, InputError):
-            seeds = orders.seeds
-            jobs += [Job(setting=loop.setting, pools=loop.pools, steps=orders.steps, seed=seed) for seed in seeds]
-            owners += [index] * len(seeds)
+            jobs.append(Job(setting=loop.setting, pools=loop.pools, steps=orders.steps, seed=seed))
+            owners.append(index)
     done, interrupted = run(jobs, orders)
     if not done:
         raise nothing_finished()
