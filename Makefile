@@ -15,7 +15,7 @@ QUICK := tests/test_units.py tests/test_errors.py tests/equations tests/facts te
 	tests/docs/test_commands.py tests/commands/test_startup.py tests/commands/test_bad_input.py tests/commands/test_alerts.py \
 	tests/commands/test_init.py
 
-.PHONY: demo quick test check lint format types imports docs docs-write test-wheel engine test-engine browser test-browser \
+.PHONY: demo quick test check lint format types imports docs docs-write docs-site test-wheel engine test-engine browser test-browser \
 	prometheus test-prometheus frameworks test-frameworks \
 	bench bench-engine clean help
 
@@ -70,6 +70,11 @@ docs-write: $(VENV)/.dev  ## write the examples' outputs, the schema, the pictur
 	for form in md html; do $(BIN)/rlsize report examples/review-32b.yaml --steps 2000 -o $(REVIEW).$$form >/dev/null || exit 1; done
 	$(BIN)/cog -r -n utf-8 -I docs $(GENERATED)
 
+docs-site: $(VENV)/.dev  ## all pages as a site in site/, with a search of its own, by role
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[site]'
+	PYTHONPATH=docs $(BIN)/python -m generate.site build/pages
+	$(BIN)/zensical build --clean --strict
+
 test-wheel: $(VENV)/.dev  ## the built wheel: every module, the examples, some commands, without src/ and profiles/
 	rm -rf dist $(WHEEL_VENV)
 	$(BIN)/python -m build --outdir dist
@@ -88,7 +93,7 @@ test-engine: $(VENV)/.dev  ## the tests against a real vLLM and a real trainer; 
 browser: $(VENV)/.dev  ## Playwright and axe in the cache folder, and a Chromium, for the target below
 	@$(BIN)/python tests/browser/install.py || test $$? -eq 77
 
-test-browser: $(VENV)/.dev  ## the tests of pages in a real browser; skipped where there is none
+test-browser: docs-site  ## the tests of pages and of the site in a real browser; skipped where there is none
 	@packages=$$($(BIN)/python tests/browser/install.py) || test $$? -eq 77 || exit 1; \
 	test -n "$$packages" || echo "skipped: no Chromium can be had here"; \
 	RLSIZE_BROWSER_PACKAGES=$$packages $(BIN)/python -m pytest -q tests/browser
@@ -121,4 +126,4 @@ bench-engine: $(VENV)/.dev  ## measured rates against vLLM's own benchmarks and 
 	$(BIN)/python -m benchmarks.train_rate "$$python"
 
 clean:  ## remove what was built
-	rm -rf $(VENV) $(WHEEL_VENV) dist build .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) $(WHEEL_VENV) dist build site .cache .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache

@@ -1,7 +1,7 @@
 """
 Steps of loops with tools, environments and verifiers beside the simulator's, and the pool that binds.
 
-    python -m benchmarks.agents [LOOPS]
+    python -m benchmarks.agents [LOOPS [FIRST_SEED]]
 
 Prints by mode: loops, the median of simulated over predicted steps, their 10th and 90th percentile, and the share
 within 10 %; then in how many loops prediction and simulator name the same pool: the one without whose limit a step is
@@ -50,15 +50,20 @@ class Pair:
     named: str
     binding: str
     sure: bool
+    limited: bool
 
 
 def main() -> None:
     """Print how far both are apart."""
-    found = list(pairs(range(int(sys.argv[1]) if len(sys.argv) > 1 else 100)))
+    loops, first = (int(sys.argv[place]) if len(sys.argv) > place else usual for place, usual in ((1, 100), (2, 0)))
+    found = list(pairs(range(first, first + loops)))
     print_ratios([(pair.kind, pair.simulated / pair.predicted) for pair in found])
     pooled = [pair for pair in found if pair.sure]
     right = sum(pair.named == pair.binding for pair in pooled)
-    print(f"the pool that binds: {right} of {len(pooled)}")
+    print(f"the pool that binds: {right} of {len(pooled)}; of those with a limited pool:", end=" ")
+    limited = [pair for pair in pooled if pair.limited]
+    print(f"{sum(pair.named == pair.binding for pair in limited)} of {len(limited)}, of which", end=" ")
+    print(f"{sum(bool(pair.binding) for pair in limited)} have one that binds")
 
 
 def pairs(seeds: range) -> Iterator[Pair]:
@@ -73,7 +78,8 @@ def pairs(seeds: range) -> Iterator[Pair]:
         except Refused:
             continue
         if np.isfinite(simulated):
-            yield Pair(seed, kind, predicted, simulated, named, binding, abs(margin - BINDS) > BINDS / 2)
+            limited = any(getattr(problem.agents, pool) is not None for pool in POOLS)
+            yield Pair(seed, kind, predicted, simulated, named, binding, abs(margin - BINDS) > BINDS / 2, limited)
 
 
 def _named(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import doctest
 import math
+import re
 
 import pytest
 from hypothesis import given
@@ -51,8 +52,8 @@ def test_a_quantity_with_a_unit_is_read_in_base_units(text: object, unit: str, v
     [
         ("80", "B", "no unit"),
         ("50e9", "B/s", "no unit"),
-        ("5 furlongs", "s", "not a unit"),
-        ("50 GB", "B/s", "not a unit"),
+        ("5 furlongs", "s", "not one of its units"),
+        ("50 GB", "B/s", "not one of its units"),
         ("nan", "s", "finite"),
         ("-inf", "s", "finite"),
         ("1e999", "s", "finite"),
@@ -168,3 +169,17 @@ def test_what_is_no_change_is_refused(text: object) -> None:
     """Junk is a ValueError, as everywhere."""
     with pytest.raises(ValueError, match=r"not|±"):
         units.change(text, "s")
+
+
+@pytest.mark.parametrize("unit", units.DIMENSIONS)
+def test_a_fault_reads_as_english(unit: str) -> None:
+    """What it is not has its article, whether it is counted or not: tokens and money too."""
+    name = units.DIMENSIONS[unit].name
+    assert name.split()[0] in {"a", "an"}
+    assert name.endswith(("tokens", "parameters", "GPUs", "steps")) == name.startswith("a number of")
+    for text, what in (
+        ("banana", f"'banana' is not {name}; "),
+        ("5 furlongs", f"5 furlongs is not {name}: 'furlongs' "),
+    ):
+        with pytest.raises(ValueError, match=rf"^{re.escape(what)}.*write "):
+            units.quantity(text, unit)

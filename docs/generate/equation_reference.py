@@ -12,7 +12,7 @@ from rlsize.reports.equation_page import EquationPage, equation_names, page
 
 def equations() -> str:
     """The whole page: a list of what there is, then one section for each file and each equation."""
-    files = {file: [page(name) for name in names] for file, names in groupby(equation_names(), _file)}
+    files = _files()
     overview = table(
         ["File", "Equations"],
         [
@@ -21,6 +21,20 @@ def equations() -> str:
         ],
     )
     return "\n".join([overview, *(_of_file(file, entries) for file, entries in files.items())])
+
+
+def equation_pages() -> dict[str, str]:
+    """A page for each file and for each equation, by name, for a site; no name stands twice."""
+    pages = {}
+    for file, entries in _files().items():
+        listed = "\n".join(f"- [{_short(entry)}]({_short(entry)}.md): {entry.summary}" for entry in entries)
+        pages[file] = f"{_of_file(file, [])}\n{listed}\n"[1:]
+        pages |= {_short(entry): _of_equation(entry)[2:] for entry in entries}
+    return pages
+
+
+def _files() -> dict[str, list[EquationPage]]:
+    return {file: [page(name) for name in names] for file, names in groupby(equation_names(), _file)}
 
 
 def _file(name: str) -> str:

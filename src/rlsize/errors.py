@@ -83,16 +83,18 @@ def too_deep(deepest: int, where: str) -> Fault:
     return Fault(f"is nested more than {deepest} levels deep", where, "is it the file you meant?")
 
 
-def not_yaml(error: Any, deepest: int, place: Callable[[Any], str]) -> Fault:  # noqa: ANN401 (PyYAML has no types)
+def not_yaml(error: Any, deepest: int, file: str, place: Callable[[Any], str]) -> Fault:  # noqa: ANN401 (PyYAML has no types)
     """
     What PyYAML says of a text that it cannot read.
 
     Args:
         error: Its error. Some versions have a maximum of nesting, beyond ours, and meet it before any event tells us.
         deepest: Our own maximum.
-        place: Where its mark stands, which may be None.
+        file: Whose text it is.
+        place: Where its mark stands in it, if it has one.
     """
-    where = place(getattr(error, "problem_mark", None) or getattr(error, "context_mark", None))
+    mark = getattr(error, "problem_mark", None) or getattr(error, "context_mark", None)
+    where = file if mark is None else place(mark)
     problem = getattr(error, "problem", None) or getattr(error, "reason", None) or "is not YAML"
     if "nesting" in problem.lower():
         return too_deep(deepest, where)
@@ -109,6 +111,16 @@ class UnfinishedError(RlsizeError):
     """The work could not be finished: something did not answer or died on the way (exit code 3)."""
 
     exit_code = 3
+
+
+def a_file(kind: str) -> str:
+    """
+    What a file is, with its article.
+
+    >>> a_file("observation"), a_file("plan")
+    ('an observation file', 'a plan file')
+    """
+    return f"{'an' if kind[:1] in set('aeio') else 'a'} {kind} file"
 
 
 def nearest(name: str, known: Iterable[str], most: int = 3) -> list[str]:

@@ -28,7 +28,7 @@ class Dimension(NamedTuple):
     A kind of quantity.
 
     Args:
-        name: What it is called in messages.
+        name: What it is called in messages, with its article.
         base: The unit that the program counts in.
         factors: What one of each accepted unit is worth in the base unit.
         bare: Whether a number without a unit is taken as base units.
@@ -82,23 +82,25 @@ _DOLLARS = {"": 1.0, "usd": 1.0, "USD": 1.0, "$": 1.0, "dollars": 1.0, "usd/h": 
 
 DIMENSIONS: Mapping[str, Dimension] = MappingProxyType(
     {
-        "B": Dimension("size", "B", _bytes(), False, 1e19, "80 GB"),
-        "B/s": Dimension("bandwidth", "B/s", _bandwidth(), False, 1e16, "50 GB/s"),
-        "FLOP/s": Dimension("compute rate", "FLOP/s", _flops(), False, 1e20, "989 TFLOP/s"),
-        "W": Dimension("power", "W", _POWER, False, 1e7, "700 W"),
-        "s": Dimension("time", "s", _TIME, True, 1e10, "20 s"),
-        "token": Dimension("tokens", "token", _counts("tokens", "token", "tok"), True, 1e15, "16k"),
-        "token/s": Dimension("token rate", "token/s", _RATE, True, 1e13, "4000 tok/s"),
-        "param": Dimension("parameters", "param", _counts("params", "parameters"), True, 1e15, "70B"),
-        "usd": Dimension("money", "usd", _DOLLARS, True, 1e12, "2.50"),
-        "1": Dimension("number", "1", {"": 1.0, "%": 0.01, "x": 1.0}, True, 1e12, "0.8"),
-        "count": Dimension("count", "1", _counts(), True, 1e9, "64"),
+        "B": Dimension("a size", "B", _bytes(), False, 1e19, "80 GB"),
+        "B/s": Dimension("a bandwidth", "B/s", _bandwidth(), False, 1e16, "50 GB/s"),
+        "FLOP/s": Dimension("a compute rate", "FLOP/s", _flops(), False, 1e20, "989 TFLOP/s"),
+        "W": Dimension("an amount of power", "W", _POWER, False, 1e7, "700 W"),
+        "s": Dimension("a time", "s", _TIME, True, 1e10, "20 s"),
+        "token": Dimension("a number of tokens", "token", _counts("tokens", "token", "tok"), True, 1e15, "16k"),
+        "token/s": Dimension("a token rate", "token/s", _RATE, True, 1e13, "4000 tok/s"),
+        "param": Dimension("a number of parameters", "param", _counts("params", "parameters"), True, 1e15, "70B"),
+        "usd": Dimension("an amount of money", "usd", _DOLLARS, True, 1e12, "2.50"),
+        "1": Dimension("a number", "1", {"": 1.0, "%": 0.01, "x": 1.0}, True, 1e12, "0.8"),
+        "count": Dimension("a count", "1", _counts(), True, 1e9, "64"),
         # Limits may say their noun, and a change must, so that an amount is not taken for a percentage.
-        "share": Dimension("share", "1", {"": 1.0, "%": 0.01, "pp": 0.01}, True, 1e6, "5%"),
-        "gpu": Dimension("number of GPUs", "gpu", _counts("GPUs", "GPU", "gpus", "gpu"), True, 1e9, "64 GPUs"),
-        "gpu*hour": Dimension("GPU time", "gpu*hour", _counts("GPU-hours", "GPU-hour"), True, 1e12, "2 GPU-hours"),
-        "step": Dimension("number of steps", "step", _counts("steps", "step"), True, 1e9, "2 steps"),
-        "step/day": Dimension("step rate", "step/day", _counts("steps/day", "/day"), True, 1e9, "2000 steps/day"),
+        "share": Dimension("a share", "1", {"": 1.0, "%": 0.01, "pp": 0.01}, True, 1e6, "5%"),
+        "gpu": Dimension("a number of GPUs", "gpu", _counts("GPUs", "GPU", "gpus", "gpu"), True, 1e9, "64 GPUs"),
+        "gpu*hour": Dimension(
+            "an amount of GPU time", "gpu*hour", _counts("GPU-hours", "GPU-hour"), True, 1e12, "2 GPU-hours"
+        ),
+        "step": Dimension("a number of steps", "step", _counts("steps", "step"), True, 1e9, "2 steps"),
+        "step/day": Dimension("a step rate", "step/day", _counts("steps/day", "/day"), True, 1e9, "2000 steps/day"),
     }
 )
 
@@ -149,11 +151,11 @@ def uncertain(text: object, unit: str) -> tuple[float, float]:
     """
     dimension = DIMENSIONS[unit]
     if isinstance(text, bool) or not isinstance(text, (int, float, str)):
-        raise ValueError(f"{_short(text)} is not a {dimension.name}; write {dimension.example}")  # noqa: TRY004 (one error type for one cause)
+        raise ValueError(f"{_short(text)} is not {dimension.name}; write {dimension.example}")  # noqa: TRY004 (one error type for one cause)
     if not isinstance(text, str):
         return _checked(_with_unit(_as_float(text), "", dimension, str(text)), dimension, str(text)), 0.0
     if len(text) > _LONGEST:
-        raise ValueError(f"{_short(text)} is not a {dimension.name}; write {dimension.example}")
+        raise ValueError(f"{_short(text)} is not {dimension.name}; write {dimension.example}")
     head, *tail = _PLUS_MINUS.split(text.strip())
     if not tail:
         return _checked(_one(head, dimension, ""), dimension, text), 0.0
@@ -208,7 +210,7 @@ def _split(text: str, dimension: Dimension) -> tuple[float, str]:
     if match is None:
         if stripped.lower().lstrip("+-") in {"nan", "inf", "infinity"}:
             raise ValueError(f"{stripped} is not a finite number; write {dimension.example}")
-        raise ValueError(f"{_short(text)} is not a {dimension.name}; write {dimension.example}")
+        raise ValueError(f"{_short(text)} is not {dimension.name}; write {dimension.example}")
     number = float(match["number"].replace(",", "").replace("_", ""))
     return number, "$" if dollars and not match["unit"] else match["unit"].strip()
 
@@ -221,11 +223,13 @@ def _one(text: str, dimension: Dimension, fallback_unit: str) -> float:
 def _with_unit(number: float, unit: str, dimension: Dimension, text: str) -> float:
     if not unit:
         if not dimension.bare and number != 0:
-            raise ValueError(f"{text} has no unit; write a {dimension.name} such as {dimension.example}")
+            raise ValueError(f"{text} has no unit; write {dimension.name} such as {dimension.example}")
         return number
     factor = dimension.factors.get(unit) or dimension.factors.get(" ".join(unit.split()))
     if factor is None:
-        raise ValueError(f"{text}: {_short(unit)} is not a unit of {dimension.name}; write {dimension.example}")
+        raise ValueError(
+            f"{text} is not {dimension.name}: {_short(unit)} is not one of its units; write {dimension.example}"
+        )
     return number * factor
 
 

@@ -294,6 +294,13 @@ def test_a_place_that_takes_no_file_is_refused_with_the_other_faults(rlsize: Run
     assert (ran.code, ran.stdout, ran.stderr.count("error:"), _here()) == (2, "", 2, [])
 
 
+def test_the_terminal_takes_no_scenario(rlsize: Run) -> None:
+    """`-` is no name of a file: a schema is to lie beside it."""
+    ran = rlsize("init", "-")
+    assert (ran.code, _here()) == (2, [])
+    assert "-: is the terminal" in ran.stderr
+
+
 def test_a_folder_where_the_schema_belongs_is_refused(rlsize: Run) -> None:
     """Neither file is written."""
     Path("scenario.schema.json").mkdir()

@@ -162,7 +162,7 @@ def test_a_load_that_flags_ask_for_is_of_the_engine_alone(rlsize: Run, tmp_path:
     path = scenario(tmp_path, LOOP.replace("MODE", "async, trainer_gpus: 16, rollout_gpus: 16"))
     loop, alone = (rlsize("predict", "rollout", path, *more, "--json") for more in ((), ("--concurrency", "32")))
     assert alone.results["samples_in_flight"] == 32 < loop.results["samples_in_flight"]
-    assert loop.results["limited_by"] == "cache"
+    assert loop.results["limited_by"] == "staleness"
     keys = ("rollout_tensor_parallel", "memory_fraction", "response_cv", "instances")
     assert [alone.document["inputs"][key] for key in keys] == [loop.document["inputs"][key] for key in keys]
 

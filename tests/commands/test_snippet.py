@@ -111,6 +111,18 @@ def test_a_file_is_written_whole_and_never_over_another(rlsize: Run, scenario: s
         ),
         (("-f", "verl", "--mode", "partial"), ("long samples go on in the next step", "--mode sync")),
         (("-f", "verl", "--variant", "sync"), ("verl's sync cannot run a loop that is async", "--mode colocated")),
+        (
+            ("-f", "areal", "--max-staleness", "1.5"),
+            ("takes whole steps", "not 1.5", "--max-staleness 1 or 2"),
+        ),
+        (
+            ("-f", "trl@0.17", "--mode", "colocated", "--rollout-gpus", "8", "--trainer-gpus", "8"),
+            ("before 0.18", "nearest: --framework"),
+        ),
+        (
+            ("-f", "trl@0.15", "--mode", "sync", "--max-staleness", "0"),
+            ("before 0.16 vLLM runs on one GPU", "nearest: --framework trl@0.16"),
+        ),
         (("-f", "verl", "--rollout-gpus", "12"), ("12 rollout GPUs do not fill whole nodes of 8", "8 or 16")),
         (
             ("-f", "nemo-rl", "--engine", "tensorrt-llm", "--mini-batches", "3"),
@@ -135,7 +147,7 @@ def test_what_cannot_be_expressed_is_answered_with_no(
         (("-f", "velr"), ("'velr'", "did you mean verl?")),
         (("-f", "verl", "--variant", "seperate-async"), ("did you mean separate-async?",)),
         (("-f", "verl", "--mode", "colocated"), ("loop that is async", "--rollout-gpus and --trainer-gpus")),
-        (("-f", "verl", "--max-staleness", "1.5"), ("max_staleness is 1.5", "whole numbers")),
+        (("-f", "verl", "--max-staleness", "0"), ("samples that are from before", "give more than 0")),
         (("-f", "verl", "--rollout-gpus", "15"), ("nearest: 14 or 16 rollout GPUs",)),
         (("-f", "verl", "--prompts", "x", "--group", "0"), ("--prompts", "--group")),
         (("-f", "verl", "--gpus-per-instance", "4"), ("--rollout-tensor-parallel",)),
@@ -184,6 +196,28 @@ def test_keys_of_an_older_version_have_their_older_names(rlsize: Run, scenario: 
     assert "--vllm_num_engines 8" in older
     assert "--vllm.num_engines 8" in newer
     assert rlsize(*line, "openrlhf").stdout == newer
+
+
+@pytest.mark.parametrize(("version", "sleeps"), [("0.22", False), ("0.23", True), ("1.0", True)])
+def test_a_key_is_written_from_its_first_version_on(rlsize: Run, scenario: str, version: str, *, sleeps: bool) -> None:
+    """TRL's engine sleeps since 0.23 (trl/trainer/grpo_config.py of 0.22.2 and 0.23.0)."""
+    line = ("--mode", "colocated", "--rollout-gpus", "8", "--trainer-gpus", "8", "--set", "rollout.memory_fraction=0.3")
+    ran = rlsize("snippet", scenario, "-f", f"trl@{version}", *line, "--set", "trainer.parallelism.tensor=1")
+    assert ("--vllm_mode colocate" in ran.stdout, "--vllm_enable_sleep_mode" in ran.stdout) == (True, sleeps), (
+        ran.stderr
+    )
+
+
+@pytest.mark.parametrize(("cap", "every", "threshold"), [(0.5, 1, "0.5"), (1, 2, "0.5"), (2, 1, "2")])
+def test_a_part_of_a_step_is_begun_ahead_where_a_framework_has_a_key_for_it(
+    rlsize: Run, scenario: str, cap: float, every: int, threshold: str
+) -> None:
+    """A staleness_threshold is a share of what lies between two syncs; its other trainer takes whole versions."""
+    line = ("-f", "verl", "--max-staleness", f"{cap:g}", "--sync-every", f"{every}")
+    ran = rlsize("snippet", scenario, *line, "--variant", "fully-async")
+    assert f"async_training.staleness_threshold={threshold} " in ran.stdout, ran.stderr
+    other = rlsize("snippet", scenario, *line, "--variant", "separate-async")
+    assert other.code == (0 if threshold == "2" else 1)
 
 
 def test_a_loop_that_dies_is_not_written(rlsize: Run, scenario: str) -> None:

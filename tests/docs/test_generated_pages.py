@@ -17,7 +17,7 @@ PAGES = [
     if page.is_file() and "[[[cog" in page.read_text(encoding="utf-8")
 ]
 
-LONG = ("docs/reference/nomenclature.md", "docs/concepts/", "docs/how-to/")
+LONG = ("README.md", "docs/reference/nomenclature.md", "docs/concepts/", "docs/how-to/", "docs/tutorial")
 """Pages that take long: one asks every command for every flag, the others run what they tell of."""
 
 

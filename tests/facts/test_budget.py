@@ -76,7 +76,7 @@ def test_all_faults_are_told_at_once_with_line_key_and_nearest_name() -> None:
         "b.yaml:9: run_seconds: -1 must be more than 0",
         "b.yaml:10: rollout_idle_fraction: 5 is too large",
         "b.yaml:11: steps_per_day: nan is not a finite number",
-        "b.yaml:12: cost_per_run_usd: [1] is not a money",
+        "b.yaml:12: cost_per_run_usd: [1] is not an amount of money",
         "b.yaml:13: generation_seconds.max_increase: -5%",
     ):
         assert part in told

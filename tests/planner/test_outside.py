@@ -9,12 +9,13 @@ import numpy as np
 import pytest
 from benchmarks.agents import pairs, planned
 from benchmarks.closed_form import LOOPS, random_loop, within
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from tests.effort import tries
 
 from rlsize.estimates.outside import longest_wait, outside
 from rlsize.facts.agents import Agents
+from rlsize.facts.records.record import Refused
 from rlsize.planner.options import LoopProblem, Placement
 
 NEAR_SHARE = 0.65  # of the loops; 78 % of 110
@@ -62,9 +63,13 @@ def test_steps_and_pools_are_those_of_the_simulator() -> None:
 @given(st.integers(0, 40), st.integers(20, 200), st.integers(1, 40))
 @settings(max_examples=tries(20), deadline=None)
 def test_more_places_never_make_a_step_longer(seed: int, environments: int, workers: int) -> None:
-    """Of environments or of verifiers, in all modes."""
+    """Of environments or of verifiers, in all modes, where the layout can be."""
     problem, place = a_loop(seed)
     agents = Agents(turns=4, tool_seconds=5.0, verify_seconds=5.0, environments=environments, verify_workers=workers)
-    few = planned(replace(problem, agents=agents), place)
+    few = 0.0
+    try:
+        few = planned(replace(problem, agents=agents), place)
+    except Refused:
+        assume(False)
     for more in ({"environments": 2 * environments}, {"verify_workers": 2 * workers}):
         assert planned(replace(problem, agents=replace(agents, **more)), place) <= few * 1.005

@@ -316,7 +316,7 @@ class TestCheck:
             ("links/my-link", LINK, "sources:\n", "sources:\n  they: a page\n", "no number names the source 'they'"),
             ("links/my-link", LINK, "measured by us on our machines", '" "', "the source says nothing"),
             ("links/my-link", LINK, "20 GB/s", "10 GB/s", "both directions are 10 GB/s, one is 10 GB/s"),
-            ("links/my-link", LINK, "10 GB/s", "10 GB", "'GB' is not a unit of bandwidth"),
+            ("links/my-link", LINK, "10 GB/s", "10 GB", "10 GB is not a bandwidth: 'GB' is not one of its units"),
             ("links/my-link", LINK, "10 GB/s", "-10 GB/s", "must be more than 0"),
             ("links/my-link", LINK, "{value: 10 GB/s, source: us}", "10 GB/s", "bandwidth_one_direction"),
             ("links/my-link", LINK, "scope: network", "scope: moon", "scope"),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Generator
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol
 
 import simpy
 from simpy.events import EventPriority
@@ -41,6 +41,7 @@ class Sample:
         version: Of the weights under which its first token was begun.
         has_kv: Whether the KV of its tokens so far are in the cache of the instance where it runs.
         dealt: Whether it is in a queue or runs.
+        scored: Whether it has finished, and the verifier has scored it, if there is one.
     """
 
     group: Group
@@ -50,6 +51,7 @@ class Sample:
     version: int = 0
     has_kv: bool = False
     dealt: bool = False
+    scored: bool = False
 
     @property
     def finished(self) -> bool:
@@ -66,16 +68,18 @@ class Group:
         number: In the order of admission.
         samples: In order.
         dropped: Whether its tokens are thrown away.
+        environments: Whether it waits for them, they start, or they have; `ready` too where it needs none.
     """
 
     number: int
     samples: list[Sample] = field(default_factory=list)
     dropped: bool = False
+    environments: Literal["none", "starting", "ready"] = "none"
 
     @property
-    def finished(self) -> bool:
-        """Whether all its samples have finished, and have left their instances."""
-        return all(sample.finished and not sample.dealt for sample in self.samples)
+    def complete(self) -> bool:
+        """Whether all its samples have finished, and have been scored."""
+        return all(sample.scored for sample in self.samples)
 
     @property
     def tokens(self) -> int:

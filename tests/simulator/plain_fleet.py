@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Generator
-from math import ceil, floor
+from collections.abc import Callable, Generator
+from functools import partial
+from math import ceil, floor, inf
 from typing import Any, Literal, Protocol
 
 import simpy
@@ -24,6 +25,9 @@ class Table(Protocol):
 
     def place(self, group: int, member: int) -> float:
         """In [0, 1): where random routing puts the sample, as a share of the instances. [1]"""
+
+    def verify_seconds(self, group: int, member: int) -> float:
+        """How long the verifier takes for the sample. [s]"""
 
 
 class Fleet:
@@ -48,6 +52,9 @@ class Fleet:
         self.instances = [Instance(env, index, setting, self) for index in range(setting.engine.instances)]
         self.shared: deque[Sample] = deque()  # of routing `queue`
         self.next_instance = 0  # of routing `round-robin`
+        self.workers = inf if setting.work.verify_workers is None else setting.work.verify_workers  # that are free
+        self.unscored: deque[Sample] = deque()  # finished ones for which no worker was free yet
+        self.free = inf if setting.work.environments is None else setting.work.environments
 
         self.admitted = 0
         self.lost = 0  # groups rejected or dropped
@@ -73,13 +80,14 @@ class Fleet:
         for sample in finished:
             group = sample.group
             sample.dealt = sample.has_kv = False
+            self.free += 1
             if group.dropped:
                 self.dropped_tokens += sample.tokens
-            elif group.finished:
-                self.under_way.remove(group)
-                self.complete.append(group)
-                for each in self.instances:
-                    each.prompts.discard(group)
+            elif self.setting.work.verify.seconds:
+                self.unscored.append(sample)
+                self._score()
+            else:
+                self._scored(sample)
         if instance.stops:
             self._stop(instance)
         self._shed(instance)
@@ -87,6 +95,34 @@ class Fleet:
         if self.sync != "no":
             self._pause(instance)
         self.wake()
+
+    def _score(self) -> None:
+        """Have the verifier's free workers begin with what has waited longest."""
+        while self.unscored and self.workers:
+            self.workers -= 1
+            sample = self.unscored.popleft()
+            seconds = self.table.verify_seconds(sample.group.number, sample.member)
+            self._later(seconds, partial(self._verified, sample))
+
+    def _verified(self, sample: Sample) -> None:
+        self.workers += 1
+        self._score()
+        self._scored(sample)
+        self.wake()
+
+    def _later(self, seconds: float, action: Callable[[], None]) -> None:
+        event = after(self.env, seconds, TRAINER_ENDS)
+        assert event.callbacks is not None
+        event.callbacks.append(lambda _: action())
+
+    def _scored(self, sample: Sample) -> None:
+        sample.scored = True
+        group = sample.group
+        if group.complete and not group.dropped:
+            self.under_way.remove(group)
+            self.complete.append(group)
+            for each in self.instances:
+                each.prompts.discard(group)
 
     def judge(self) -> bool:
         """Accept or reject what is complete; end the batch with its last group."""
@@ -142,6 +178,8 @@ class Fleet:
         if self.rules.unfinished == "drop":
             for group in [*self.under_way, *self.complete, *self.ahead]:
                 group.dropped = True
+                if group.environments != "none":
+                    self.free += sum(not (sample.dealt or sample.finished) for sample in group.samples)
                 self.dropped_tokens += sum(sample.tokens for sample in group.samples if not sample.dealt)
             self.under_way, self.complete, self.ahead = [], [], []
         self._set_aside(list(self.shared))
@@ -161,12 +199,33 @@ class Fleet:
         for sample in samples:
             sample.dealt = False
             if sample.group.dropped:
+                self.free += 1
                 self.dropped_tokens += sample.tokens
+
+    # Environments
+
+    def equip(self) -> None:
+        """Let groups take their environments in order, each as a whole."""
+        seconds = self.setting.work.environment_seconds
+        for group in self.under_way:
+            if group.environments == "none":
+                if len(group.samples) > self.free:
+                    return
+                self.free -= len(group.samples)
+                group.environments = "starting" if seconds else "ready"
+                if seconds:
+                    self._later(seconds, partial(self._equipped, group))
+
+    def _equipped(self, group: Group) -> None:
+        if not group.dropped:
+            group.environments = "ready"
+            self.wake()
 
     # Admission and routing
 
     def admit(self) -> bool:
         """Deal what was set aside and what may be admitted; whether there was anything."""
+        self.equip()
         if self.drains() or (self.barrier and not self.open):
             return False
         moved = self._deal()
@@ -176,7 +235,8 @@ class Fleet:
             group.samples = [Sample(group, member, length) for member, length in enumerate(lengths)]
             self.admitted += 1
             self.under_way.append(group)
-            moved = self._deal()
+            self.equip()
+            moved = self._deal() or moved
         return moved
 
     def _may_admit(self) -> bool:
@@ -189,14 +249,21 @@ class Fleet:
         if most_waiting is not None and len(self.waiting) >= most_waiting * self.wanted:
             return False
         slots = self.setting.engine.slots
+        free = slots * len(self.instances) - sum(each.samples for each in self.instances) - len(self.shared)
+        if self.setting.work.equipped:
+            starting = sum(len(group.samples) for group in self.under_way if group.environments == "starting")
+            if self.free < self.setting.work.group_size or free <= starting:
+                return False
         if self.setting.engine.routing == "affine":
             return min(instance.samples for instance in self.instances) < slots
-        return sum(instance.samples for instance in self.instances) + len(self.shared) < slots * len(self.instances)
+        return free > 0
 
     def _deal(self) -> bool:
         """Deal, group by group, the samples that are neither finished nor dealt."""
         moved = False
         for group in self.under_way:
+            if group.environments != "ready":
+                continue
             undealt = [sample for sample in group.samples if not sample.finished and not sample.dealt]
             fewest = min(self.instances, key=lambda instance: instance.samples)
             for sample in undealt:

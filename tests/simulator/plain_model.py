@@ -1,7 +1,7 @@
 """
 An independent model of docs/reference/simulator.md in SimPy: token by token, and as plain as can be.
 
-Troubles, tools and verifiers are left out. The trainer is one process that reads like the rules of its mode; instances
+Troubles and tools are left out. The trainer is one process that reads like the rules of its mode; instances
 are processes (`plain_engine`); what is decided stands in `plain_fleet`.
 """
 

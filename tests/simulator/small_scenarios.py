@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from rlsize.simulator.setting import (
     MODES,
     EngineSetting,
+    Latency,
     LengthSetting,
     Order,
     Redealing,
@@ -68,6 +69,10 @@ class SmallTable:
         """Where random routing puts the sample. [1]"""
         return Random(f"{self.seed}/{group}/{member}").random()
 
+    def verify_seconds(self, group: int, member: int) -> float:
+        """How long the verifier takes for the sample. [s]"""
+        return Random(f"{self.seed}/{group}/{member}/verified").randint(1, 16) / 8
+
 
 def dyadic(most: int, least: int = 0) -> st.SearchStrategy[float]:
     """Seconds in multiples of 1/1024; often round, so that things happen at the same time."""
@@ -112,6 +117,10 @@ def small_scenarios(draw: st.DrawFn) -> Scenario:
             group_size=group_size,
             lengths=LengthSetting(mean=BATCH_TOKENS / (groups * group_size), cap=LONGEST),
             prompt_tokens=prompt_tokens,
+            verify=Latency(seconds=draw(st.sampled_from((0.0, 0.0, 1.0)))),
+            verify_workers=draw(st.sampled_from((None, 1, 2))),
+            environments=draw(st.none() | st.integers(group_size, 2 * groups * group_size)),
+            environment_seconds=draw(st.just(0.0) | dyadic(2048)),
         ),
         trainer=TrainerSetting(
             seconds=draw(st.just(0.0) | dyadic(16 * 1024)),

@@ -25,6 +25,7 @@ from rlsize.simulator.draws import SeededOutcomes
 from rlsize.simulator.engine import BatchingEngine
 from rlsize.simulator.fleet import STATES
 from rlsize.simulator.ledger import Ledger
+from rlsize.simulator.modes import Barrier
 from rlsize.simulator.run import conductor_of, simulate
 from rlsize.simulator.setting import (
     EngineSetting,
@@ -66,6 +67,8 @@ class Watched:
         assert self.fleet_version <= fleet.version <= trainer.version
         assert self.trainer_version <= trainer.version
         self.fleet_version, self.trainer_version = fleet.version, trainer.version
+        assert fleet.version == min((one.version for one in fleet.engines if one.up), default=fleet.version)
+        assert not fleet.carried or (isinstance(self.loop, Barrier) and not self.loop.open), "waits for no batch"
         for engine in fleet.engines:
             look_at(engine)
 

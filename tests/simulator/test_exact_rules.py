@@ -289,6 +289,19 @@ def test_instances_take_weights_by_themselves() -> None:
     assert [dict(counts) for counts in ledger.staleness] == [{0: 2}, {1: 2}]
 
 
+@pytest.mark.parametrize(("restart", "second"), [(0.0, 13.0), (1.0, 14.0), (4.0, 17.0)])
+def test_an_instance_that_is_lost_while_it_loads_comes_back_with_new_weights(restart: float, second: float) -> None:
+    """
+    A batch takes 2 s, its training 4 s, and with a cap of 0 the next one begins with new weights: at 6 s, and 1.5 s on.
+
+    The instance is lost at 7 s, while it loads them, and back with them after the restart: the next one begins then.
+    """
+    sync, rules = SyncSetting(seconds=1.5, way="rolling"), RuleSetting(mode="async", max_staleness=0)
+    trouble = TroubleSetting(losses_per_hour=EACH_SECOND, restart_seconds=restart)
+    ledger = played(((2, 2),), 2, sync=sync, rules=rules, trouble=trouble, lost={0: (7.0,)})
+    assert column(ledger, "end_seconds") == [6.0, second]
+
+
 def test_a_straggler_takes_its_time() -> None:
     """One of two instances takes 3 s for a step: its sample of 2 tokens ends at 6 s, while the other is its tail."""
     trouble = TroubleSetting(straggler_fraction=0.5, straggler_slowdown=3.0)

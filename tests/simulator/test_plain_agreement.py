@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class Tabled(SeededOutcomes):
-    """Outcomes of which lengths, verdicts and places are looked up."""
+    """Outcomes of which lengths, verdicts, places and scores' times are looked up."""
 
     def __init__(self, setting: Setting, table: Table) -> None:
         super().__init__(setting.work, 0)
@@ -38,6 +38,10 @@ class Tabled(SeededOutcomes):
     def place(self, group: int, member: int) -> float:
         """Where a sample goes, 0 to 1. [1]"""
         return self._table.place(group, member)
+
+    def verify_seconds(self, group: int, member: int) -> float:
+        """How long the verifier takes for the sample. [s]"""
+        return self._table.verify_seconds(group, member)
 
 
 @settings(max_examples=tries(200), deadline=None, suppress_health_check=list(HealthCheck), derandomize=True)

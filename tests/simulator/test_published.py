@@ -16,6 +16,7 @@ from typing import Any
 
 import pytest
 from benchmarks.loop_entries import ENTRIES, MARKS, built, read_entries, read_reasons
+from benchmarks.published_loops import full_generation
 
 from rlsize.simulator.run import simulate
 from rlsize.simulator.setting import (
@@ -69,6 +70,20 @@ def test_an_entry_can_be_simulated(name: str) -> None:
         assert engine.kv_tokens >= work.prompt_tokens + longest
         assert rules.mode in MODES
         assert rules.oversampling >= 1.0
+
+
+def test_a_fleet_that_is_never_quite_full_takes_longer_than_the_bound() -> None:
+    """Generation alone, in one batch that fills all slots once: near the bound where lengths are equal, and above."""
+    engine = EngineSetting(instances=2, slots=16, fixed_seconds=0.01, sample_seconds=1e-3, kv_seconds=1e-6)
+    took = []
+    for cv in (0.0, 1.0):
+        lengths = LengthSetting(mean=400.0, cv=cv, cap=4000.0)
+        work = WorkSetting(groups=32, group_size=1, prompt_tokens=100, lengths=lengths)
+        setting = Setting(engine=engine, work=work, trainer=NO_TIME)
+        steps = 20
+        took.append(simulate(setting, steps, 0).columns["end_seconds"][-1] / steps / full_generation(setting))
+    assert took[0] == pytest.approx(1.0, rel=0.01)
+    assert took[1] > 1.5
 
 
 @pytest.mark.parametrize(

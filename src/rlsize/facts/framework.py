@@ -19,6 +19,10 @@ class Era:
     quantities: Annotated[dict[str, str], Says("What quantities follow from in these versions.")] = field(
         default_factory=dict
     )
+    lacks: Annotated[tuple[str, ...], Says("Keys that these versions do not have yet: none is written.")] = ()
+    refuses: Annotated[
+        dict[str, tuple[str, ...]], Says("Modes that these versions cannot run: why, and what does.")
+    ] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,6 +58,7 @@ class Variant:
     ] = "overrides"
     sets: Annotated[dict[str, Any], Says("Keys that make it run so.")] = field(default_factory=dict)
     by_syncs: Annotated[bool, Says("Whether its step lasts from one weight sync to the next.")] = False
+    fractional: Annotated[bool, Says("Whether its staleness cap may be a fraction of such a step.")] = False
     demands: Annotated[
         dict[str, str], Says("Expressions that must hold, each with what is wrong where it does not.")
     ] = field(default_factory=dict)
@@ -104,6 +109,7 @@ class Framework:
     refuses: Annotated[
         dict[str, tuple[str, ...]], Says("Modes that it cannot run: why, and the mode that comes nearest.")
     ] = field(default_factory=dict)
+    lacks: Annotated[tuple[str, ...], Says("Keys that are never written, as this version does not have them.")] = ()
     silent: Annotated[tuple[str, ...], Says("Keys that bear on nothing here, with * for any text.")] = ()
     unread: Annotated[tuple[str, ...], Says("Keys that nobody has read in the framework's source.")] = ()
     runs: Annotated[Abilities | None, Says("What it can run.")] = None

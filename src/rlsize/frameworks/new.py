@@ -73,7 +73,8 @@ def new_launch(
     every = needed.get("sync_every") or 1
     if variant.by_syncs and not lacking:
         merged = {name: needed[name] * every for name in ("prompts_per_step", "mini_batches")}
-        needed = {**needed, **merged, "max_staleness": needed["max_staleness"] // every, "sync_every": 1}
+        cap = needed["max_staleness"] / every
+        needed = {**needed, **merged, "max_staleness": int(cap) if cap == int(cap) else cap, "sync_every": 1}
     given["samples_per_step"] = needed["prompts_per_step"] * needed["group_size"]
     job, unset = _job(framework, given), list[str]()
     while True:
@@ -102,6 +103,11 @@ def _mode(framework: Framework, variant: Variant, mode: str) -> str:
 
 def _asserted(framework: Framework, variant: Variant, loop: Mapping[str, Any]) -> Iterator[Unmet]:
     """What the framework asserts and does not hold of a loop."""
+    cap = loop["max_staleness"]
+    if cap != int(cap) and not variant.fractional:
+        what = f"{framework.title} takes whole steps of staleness here, not {cap:g}"
+        yield Unmet(what, "max_staleness", tuple(near for near in (int(cap), int(cap) + 1) if near))
+        loop = {**loop, "max_staleness": None}  # told once
     yield from unmet({**_COMMON, **framework.demands, **variant.demands}, loop)
     engines = framework.runs.engines if framework.runs is not None else ()
     if engines and loop.get("engine") and loop["engine"] not in engines:

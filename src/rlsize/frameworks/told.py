@@ -78,11 +78,14 @@ def in_era(framework: Framework, era: Era | None) -> Framework:
         return framework
     later = framework.eras[framework.eras.index(era) :]
     defaults, quantities = dict(framework.defaults), dict(framework.quantities)
+    lacks, refuses = framework.lacks, dict(framework.refuses)
     for one in reversed(later):  # what changed last is undone first
+        lacks += one.lacks
+        refuses |= one.refuses
         defaults |= one.defaults
         quantities |= one.quantities
     older = any(one.older_names for one in later)
-    return replace(framework, defaults=defaults, quantities=quantities, older_names=older)
+    return replace(framework, defaults=defaults, quantities=quantities, older_names=older, lacks=lacks, refuses=refuses)
 
 
 class Reading:

@@ -204,6 +204,8 @@ def _proposed(
         for way, to in _settled(current, name, value, goals, every=every).items():
             if way.startswith(QUANTITY):
                 more[way.removeprefix(QUANTITY)] = to
+            elif way in current.framework.lacks:
+                continue
             elif way in current.settings or not way.startswith("values."):  # keys of a job file, where it is one
                 found.setdefault(current.key(way), to)
     return found, more

@@ -6,10 +6,8 @@ from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from rlsize.estimates.figures import numbers, predicted
-from rlsize.estimates.step_assembly import assembled
 from rlsize.facts.agents import Agents
 from rlsize.facts.figure import Figure
-from rlsize.planner.step_parts import loop_parts
 
 if TYPE_CHECKING:
     from rlsize.loop.said import Said
@@ -89,6 +87,8 @@ def bottleneck(outlook: Outlook, place: Placement) -> Bottleneck | None:
     agents = outlook.problem.agents
     if agents is None or place.fleet.rate.known:
         return None
+    from rlsize.estimates.step_assembly import assembled
+    from rlsize.planner.step_parts import loop_parts
 
     def step(pool: str, size: int | None) -> float:
         """A step with so many places. [s]"""

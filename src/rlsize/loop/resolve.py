@@ -441,7 +441,7 @@ def _problem(said: Said, loop: LoopKind, stages: Stages | None, known: KnownRate
         swap_seconds=swap,
         steps=said.ask("steps"),
         sync_every=every.number,
-        rolling=said.name("sync_way")[0] == "rolling",
+        rolling=_rolling(said),
         parts=round(said.ask("micro_batches").number) if said.gives("micro_batches") else 1,
     )
     measured = said.calibration()
@@ -449,6 +449,16 @@ def _problem(said: Said, loop: LoopKind, stages: Stages | None, known: KnownRate
         found = replace(found, run=measured.run)
     node = node_gpus(said, None if stages is None else stages.train.gpu)
     return replace(found, gpus_per_node=node.number) if node.known else found
+
+
+def _rolling(said: Said) -> bool:
+    """Whether instances take weights one by one; samples that a sync stops are played in `simulate` alone."""
+    way, place = said.name("sync_way")
+    if way in {"in-flight", "rolling"}:
+        said.keep(Figure(key="sync_way", value=way, source=place))
+    elif way is not None and "sync_way" not in said.used:
+        said.notes.append(f"{place}: in a step that is worked out samples go on; `rlsize simulate` plays {way}.")
+    return way == "rolling"
 
 
 def _with_rates(said: Said, known: KnownRates) -> LoopProblem:

@@ -14,7 +14,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
-from rlsize.errors import Fault, InputError, refuse, suggestion
+from rlsize.errors import Fault, InputError, a_file, refuse, suggestion
 from rlsize.readers.validation import opened, validated
 from rlsize.readers.yaml_documents import (
     LARGEST_FILE,
@@ -295,7 +295,7 @@ def read_allocation(path: str, changes: Iterable[str] = (), **launch: Any) -> Sc
     if kind == "scenario" or (kind == "plan" and "scenario" in document.data):
         return read_scenario(path, changes)
     if kind not in {"plan", "observation"}:
-        what = f"is a {str(kind)[:40]} file, and holds no allocation"
+        what = f"is {a_file(str(kind)[:40])}, and holds no allocation"
         todo = "name a saved plan (`rlsize plan ... --save FILE`), a scenario, a launch or an observation"
         raise InputError(Fault(what, path, todo))
     said = _planned(document) if kind == "plan" else _observed(document)

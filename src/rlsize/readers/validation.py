@@ -11,7 +11,7 @@ from collections import Counter
 from functools import cache
 from typing import TYPE_CHECKING, Any, TypeVar, get_args, get_type_hints
 
-from rlsize.errors import Fault, InputError, refuse, suggestion
+from rlsize.errors import Fault, InputError, a_file, refuse, suggestion
 from rlsize.units import cut
 
 if TYPE_CHECKING:
@@ -89,7 +89,7 @@ def opened(document: Document, kind: str) -> Document:
     header = document.data.get("rlsize")
     todo = f"its first line should be `rlsize: {{kind: {kind}, version: {VERSION}}}`"
     if not isinstance(header, dict) or "kind" not in header:
-        raise InputError(Fault(f"does not say that it is a {kind} file", document.name, todo))
+        raise InputError(Fault(f"does not say that it is {a_file(kind)}", document.name, todo))
     refuse(_header_faults(document, header, kind, todo))
     rest = {key: value for key, value in document.data.items() if key != "rlsize"}
     return dataclasses.replace(document, data=rest)
@@ -103,7 +103,8 @@ def _check_mapping(data: object, where: str) -> None:
 def _header_faults(document: Document, header: dict[Any, Any], kind: str, todo: str) -> Iterator[Fault]:
     """What is wrong with a header that is there."""
     if header["kind"] != kind:
-        what = f"is a {_brief(header['kind'])} file, not a {kind} file".replace("'", "")
+        named = _brief(header["kind"]).replace("'", "")
+        what = f"is {a_file(named)}, not {a_file(kind)}"
         yield Fault(what, document.where(("rlsize", "kind")), todo)
     version = header.get("version")
     if type(version) is not int or version != VERSION:  # true is 1 in Python, and no version

@@ -149,7 +149,7 @@ def parse_document(text: str, name: str) -> Document:
         data = builder.build(root, ()) if (root := next(events, None)) is not None else None
         next(events, None)  # nothing follows, or a fault tells what
     except yaml.YAMLError as error:
-        fault = not_yaml(error, DEEPEST, lambda mark: f"{name}:{mark.line + 1}" if mark is not None else name)
+        fault = not_yaml(error, DEEPEST, name, lambda mark: f"{name}:{mark.line + 1}")
         raise InputError(fault) from None
     refuse(builder.faults)
     return Document(name, data, builder.lines)

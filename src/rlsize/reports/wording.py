@@ -39,6 +39,7 @@ _SPECIAL = {
 }
 _PREFIXES = ("expected_", "nameplate_")
 _ROUNDING = 1e-9  # of what is on the order of 1, or of seconds
+_LEAST_SHARE = 0.0005  # 0.1 %, rounded
 
 
 def words(key: str) -> str:
@@ -219,22 +220,24 @@ def gap(value: float, key: str) -> str:
 
 def signed(value: float, key: str) -> str:
     """
-    The same with its sign.
+    The same with its sign; a difference of shares that one decimal does not show is none.
 
-    >>> signed(-0.2, "cost_per_step_usd"), signed(0.0, "step_seconds")
-    ('-$0.2', '0 s')
+    >>> signed(-0.2, "cost_per_step_usd"), signed(0.0, "step_seconds"), signed(0.0003, "trainer_idle_fraction")
+    ('-$0.2', '0 s', '0.0 pp')
     """
+    if unit_of(key) == "%" and abs(value) < _LEAST_SHARE:
+        value = 0.0
     return f"{'-' if value < 0 else '+' if value > 0 else ''}{gap(abs(value), key)}"
 
 
 def percent(value: float) -> str:
     """
-    A relative change, with its sign where it is more than rounding.
+    A relative change, with its sign where one decimal shows it.
 
-    >>> percent(0.1234), percent(-3.2), percent(1e-12)
+    >>> percent(0.1234), percent(-3.2), percent(-0.0004)
     ('+12.3 %', '-320.0 %', '0.0 %')
     """
-    return signed(settled(value), "_fraction").replace("pp", "%")
+    return signed(value, "_fraction").replace("pp", "%")
 
 
 def settled(value: float) -> float:

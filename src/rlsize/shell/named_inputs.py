@@ -8,7 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rlsize.errors import Fault, InputError, suggestion
+from rlsize.errors import Fault, InputError, a_file, suggestion
 from rlsize.readers.byte_sources import STDIN, shown_source
 from rlsize.shell.access import blamed
 
@@ -236,7 +236,7 @@ def _own(name: str) -> str:
     kinds = {"scenario": "scenarios", "plan": "scenarios", "observation": "observations"}
     if isinstance(kind, str) and kind in kinds:
         return kinds[kind]
-    what = f"is a {kind} file, which says nothing of a running loop" if kind else "has no kind in its header"
+    what = f"is {a_file(str(kind))}, which says nothing of a running loop" if kind else "has no kind in its header"
     raise InputError(Fault(what, name, "name a metrics URL, a training log, a benchmark's result or a scenario"))
 
 

@@ -52,7 +52,7 @@ class Prepared(NamedTuple):
         framework: Its framework, in the version that is asked for.
         way: Which of its trainers.
         found: The allocation.
-        numbers: It in whole numbers.
+        numbers: It in numbers.
         made: The keys.
         text: Them as the framework takes them.
         late: What becomes of late samples in the step that was planned; empty where none comes late.
@@ -61,7 +61,7 @@ class Prepared(NamedTuple):
     framework: Framework
     way: str
     found: Allocation
-    numbers: Mapping[str, int]
+    numbers: Mapping[str, Any]
     made: NewLaunch
     text: str
     late: str
@@ -137,13 +137,13 @@ def _chosen(inputs: Inputs, framework: str | None, variant: str | None, mode: st
         return found, ""
     if variant is not None:
         way = _known(inputs, "--variant", variant, found.variants, f"{found.title} has no {{!r}}")
-        if way and mode not in found.variants[way].modes:
+        if way and (mode not in found.variants[way].modes or mode in found.refuses):
             inputs.settle()
             what = f"{found.title}'s {way} cannot run a loop that is {mode}"
             raise DoesNotFitError(Fault(what, "--variant", f"it runs --mode {' or '.join(found.variants[way].modes)}"))
         return found, way
     way = next((way for way, one in found.variants.items() if mode in one.modes), "")
-    if not way:
+    if not way or mode in found.refuses:  # a version may lack what its successor runs
         inputs.settle()
         raise DoesNotFitError(_refusal(found, mode))
     return found, way
@@ -168,25 +168,26 @@ def _refusal(found: Framework, mode: str) -> Fault:
     return Fault(f"{found.title} cannot run a loop that is {mode}: {reason}", "--mode", f"nearest: {near}")
 
 
-def _numbers(inputs: Inputs, found: Allocation) -> dict[str, int]:
+def _numbers(inputs: Inputs, found: Allocation) -> dict[str, Any]:
     """
-    The split in whole numbers.
+    The split in whole numbers; the staleness cap may have a fraction.
 
     Raises:
         InputError: All that is missing or wrong so far.
         DoesNotFitError: No framework has a key for it.
     """
-    numbers = {key: _whole(inputs, key, getattr(found, key)) for key in _NEEDED}
+    numbers: dict[str, Any] = {key: _whole(inputs, key, getattr(found, key)) for key in _NEEDED}
     if found.rollout.tensor is None and found.gpus_per_instance not in {None, 1}:
         todo = "give the GPUs that share each layer of an instance"
         inputs.fault("how an instance is spread is not known", "--rollout-tensor-parallel", todo)
     if found.mode and found.staleness is None:
         inputs.fault("max_staleness is missing", "--max-staleness", "give the staleness cap in optimizer steps")
     inputs.settle()
-    numbers["max_staleness"] = _whole(inputs, "max_staleness", found.staleness)
-    if found.mode in {"async", "hybrid"} and numbers["max_staleness"] < 1:
-        todo = "give 1 or more, or --mode sync"
-        inputs.fault("an asynchronous loop has samples that are a step old", "--max-staleness", todo)
+    cap = found.staleness or 0
+    numbers["max_staleness"] = int(cap) if cap == int(cap) else cap
+    if found.mode in {"async", "hybrid"} and not cap:
+        todo = "give more than 0, or --mode sync"
+        inputs.fault("an asynchronous loop has samples that are from before", "--max-staleness", todo)
     inputs.settle()
     if found.carried:
         what = "long samples go on in the next step (mode partial), and no key for that was read"
@@ -208,7 +209,7 @@ def _whole(inputs: Inputs, key: str, value: float | None) -> int:
 
 
 def _made(
-    inputs: Inputs, found: Allocation, numbers: Mapping[str, int], chosen: tuple[Framework, str, str], late: str
+    inputs: Inputs, found: Allocation, numbers: Mapping[str, Any], chosen: tuple[Framework, str, str], late: str
 ) -> tuple[NewLaunch, str]:
     """
     The keys, and their text.

@@ -22,11 +22,12 @@ class EventLoop:
     time, and so on; when nothing is left, `begin`.
     """
 
-    __slots__ = ("_heap", "_number", "alone", "now")
+    __slots__ = ("_begun", "_heap", "_number", "alone", "now")
 
     def __init__(self) -> None:
         self.now = 0.0
         self.alone = False  # whether nothing else is known to happen at this time
+        self._begun = False
         self._heap: list[list[Any]] = []
         self._number = 0
 
@@ -57,7 +58,7 @@ class EventLoop:
         Let time pass until `done`, asked after each `decide`, or until nothing is left to happen.
 
         An action that says True has seen to everything itself: if it is alone in its instant, nobody is asked to decide
-        or to begin.
+        or to begin. A loop that is run on goes on where it was done: `decide` has seen that instant.
 
         Args:
             decide: Reacts to what happened; whatever this makes happen at the same time is still part of it.
@@ -65,7 +66,9 @@ class EventLoop:
             done: Whether to stop.
         """
         heap, now = self._heap, self.now
-        decide()
+        if not self._begun:
+            self._begun = True
+            decide()
         while not done():
             if not heap or heap[0][0] > now:
                 begin()

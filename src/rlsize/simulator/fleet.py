@@ -275,11 +275,15 @@ class Fleet(Instances):
         if not self._sync.keeps_kv:
             engine.unpark_all()
             engine.compute_anew()
-        self.version = min(one.version for one in self.engines if one.up)
+        self._note_version()
         engine.paused, engine.pausing = self._halting, False
         if version < self._newest:
             self._load(engine)
         self.touch(engine)
+
+    def _note_version(self) -> None:
+        """The fleet has the oldest version of an instance that is up, also when that comes or goes; it never falls."""
+        self.version = min((one.version for one in self.engines if one.up), default=self.version)
 
     # Instances that come and go
 
@@ -290,6 +294,7 @@ class Fleet(Instances):
             engine.paused, engine.pausing = self._halting, False
             engine.set_version(max(engine.version, self._newest))
             self.touch(engine)
+        self._note_version()
         self.dealer.recount()
         self.dealer.deal_queue()
         self.dealer.level()
@@ -310,6 +315,7 @@ class Fleet(Instances):
         for engine in engines:
             moved += self._emptied(engine, keeps_tokens=keeps_tokens)
             self.touch(engine)
+        self._note_version()
         self.dealer.recount()
         self.dealer.deal_one_by_one(moved)
 

@@ -65,6 +65,12 @@ class Barrier(Conductor):
             self._accepted.append(group)
             self.collected += 1
 
+    def take(self, groups: list[Group]) -> None:
+        """Lent instances that go by this give up what still ran there of the last batch: it goes on at once."""
+        super().take(groups)
+        if self.open:
+            self.fleet.deal_carried()
+
     def _so_far(self) -> dict[str, float]:
         row = super()._so_far()
         for group in self.spare:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from rlsize.commands.alerts.thresholds import LONGEST_STEP, PlannedLoop
 from rlsize.equations import matching, rl_step
-from rlsize.errors import DoesNotFitError, Fault, InputError, refuse
+from rlsize.errors import DoesNotFitError, Fault, InputError, a_file, refuse
 from rlsize.estimates.figures import apply, measured
 from rlsize.facts.figure import Figure
 from rlsize.shell.inputs import SMALLEST
@@ -73,8 +73,7 @@ def planned_loop(inputs: Inputs, source: str | None, budget: str | None, changes
             raise InputError(Fault("an observation is taken as it was seen", beside[0], todo))
         loop = _of_observation(document, lines)
     else:
-        article = "an" if str(kind)[:1] in set("aeio") else "a"
-        what = f"is {article} {kind} file" if isinstance(kind, str) else "does not say what it is"
+        what = f"is {a_file(kind)}" if isinstance(kind, str) else "does not say what it is"
         todo = "name a saved plan or a scenario: their first line says `rlsize: {kind: plan, version: 1}` or scenario"
         raise InputError(Fault(f"{what[:60]}, neither plan nor scenario", source, todo))
     _check(loop)

@@ -6,7 +6,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from rlsize.errors import Fault, InputError
+from rlsize.errors import Fault, InputError, a_file
 from rlsize.facts.figure import Figure, absent
 from rlsize.quantities.table import QUANTITIES
 from rlsize.reports.report import Report
@@ -154,7 +154,7 @@ def _sorted_out(paths: Sequence[str]) -> _Files:
             what = f"is a second scenario, after {found.scenario}"
             raise InputError(Fault(what, path, "calibrate each run by itself, or write them as records"))
         else:
-            what = f"is a {kind} file" if kind else "does not say what it is"
+            what = f"is {a_file(str(kind))}" if kind else "does not say what it is"
             todo = "name a training log, a rates file, a YAML list of records, a scenario or a launch"
             raise InputError(Fault(what, path, todo))
     return found

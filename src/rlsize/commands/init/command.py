@@ -10,7 +10,7 @@ import typer
 
 from rlsize.commands.init.questions import QUESTIONS, RATE, RATES_FLAG, Desk, train_unmeasured
 from rlsize.quantities.table import QUANTITIES
-from rlsize.shell.command import INTERRUPTED, Force, Profiles, option, switch
+from rlsize.shell.command import INTERRUPTED, TERMINAL, Force, Profiles, option, switch
 from rlsize.shell.inputs import Inputs
 from rlsize.shell.quantity_flags import Asks, texts_of
 
@@ -91,6 +91,9 @@ def _schema_beside(desk: Desk, *, force: bool) -> Path | None:
     from rlsize.errors import InputError
     from rlsize.writers.files import FileBeside, check_target
 
+    if desk.file == TERMINAL:
+        desk.inputs.fault("is the terminal, and a scenario has its schema beside it", desk.file, "name a file")
+        return None
     try:
         target = check_target(desk.file, force)
         schema = target.with_name(SCHEMA_NAME)

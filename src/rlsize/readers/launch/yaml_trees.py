@@ -48,8 +48,8 @@ def yaml_trees(text: str, places: Places, notes: list[str], count: Count | None 
     try:
         return list(reader.documents())
     except yaml.YAMLError as error:
-        where = lambda mark: str(places.span(mark.index, mark.index)) if mark is not None else places.file  # noqa: E731
-        raise InputError(not_yaml(error, DEEPEST, where)) from None
+        fault = not_yaml(error, DEEPEST, places.file, lambda mark: str(places.span(mark.index, mark.index)))
+        raise InputError(fault) from None
 
 
 def scalar(text: str) -> int | float | str | bool | None:

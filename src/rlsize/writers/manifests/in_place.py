@@ -242,7 +242,7 @@ def composed(text: str, name: str) -> list[Any]:
         _check(text, name)
         documents = list(yaml.compose_all(text, Loader=yaml.SafeLoader))
     except yaml.YAMLError as error:
-        fault = not_yaml(error, DEEPEST, lambda mark: f"{name}:{mark.line + 1}" if mark is not None else name)
+        fault = not_yaml(error, DEEPEST, name, lambda mark: f"{name}:{mark.line + 1}")
         raise InputError(fault) from None
     refuse(fault for document in documents for fault in _doubled(document, name))
     return documents

@@ -2,8 +2,7 @@
 Any text with keys and numbers: `k:v - k:v`, `Phase: 6.35s`, printed dicts, bullets, tables, JSON, one or many lines.
 
 What is written on a line is a part of a record; parts are put together by the number of their step, or until a key
-comes again. Of a line without its break the last number may be cut: it is used where it has decimals, as no more than
-those can be missing.
+comes again. Of a line without its break the last number may be cut: it is used where a unit or a bracket closes it.
 """
 
 from __future__ import annotations
@@ -47,7 +46,7 @@ _GOES_ON = re.compile(r"[\d.]*\d(?: - |, ?['\"]|\}|$)")
 _HEADLESS = re.compile(r"[\w/]*:[^ ]* - ")
 _WHOLE = re.compile(rf"\s*[\w/@.-]+:(?:{_NUMBER})\)?")
 _TABLE = re.compile("[│|]")
-_DECIMALS = re.compile(r"\.\d+\D{0,3}$|\}\s*$")  # or the end of an object
+_CLOSED = re.compile(r"\d[^\d.,eE]\D{0,2}$|\}\s*$")  # a unit, a quotation mark or a bracket follows the last number
 
 
 def rows(blocks: Blocks, skips: Skips) -> Iterator[Row]:
@@ -57,7 +56,7 @@ def rows(blocks: Blocks, skips: Skips) -> Iterator[Row]:
         if not _LIKELY.search(text) or _ENGINE.search(text):
             continue
         pairs, head = _table(text, head) if _TABLE.search(text) else (_object(text) or _pairs(text), [])
-        if pairs and not ended and not _DECIMALS.search(text):
+        if pairs and not ended and not _CLOSED.search(text):
             pairs = pairs[:-1]
             skips.add(CUT_NUMBER, place)
         values: dict[str, float] = {}
