@@ -159,6 +159,8 @@ class SeededOutcomes:
 
     def verdict_table(self, chunk: int) -> NDArray[np.bool_]:
         """Whether dynamic sampling keeps each of a chunk of groups."""
+        if self._work.acceptance >= 1.0:
+            return np.ones(CHUNK, dtype=bool)
         return self._generator(_ACCEPTED, chunk).random(CHUNK) < self._work.acceptance
 
     def _generator(self, stream: int, part: int = 0) -> np.random.Generator:
