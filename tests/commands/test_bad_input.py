@@ -25,7 +25,7 @@ GOOD = {"--consume": "39321", "--per-instance": "4000"}
         ("--consume", "nan", "finite"),
         ("--consume", "inf", "finite"),
         ("--consume", "1e30", "limit"),
-        ("--consume", "4000 GB", "not a unit"),
+        ("--consume", "4000 GB", "not one of its units"),
         ("--per-instance", "", "not a token rate"),
         ("--headroom", "0", "at least 0.01"),
         ("--headroom", "1.5", "at most 1"),

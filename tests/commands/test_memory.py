@@ -276,7 +276,7 @@ def test_a_number_from_a_profile_names_its_source(rlsize: Run) -> None:
         (("--params", "8B", "--no-critic", "--critic-params", "8B"), "--no-critic"),
         (("--params", "8B", "--no-reward-model", "--reward-params", "8B"), "--no-reward-model"),
         (("--params", "8B", "--memory-fraction", "1.5"), "at most 1"),
-        (("--params", "8B", "--context", "80 GB"), "not a unit"),
+        (("--params", "8B", "--context", "80 GB"), "not one of its units"),
         (("--params", "8B", "--seed", "x"), "whole number"),
     ],
 )
