@@ -10,6 +10,7 @@ from rlsize.equations import rollout_batch
 from rlsize.estimates.simulated_engine import StepLine, constant_line
 from rlsize.estimates.step_assembly import REFILLING
 from rlsize.facts.figure import Figure, Provenance
+from rlsize.loop import step_table
 from rlsize.loop.agents import agents_of
 from rlsize.loop.late import late_samples, oversampling
 from rlsize.loop.rates import instance_rate, waste
@@ -232,7 +233,11 @@ def _engine(said: Said, base: EngineSetting | None, count: int, samples: int) ->
     stated = said.ask("concurrency")
     slots = round(stated.number) if stated.known else min(USUAL_SLOTS, ceil(samples / count))
     origin: Provenance
-    line, origin, why = _said_line(said, slots), "given", "the step time that was said"
+    line, origin, why = (
+        _said_line(said, None if not stated.known else slots, slots),
+        "given",
+        "the step time that was said",
+    )
     if line is None:
         line, origin, why = _fitted_line(said, slots if stated.known else None), "measured", said.rates_name
     routing, cache = said.choose("routing"), said.ask("kv_cache_tokens")
@@ -249,25 +254,36 @@ def _engine(said: Said, base: EngineSetting | None, count: int, samples: int) ->
     for part in _STEP_PARTS:
         said.used.pop(part, None)  # told once, as the line that they make
     if not found.fixed_seconds + found.sample_seconds:
+        if said.gives(step_table.KEY) and said.faults:
+            return None
         said.fault("an engine step takes no time", "--step-fixed", "give a time above 0")
         return None
     said.keep(Figure(key="slots", value=found.slots, provenance="given" if stated.known else "default"))
-    told = zip(_STEP_PARTS[:3], (found.fixed_seconds, found.sample_seconds, found.kv_seconds), strict=True)
-    for key, value in told:
+    times = (found.fixed_seconds, found.sample_seconds, found.kv_seconds)
+    table = step_table.KEY in said.used
+    for key, value in list(zip(_STEP_PARTS, times, strict=False))[2 if table else 0 :]:
         said.keep(Figure(key=key, value=value, provenance=origin, source=why))
     held = float(int(cache.number)) if cache.known else found.kv_tokens
     return replace(found, routing=routing, kv_tokens=held)  # type: ignore[arg-type]  # one of the rows' words
 
 
-def _said_line(said: Said, slots: int) -> StepLine | None:
+def _said_line(said: Said, stated: int | None, usual: int) -> StepLine | None:
     """A step time that flags say, or the scenario where no flag says how fast an instance is."""
-    flagged, rated = any(map(said.by_flag, _STEP_PARTS)), said.by_flag("instance_tokens_per_second")
+    keys = (*_STEP_PARTS, step_table.KEY)
+    flagged, rated = any(map(said.by_flag, keys)), said.by_flag("instance_tokens_per_second")
     if flagged and rated:
         said.fault("both say how fast an instance is", "--step-fixed --per-instance", "keep one")
-    if not flagged and (rated or not any(map(said.gives, _STEP_PARTS))):
+    if not flagged and (rated or not any(map(said.gives, keys))):
         return None
+    points, line = step_table.step_points(said), [key for key in _STEP_PARTS[:2] if said.gives(key)]
+    if points and line:
+        both = ", ".join(said.place(key) for key in (*line, step_table.KEY))
+        said.fault("a line and a table both say what a step takes", both, "keep one")
     told = {part: said.ask(part) for part in _STEP_PARTS}
-    return _line({part: figure.number if figure.known else 0.0 for part, figure in told.items()}, slots)
+    parts = {part: figure.number if figure.known else 0.0 for part, figure in told.items()}
+    if points:  # of which more are known than a line says
+        parts["step_fixed"], usual = points[0][1], points[-1][0]
+    return replace(_line(parts, usual if stated is None else stated), points=points)
 
 
 def _line(parts: Mapping[str, float], slots: int, cache: float | None = None) -> StepLine:

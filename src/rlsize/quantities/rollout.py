@@ -171,6 +171,13 @@ ROWS = (
         "prompts add nothing",
     ),
     Row(
+        "step_points",
+        Text("TABLE"),
+        "In place of t0 + t1 b: running samples and seconds of an engine step, as 1=9ms,64=14ms,256=30ms.",
+        "rollout.step_time.points",
+        "--step-points",
+    ),
+    Row(
         "block_tokens",
         TOKENS,
         "Tokens in a KV-cache block; the engine's own when not given.",

@@ -95,7 +95,7 @@ def _mode(inputs: Inputs) -> str:
 
 def _lacks_a_rate(inputs: Inputs) -> bool:
     """Whether model and GPU are named and a side must be predicted: then the loop says what else it needs."""
-    fleet = any(map(inputs.gives, ("step_fixed", "instance_tokens_per_second")))
+    fleet = any(map(inputs.gives, ("step_fixed", "step_points", "instance_tokens_per_second")))
     named = inputs.gives("model") and (inputs.gives("gpu") or inputs.gives("cluster"))
     return named and not (fleet and inputs.gives("train_seconds"))
 
