@@ -15,8 +15,9 @@ from rlsize.shell.inputs import Inputs
 TABLE = "1=9 ms, 64=14ms,256=30ms"
 POINTS = ((1, 0.009), (64, 0.014), (256, 0.030))
 LOOP = {
-    "step_points": TABLE, "measured_trainer_gpus": "8", "gpus_per_instance": "2", "rollout_gpus": "8", "trainer_gpus": "8", "mode": "sync",
+    "step_points": TABLE, "gpus_per_instance": "2", "rollout_gpus": "8", "trainer_gpus": "8", "mode": "sync",
     "prompts_per_step": "16", "group_size": "8", "response_tokens": "1000", "train_seconds": "10", "headroom": "1",
+    "measured_trainer_gpus": "8",
 }  # fmt: skip
 
 

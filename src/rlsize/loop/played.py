@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from math import ceil
 from typing import TYPE_CHECKING, Any
 
+from rlsize import units
 from rlsize.equations import rollout_batch
 from rlsize.estimates.simulated_engine import StepLine, constant_line
 from rlsize.estimates.step_assembly import REFILLING
@@ -15,7 +17,15 @@ from rlsize.loop.agents import agents_of
 from rlsize.loop.late import late_samples, oversampling
 from rlsize.loop.rates import instance_rate, waste
 from rlsize.planner.simulation import USUAL_SLOTS, agents_work, engine_setting, rules_of, simulation_of
-from rlsize.simulator.setting import EngineSetting, RuleSetting, Setting, SyncSetting, TroubleSetting, WorkSetting
+from rlsize.simulator.setting import (
+    EngineSetting,
+    Resize,
+    RuleSetting,
+    Setting,
+    SyncSetting,
+    TroubleSetting,
+    WorkSetting,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -26,6 +36,7 @@ if TYPE_CHECKING:
     from rlsize.planner.outlook import Terms
     from rlsize.simulator.first_order import Pools
 
+_RESIZE = re.compile(r"([1-9][0-9]{0,8}|[0-9.]+ ?[a-z]+)=([+-][1-9][0-9]{0,5})", re.ASCII)
 _OFF = (0, 1)  # defaults that leave something out, which is no input then
 _TOLD = frozenset({"routing", "sync_way"})  # words whose default is worth telling
 _STEP_PARTS = ("step_fixed", "step_sample", "step_kv_token", "step_prompt_token")
@@ -184,8 +195,37 @@ def _rules(said: Said, loop: LoopKind, cap: float) -> RuleSetting:
         said.notes.append("Simulated batches close when enough groups are whole: none waits for what it does not need.")
     found, order = rules_of(loop, late, started, cap), _word(said, "queue_order")
     order = order if said.gives("queue_order") else found.order
-    redealing = _word(said, "redealing")
-    return replace(found, order=order, queue_steps=queue if asynchronous else None, redealing=redealing)
+    return replace(
+        found,
+        order=order,
+        queue_steps=queue if asynchronous else None,
+        redealing=_word(said, "redealing"),
+        resizes=_resizes(said, loop),
+    )
+
+
+def _resizes(said: Said, loop: LoopKind) -> tuple[Resize, ...]:
+    """Instances that come or go: a bare number says a step, one with a unit a time."""
+    text, where = said.name("resizes")
+    if text is None:
+        return ()
+    found, todo = [], "write 100=+4, 2h=-2: a step, or a time with its unit, and how many instances come or go"
+    parts = [_RESIZE.fullmatch(part.strip()) for part in str(text).split(",")]
+    try:
+        for part in filter(None, parts):
+            when, change = part.groups()
+            step = int(when) if when.isdecimal() else None
+            found.append(Resize(int(change), step, 0.0 if step is not None else units.quantity(when, "s")))
+    except ValueError as error:
+        said.fault(str(error), where, todo)
+        return ()
+    if len(found) < len(parts):
+        said.fault(f"{units.cut(str(text), 60)!r} does not say when how many instances come or go", where, todo)
+        return ()
+    if loop == "colocated":
+        said.fault("colocated instances are the trainer's GPUs", where, "leave it out, or take another mode")
+    said.keep(Figure(key="resizes", value=str(text), source=where))
+    return tuple(found)
 
 
 def _trouble(said: Said, base: TroubleSetting, loop: LoopKind) -> TroubleSetting:

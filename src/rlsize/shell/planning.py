@@ -73,7 +73,6 @@ def _ranked(
     """
     from rlsize.loop.played import played
     from rlsize.planner.simulation import ranked
-    from rlsize.quantities.table import QUANTITIES
 
     settings: list[tuple[Setting, Pools] | str] = []
     kept = {} if inputs.gives("kv_after_sync") else {"kv_after_sync": "kept"}
@@ -83,18 +82,28 @@ def _ranked(
     for one in plans:
         asked = inputs.instead(**kept)
         try:
-            settings.append(played(asked, terms, one.place, values))
+            found: tuple[Setting, Pools] | str = played(asked, terms, one.place, values)
         except Refused as refusal:
-            settings.append(str(refusal))
-        for fault in asked.faults:
-            inputs.fault(*fault)
-        if one is plans[0]:  # what explains the best explains the answer
-            inputs.notes += [note for note in asked.notes if note not in inputs.notes]
-        for key, figure in asked.used.items():
-            if key in QUANTITIES and inputs.gives(key) and key not in inputs.used:
-                inputs.keep(figure)
+            found = str(refusal)
+        if one is plans[0]:
+            _tell(inputs, asked)
+        elif asked.faults:  # what does not suit its mode
+            found = asked.faults[0].what
+        settings.append(found)
     inputs.settle()
     return ranked(plans, settings, side_by_side)
+
+
+def _tell(inputs: Inputs, asked: Inputs) -> None:
+    """What was asked for the best plan explains the answer."""
+    from rlsize.quantities.table import QUANTITIES
+
+    for fault in asked.faults:
+        inputs.fault(*fault)
+    inputs.notes += [note for note in asked.notes if note not in inputs.notes]
+    for key, figure in asked.used.items():
+        if key in QUANTITIES and inputs.gives(key) and key not in inputs.used:
+            inputs.keep(figure)
 
 
 def _launchable(inputs: Inputs) -> Callable[[Loop, Placement], str] | None:

@@ -74,7 +74,9 @@ def _simplest(setting: Setting) -> Setting:
         verify=Latency(),
         verify_workers=None,
     )
-    rules = replace(setting.rules, oversampling=1.0, unfinished="drop", drops_over_stale=False, order="completion")
+    rules = replace(
+        setting.rules, oversampling=1.0, unfinished="drop", drops_over_stale=False, order="completion", resizes=()
+    )
     return replace(
         setting,
         engine=replace(setting.engine, kv_tokens=inf),

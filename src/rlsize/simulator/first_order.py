@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import inf
 from typing import TYPE_CHECKING
 
@@ -14,6 +14,7 @@ from rlsize.equations import (
     iteration,
     long_tail,
     loop_time,
+    matching,
     money,
     planning,
     prefill,
@@ -46,6 +47,20 @@ class Pools:
     trainer_gpus: float | None = None
     rollout_gpu_hour: float | None = None
     trainer_gpu_hour: float | None = None
+
+    def with_fleet(self, times: float) -> Pools:
+        """The same with so many times as many GPUs of the fleet."""
+        if self.rollout_gpus is None:
+            return self
+        return replace(
+            self, rollout_gpus=float(matching.fleet_gpus(instances=times, gpus_per_instance=self.rollout_gpus))
+        )
+
+    def gpu_hours(self, seconds: float) -> float | None:
+        """GPU-hours of both pools in so many seconds."""
+        if self.rollout_gpus is None or self.trainer_gpus is None:
+            return None
+        return float(money.gpu_hours(gpus=self.rollout_gpus + self.trainer_gpus, seconds=seconds))
 
     def cost(self, step_seconds: float) -> float | None:
         """Dollars of a step of so many seconds."""

@@ -11,6 +11,7 @@ import numpy as np
 
 from rlsize.equations import iteration
 from rlsize.simulator.first_order import concurrency, instance_rate
+from rlsize.simulator.resizing import held_seconds
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -150,6 +151,9 @@ def _measures(rows: Rows, cut: int, setting: Setting, pools: Pools, staleness: M
     start = float(ends[cut - 1]) if cut else 0.0
     count, seconds = len(ends) - cut, float(ends[-1]) - start
     step = seconds / count
+    times, fleet = ends.tolist(), setting.engine.instances
+    held = pools.with_fleet(held_seconds(setting, times, start) / (fleet * seconds))
+    whole = pools.with_fleet(held_seconds(setting, times, 0.0) / (fleet * times[-1]))
     trained = float(rows["trained_tokens"][cut:].sum())
     generated = _grown(rows["generated_tokens"], cut)
     found = {
@@ -167,8 +171,10 @@ def _measures(rows: Rows, cut: int, setting: Setting, pools: Pools, staleness: M
         "steps_per_day": float(iteration.iterations_per_day(iteration_seconds=step)),
     }
     extra = {
-        "goodput_tokens_per_gpu_second": pools.goodput(trained / count, step),
-        "cost_per_step_usd": pools.cost(step),
+        "goodput_tokens_per_gpu_second": held.goodput(trained / count, step),
+        "cost_per_step_usd": held.cost(step),
+        "gpu_hours_per_run": whole.gpu_hours(times[-1]),
+        "cost_per_run_usd": whole.cost(times[-1]),
     }
     return {**found, **{name: value for name, value in extra.items() if value is not None and isfinite(value)}}
 

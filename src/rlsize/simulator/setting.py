@@ -5,7 +5,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from dataclasses import dataclass, field
 from math import ceil, floor, inf
-from typing import Literal, TypeAlias
+from typing import Literal, NamedTuple, TypeAlias
 
 Mode: TypeAlias = Literal["colocated", "sync", "one-step-off", "async"]
 Routing: TypeAlias = Literal["affine", "random", "round-robin", "queue"]
@@ -195,6 +195,21 @@ class SyncSetting:
     swap_seconds: float = 0.0
 
 
+class Resize(NamedTuple):
+    """
+    Instances that come or go.
+
+    Args:
+        change: How many come; less than none if they go. [1]
+        step: After which optimizer step; None where a time says when. [1]
+        seconds: When, where no step says it. [s]
+    """
+
+    change: int
+    step: int | None
+    seconds: float = 0.0
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RuleSetting:
     """
@@ -211,6 +226,7 @@ class RuleSetting:
         unfinished: What becomes of the others: dropped, or kept and gone on with in the next batch (partial rollouts).
         redealing: When samples that have been dealt go to other instances: queued ones when an instance comes
             (arrivals), or also when one has none (waiting), and then running ones as well (running).
+        resizes: Instances that come or go during the run; not where colocated.
     """
 
     mode: Mode = "sync"
@@ -221,6 +237,7 @@ class RuleSetting:
     oversampling: float = 1.0
     unfinished: Unfinished = "drop"
     redealing: Redealing = "arrivals"
+    resizes: tuple[Resize, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -299,7 +316,12 @@ class Setting:
         return ceil(self.work.groups * self.rules.oversampling - _ROUND)
 
     @property
+    def most_instances(self) -> int:
+        """Instances of the fleet's own that there ever may be. [1]"""
+        return self.engine.instances + sum(max(0, resize.change) for resize in self.rules.resizes)
+
+    @property
     def patience(self) -> float:
         """Rounds of decisions without an optimizer step after which a run is given up. [1]"""
-        work, instances = self.work, self.engine.instances + self.trouble.lent_instances
+        work, instances = self.work, self.most_instances + self.trouble.lent_instances
         return _PATIENCE + _ROUNDS * work.turns * (work.samples * self.rules.oversampling / work.acceptance + instances)

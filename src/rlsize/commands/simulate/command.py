@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 LOOP = (
     "model", "gpu", "mode", "gpus", "rollout_gpus", "trainer_gpus", "instances", "gpus_per_instance", "max_staleness",
     "late_samples", "queue_order", "queue_steps", "oversampling", "kept_fraction", "micro_batches", "redealing",
+    "resizes",
 )  # fmt: skip
 LENGTHS = (
     "prompts_per_step", "group_size", "prompt_tokens", "response_tokens", "response_cv", "max_response_tokens",
@@ -38,7 +39,7 @@ TROUBLE = (
 SWEPT = tuple(
     key
     for key in (*LOOP, *LENGTHS, *ENGINE, *SYNC, *AGENTS, *TROUBLE, *PRICES)
-    if key not in {"lengths_file", "accept_lower_bound", "step_points"}
+    if key not in {"lengths_file", "accept_lower_bound", "step_points", "resizes"}
 )
 """What a grid may vary."""
 
