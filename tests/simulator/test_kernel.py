@@ -66,7 +66,7 @@ def covered(draw: st.DrawFn) -> Setting:
         engine=replace(engine, routing=draw(st.sampled_from(ROUTINGS))),
         work=work,
         trainer=trainer,
-        rules=replace(found.rules, redealing="arrivals"),
+        rules=replace(found.rules, redealing="arrivals", resizes=()),
         sync=replace(found.sync, way=way),
         trouble=TroubleSetting(straggler_fraction=slow[0], straggler_slowdown=slow[1]),
     )
