@@ -154,6 +154,7 @@ def any_setting(draw: st.DrawFn) -> Setting:
     work = draw(some_work())
     return Setting(
         engine=draw(some_engines(work)),
+        others=tuple(draw(st.just([]) | st.lists(some_engines(work), max_size=2))),
         work=work,
         trainer=TrainerSetting(
             seconds=draw(some_seconds(0.0, 2.0)),

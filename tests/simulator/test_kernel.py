@@ -64,6 +64,7 @@ def covered(draw: st.DrawFn) -> Setting:
     return replace(
         found,
         engine=replace(engine, routing=draw(st.sampled_from(ROUTINGS))),
+        others=(),
         work=work,
         trainer=trainer,
         rules=replace(found.rules, redealing="arrivals", resizes=()),

@@ -83,6 +83,6 @@ def rate_of_points(said: Said) -> Figure:
         prefill_seconds=prompt,
         points=points,
     )
-    rate = instance_rate(Setting(engine=engine, work=work, trainer=TrainerSetting(seconds=0.0)), batch)
+    rate = instance_rate(Setting(engine=engine, work=work, trainer=TrainerSetting(seconds=0.0)), batch, engine)
     source = f"{said.place(KEY)}, with {batch:g} samples at once"
     return said.keep(Figure(key=key, value=rate, source=source))

@@ -178,6 +178,13 @@ ROWS = (
         "--step-points",
     ),
     Row(
+        "more_instances",
+        Text("KINDS"),
+        "Instances of other kinds beside, as 4 slots=64 slowdown=1.8 gpus=2 gpu_hour=1.20; a semicolon parts kinds.",
+        "rollout.more_instances",
+        "--more-instances",
+    ),
+    Row(
         "block_tokens",
         TOKENS,
         "Tokens in a KV-cache block; the engine's own when not given.",

@@ -121,10 +121,15 @@ class Fleet(Instances):
         setting, outcomes, loop = conductor.setting, conductor.outcomes, conductor.loop
         work, trouble = setting.work, setting.trouble
         engines = [
-            BatchingEngine(index, setting.engine, work.prompt_tokens, loop, self._ended, self._stepped)
-            for index in range(setting.most_instances + trouble.lent_instances)
+            BatchingEngine(index, kind, work.prompt_tokens, loop, self._ended, self._stepped)
+            for index, kind in enumerate(
+                [
+                    *(kind for kind in setting.kinds for _ in range(kind.instances)),
+                    *[setting.engine] * (setting.most_instances - setting.instances + trouble.lent_instances),
+                ]
+            )
         ]
-        super().__init__(engines, setting.most_instances, setting.engine.instances, loop)
+        super().__init__(engines, setting.most_instances, setting.instances, loop)
         self.completed, self.outcomes, self.recorder = conductor.completed, outcomes, conductor.recorder
         for index in outcomes.stragglers(self.own_instances, trouble.straggler_fraction):
             self.engines[index].slowdown = trouble.straggler_slowdown

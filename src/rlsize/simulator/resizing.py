@@ -66,7 +66,7 @@ def held_seconds(setting: Setting, ends: Sequence[float], start: float) -> float
         for resize in setting.rules.resizes
         if resize.step is None or resize.step <= len(ends)
     ]
-    count, since, held = setting.engine.instances, start, 0.0
+    count, since, held = setting.instances, start, 0.0
     for time, change in sorted(changes, key=lambda each: each[0]):
         now = min(max(time, start), until)
         held, since = held + count * (now - since), now

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from math import ceil, floor, inf
 from typing import Literal, NamedTuple, TypeAlias
 
@@ -49,6 +49,17 @@ class EngineSetting:
     kv_tokens: float = inf
     routing: Routing = "affine"
     points: tuple[tuple[int, float], ...] = ()
+
+    def slowed(self, times: float) -> EngineSetting:
+        """The same, whose steps take so many times as long."""
+        return replace(
+            self,
+            fixed_seconds=self.fixed_seconds * times,
+            sample_seconds=self.sample_seconds * times,
+            kv_seconds=self.kv_seconds * times,
+            prefill_seconds=self.prefill_seconds * times,
+            points=tuple((samples, seconds * times) for samples, seconds in self.points),
+        )
 
     def batch_seconds(self, batch: float) -> float:
         """
@@ -284,6 +295,7 @@ class Setting:
         sync: The weight sync.
         rules: Mode and policies.
         trouble: What goes wrong.
+        others: Instances of other kinds, which follow them; all are routed alike.
     """
 
     engine: EngineSetting
@@ -292,6 +304,22 @@ class Setting:
     sync: SyncSetting = field(default_factory=SyncSetting)
     rules: RuleSetting = field(default_factory=RuleSetting)
     trouble: TroubleSetting = field(default_factory=TroubleSetting)
+    others: tuple[EngineSetting, ...] = ()
+
+    @property
+    def kinds(self) -> tuple[EngineSetting, ...]:
+        """All kinds of instances."""
+        return (self.engine, *self.others)
+
+    @property
+    def instances(self) -> int:
+        """Instances that the fleet begins with. [1]"""
+        return sum(kind.instances for kind in self.kinds)
+
+    @property
+    def slots(self) -> int:
+        """Their slots. [1]"""
+        return sum(kind.instances * kind.slots for kind in self.kinds)
 
     @property
     def groups_ahead(self) -> float:
@@ -318,7 +346,7 @@ class Setting:
     @property
     def most_instances(self) -> int:
         """Instances of the fleet's own that there ever may be. [1]"""
-        return self.engine.instances + sum(max(0, resize.change) for resize in self.rules.resizes)
+        return self.instances + sum(max(0, resize.change) for resize in self.rules.resizes)
 
     @property
     def patience(self) -> float:

@@ -29,7 +29,7 @@ LENGTHS = (
 )  # fmt: skip
 ENGINE = (
     "instance_tokens_per_second", "accept_lower_bound", "routing", "concurrency", "step_fixed", "step_sample",
-    "step_points", "step_kv_token", "step_prompt_token", "kv_cache_tokens",
+    "step_points", "more_instances", "step_kv_token", "step_prompt_token", "kv_cache_tokens",
 )  # fmt: skip
 SYNC = ("train_seconds", "overhead_seconds", "sync_seconds", "sync_every", "sync_way", "kv_after_sync", "swap_seconds")
 TROUBLE = (
@@ -39,7 +39,7 @@ TROUBLE = (
 SWEPT = tuple(
     key
     for key in (*LOOP, *LENGTHS, *ENGINE, *SYNC, *AGENTS, *TROUBLE, *PRICES)
-    if key not in {"lengths_file", "accept_lower_bound", "step_points", "resizes"}
+    if key not in {"lengths_file", "accept_lower_bound", "step_points", "resizes", "more_instances"}
 )
 """What a grid may vary."""
 

@@ -6,6 +6,7 @@ from dataclasses import replace
 from math import ceil, inf
 from typing import TYPE_CHECKING, NamedTuple
 
+from rlsize.commands.simulate.kinds import with_others
 from rlsize.equations import iteration, matching, rollout_batch
 from rlsize.estimates.figures import apply
 from rlsize.facts.figure import Figure
@@ -78,7 +79,9 @@ def simulated(inputs: Inputs) -> Simulated:
         if inputs.used["step_fixed"].provenance == "predicted" and not inputs.gives("instance_tokens_per_second"):
             how = "`rlsize predict rollout` builds it up, `measure` fits it"
             inputs.notes.append(f"The engine step is predicted, as a table over running samples: {how}.")
-    _check_cache(inputs, setting)
+    setting, gpus = with_others(inputs, setting, gpus)
+    for engine in setting.kinds:
+        _check_cache(inputs, setting, engine.kv_tokens)
     _aside(inputs, _mode(inputs))
     inputs.settle()
     passes = float(len(inputs.said("trainer.logprob_passes") or []))
@@ -180,9 +183,9 @@ def _count(figure: Figure) -> int:
     return round(figure.number) if figure.known else 1
 
 
-def _check_cache(inputs: Inputs, setting: Setting) -> None:
+def _check_cache(inputs: Inputs, setting: Setting, held: float) -> None:
     """One sample of the longest length must fit into an instance's cache."""
-    held, work = setting.engine.kv_tokens, setting.work
+    work = setting.work
     longest = work.lengths.cap
     if held == inf:
         return
