@@ -277,3 +277,25 @@ def test_a_bare_name_that_a_framework_ships_is_no_file_beside_the_script(tmp_pat
     told = _launch(tmp_path, text, "train.sh").reading
     assert told.value("loop.zero_stage") == 3
     assert not any(key.startswith("deepspeed.") for key in told.settings)
+
+
+@pytest.mark.parametrize(
+    ("text", "turns"),
+    [
+        (VERL + "actor_rollout_ref.rollout.n=4", None),
+        (VERL + "{0}max_assistant_turns=5", None),  # no tools are called
+        (VERL + "{0}enable=True", None),
+        (VERL + "{0}enable=True {0}max_assistant_turns=5", 5),
+        (VERL + "{0}enable=True {0}max_user_turns=5", 6),
+        (VERL + "{0}enable=True {0}max_user_turns=3 {0}max_assistant_turns=5", 4),
+        (VERL + "{0}enable=True {0}max_user_turns=8 {0}max_assistant_turns=5", 5),
+        ("python -m skyrl.train.entrypoints.main_base trainer.policy.model.path=m", 1),
+        ("python -m skyrl.train.entrypoints.main_base trainer.policy.model.path=m generator.max_turns=4", 4),
+        ("trl grpo --model_name_or_path m --num_generations 4", None),
+        ("trl grpo --model_name_or_path m --num_generations 4 --max_tool_calling_iterations 4", 5),
+    ],
+)
+def test_turns_of_an_agent_are_the_most_that_its_keys_allow(tmp_path: Path, text: str, turns: int | None) -> None:
+    """One more than answers of tools; nothing where no key bounds them."""
+    launch = _launch(tmp_path, text.format("actor_rollout_ref.rollout.multi_turn."))
+    assert launch.reading.value("loop.turns") == turns
