@@ -34,7 +34,12 @@ def agents_of(said: Said) -> Agents | None:
         key = said.flag("tool_seconds")
         note = f"{said.place('turns')}: nobody says how long tools take ({key}), so nothing waits for them."
         said.notes += [note] if note not in said.notes else []
-    return None if found == Agents(**{key: told[key] for key in ("tool_cv", "verify_cv", "verify_workers")}) else found
+    return (
+        None
+        if found
+        == Agents(**{key: told[key] for key in ("tool_cv", "verify_cv", "verify_failed_fraction", "verify_workers")})
+        else found
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
