@@ -9,12 +9,12 @@ import sys
 from pathlib import Path
 
 import pytest
+from tests.effort import tries
 
 from rlsize.errors import InputError
 from rlsize.readers.logs import cursor, reading
 from rlsize.readers.logs.reading import read_log
 from rlsize.readers.logs.recognising import is_log
-from tests.effort import tries
 
 DATA = Path(__file__).parent / "data"
 CONSOLE = DATA / "verl_console.log"
