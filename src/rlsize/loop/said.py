@@ -78,6 +78,9 @@ class Said(Protocol):
     def flag(self, key: str) -> str:
         """How a quantity is said."""
 
+    def way(self, key: str) -> str:
+        """How this command is told it: by a flag that it has, else by `--set`."""
+
     def place(self, key: str) -> str:
         """Where a quantity was said."""
 

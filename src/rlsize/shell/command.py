@@ -69,6 +69,7 @@ def _output_flags(
     plot: Annotated[
         str | None, option("--plot", "Draw it: in the terminal, or to FILE.png, .svg or .pdf.", OUTPUT_PANEL, "[FILE]")
     ] = None,
+    full: Annotated[bool, switch("--full", "Print all figures, tables and inputs, not the decision alone.")] = False,
     explain: Annotated[bool, switch("--explain", "Print formula, numbers and source of each result.")] = False,
     force: Force = False,
     profiles: Profiles = None,
@@ -82,7 +83,7 @@ def _output_parameters() -> list[Any]:
     return [parameter for parameter in typer.main.get_command(app).params if parameter.name in _OUTPUT_NAMES]
 
 
-_OUTPUT_NAMES = ("json", "csv", "markdown", "plot", "explain", "force", "profiles")
+_OUTPUT_NAMES = ("json", "csv", "markdown", "plot", "full", "explain", "force", "profiles")
 
 
 class Plain(TyperCommand):

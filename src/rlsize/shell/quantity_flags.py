@@ -251,7 +251,7 @@ def _asking(
             unused = inputs.unused()
             if not unused:
                 return report
-            return replace(report, notes=(*report.notes, f"Not used here: {', '.join(unused)}"))
+            return replace(report, notes=(*report.notes, f"Not used here: {', '.join(unused)}"), unused=unused)
 
         own = [each for one in taken for each in _flags_of(one, groups.get(one.name))]
         keyword = inspect.Parameter.KEYWORD_ONLY
