@@ -93,7 +93,7 @@ def test_two_pools_are_split_where_nobody_says_how(predicted: Run) -> None:
     """All GPUs are used, and the answer says what it chose."""
     found = document(predicted(*ASK, "--mode", "one-step-off", "--gpus", "16", "--json"))
     assert found["inputs"]["rollout_gpus"] + found["inputs"]["trainer_gpus"] == 16
-    said = " ".join(predicted(*ASK, "--mode", "one-step-off", "--gpus", "16").stdout.split())
+    said = " ".join(predicted(*ASK, "--mode", "one-step-off", "--gpus", "16", "--full").stdout.split())
     assert "Nobody said how the GPUs are split" in said
 
 

@@ -41,6 +41,7 @@ _WORDS: Mapping[str, Mapping[str, str]] = {
 }
 _SIZE = "rollout_tensor_parallel"
 _CAP = 4.0  # mean lengths: a tight cap
+_SIDES = ("rollout_gpus", "trainer_gpus", "instances")
 _PASSES = "logprob_passes"
 _BOTH_PASSES = ("old_logprob", "reference")
 
@@ -123,7 +124,9 @@ def assumptions(
         except (InputError, Refused):
             continue
         times = float(rl_step.times_longer(step_seconds=other, least_seconds=usual))
-        found.append(Assumption(key, said.way("old_logprob" if key == _PASSES else key), taken, instead, times))
+        found.append(
+            Assumption(key, said.way(*(_BOTH_PASSES[:1] if key == _PASSES else ()), key), taken, instead, times)
+        )
     return tuple(sorted((one for one in found if one.effect >= least), key=lambda one: one.effect, reverse=True))
 
 
@@ -140,7 +143,7 @@ def _defaults(said: Said, loop: Loop | None) -> Iterator[tuple[str, str, str, di
 def _assumed(said: Said, key: str) -> bool:
     """Whether a quantity was used that nobody said."""
     figure: Figure | None = said.used.get(key)
-    return figure is not None and figure.provenance in {"default", "predicted"} and not said.gives(key)
+    return figure is not None and figure.provenance == "default" and not said.gives(key)
 
 
 def _has_fp8(loop: Loop | None) -> bool:
@@ -160,9 +163,16 @@ def _unsaid(said: Said, loop: Loop) -> Iterator[tuple[str, str, str, dict[str, V
     cap = _CAP * loop.problem.response_tokens.number
     if not said.gives("max_response_tokens"):
         yield "max_response_tokens", "none", f"{cap:,.0f}", {"max_response_tokens": cap}
-    asked = None if loop.place is None else loop.place.trainer.question
-    if asked is None:
+    place = loop.place
+    asked = None if place is None else place.trainer.question
+    if place is None or asked is None:
         return
+    if not place.shared and not any(map(said.gives, _SIDES)):
+        moved = place.fleet.gpus * max(1.0, place.instances // 4)
+        rollout, trainer = place.rollout_gpus - moved, place.trainer_gpus + moved
+        if rollout > 0:
+            split = f"{place.rollout_gpus:g} of {place.gpus:g}"
+            yield "rollout_gpus", split, f"{rollout:g}", {"rollout_gpus": rollout, "trainer_gpus": trainer}
     if not any(map(said.gives, (*_BOTH_PASSES, _PASSES))):
         taken = " and ".join(name.replace("_", " ") for name in asked.passes) or "none"
         other = "none" if asked.passes else "old and reference"

@@ -78,8 +78,8 @@ class Said(Protocol):
     def flag(self, key: str) -> str:
         """How a quantity is said."""
 
-    def way(self, key: str) -> str:
-        """How this command is told it: by a flag that it has, else by `--set`."""
+    def way(self, *keys: str) -> str:
+        """How this command is told one of several: by the first that it has a flag for, else by `--set`."""
 
     def place(self, key: str) -> str:
         """Where a quantity was said."""

@@ -30,6 +30,7 @@ class Decision:
         assumed: What nobody said and that moves the answer, all of which is shown; None where nobody worked it out.
         done: What was written or is left to do by hand; all of it is shown.
         then: The next command.
+        table: Name of the table that is the answer itself, of which the rows around the marked one are shown.
     """
 
     take: Sequence[str] = ()
@@ -41,6 +42,7 @@ class Decision:
     assumed: Sequence[Assumption] | None = None
     done: Sequence[str] = ()
     then: str = ""
+    table: str = ""
 
     def parts(self, report: Report) -> Iterator[tuple[str, Sequence[str]]]:
         """
@@ -64,7 +66,11 @@ class Decision:
             ("done", [" ".join(self.done)] if self.done else []),
             ("next", [f"{self.then}; --full shows all" if self.then else "--full shows all"]),
         )
-        yield from ((label, texts) for label, texts in every if texts)
+        head = report.headline.lower()
+        for label, texts in every:
+            new = [text for text in texts if text.lower().removesuffix(".") not in head]  # said once is enough
+            if new:
+                yield label, new
 
 
 def figure_words(figure: Figure) -> str:
@@ -77,8 +83,8 @@ def figure_words(figure: Figure) -> str:
     >>> figure_words(Figure(key="cost_usd", value=None, missing="--gpu-hour"))
     'cost needs --gpu-hour'
     """
-    text = f"{words(figure.key)} {shown(figure, figure.key)}"
+    text = f"{words(figure.key)} {shown(figure, figure.key, '')}"
     if not figure.known:
         return text
-    ends = f"{band(figure)}, " if figure.band else ""
-    return f"{text} ({ends}{origin_word(figure)})"
+    said = [band(figure), origin_word(figure), "" if figure.verified else "unverified"]
+    return f"{text} ({', '.join(filter(None, said))})"

@@ -128,9 +128,10 @@ def _swing(answer: Planned, chosen: Choice) -> Iterator[str]:
 
 def _cheapest(chosen: Choice) -> str:
     """The plan that costs least among those that may be as good."""
-    key = "cost_per_step_usd" if chosen.best.results.get("cost_per_step_usd") is not None else "gpu_hours_per_step"
-    usual = chosen.best.results[key]
-    one = min((one for one in chosen.others if one.equal or one.close), key=lambda one: one.results[key], default=None)
+    able = [one for one in chosen.others if one.equal or one.close]
+    priced = all(one.results.get("cost_per_step_usd") is not None for one in (chosen.best, *able))
+    key = "cost_per_step_usd" if priced else "gpu_hours_per_step"
+    usual, one = chosen.best.results[key], min(able, key=lambda one: one.results[key], default=None)
     if one is None or one.results[key] >= (1.0 - _WORTH_A_WORD) * usual:
         return "this one: nothing that may be as good costs less."
     cost, step = show(one.results[key], key), show(one.results["step_seconds"], "step_seconds")

@@ -260,9 +260,10 @@ class Inputs:
         """How this command is told a quantity: its own flag, the usual one, or the key in a scenario."""
         return self.flags.get(key) or QUANTITIES[key].said_by
 
-    def way(self, key: str) -> str:
-        """How this command is told a quantity: by a flag that it has, else by `--set`."""
-        return self.flags.get(key) or f"--set {QUANTITIES[key].scenario}"
+    def way(self, *keys: str) -> str:
+        """How this command is told one of several: by the first that it has a flag for, else by `--set`."""
+        own = (self.flags[key] for key in keys if key in self.flags)
+        return next(own, f"--set {QUANTITIES[keys[-1]].scenario}")
 
     def place(self, key: str) -> str:
         """Where a quantity was said: a flag, or file, line and key; how it could be said where nobody did."""

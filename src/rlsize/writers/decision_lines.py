@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from textwrap import wrap
 from typing import TYPE_CHECKING
 
@@ -11,11 +12,12 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from rlsize.reports.decision import Decision
-    from rlsize.reports.report import Report
+    from rlsize.reports.report import Report, Table
 
 MOST_LINES = 25
 _USUAL_LINES = 15  # up to which parts say more than their first sentence
 _LABEL = 10
+_ROWS = 8  # of a table
 _WHOLE = {"assumed", "unused", "done", "next"}  # parts that lose no word
 
 
@@ -29,7 +31,11 @@ def decision_lines(report: Report, decision: Decision, width: int) -> list[tuple
         width: Characters of a line.
     """
     parts = [(label, [printable(text) for text in texts]) for label, texts in decision.parts(report)]
-    above = len(wrapped(report.headline, width)) + 1 + sum(len(one) for one in warning_lines(report, width))
+    shown = [f"warning: {warning}" for warning in warnings_shown(report)]
+    above = 1 + sum(len(wrapped(text, width)) for text in (report.headline, *shown))
+    if decision.table:
+        table = table_shown(report.tables[decision.table])
+        above += 1 + len(table.rows) + sum(len(wrapped(text, width)) for text in (table.title, table.note) if text)
     counts = [1 for _ in parts]
 
     def lines(index: int) -> list[str]:
@@ -55,9 +61,15 @@ def decision_lines(report: Report, decision: Decision, width: int) -> list[tuple
     ]
 
 
-def warning_lines(report: Report, width: int) -> list[list[str]]:
-    """The lines of each warning that is shown beside a decision: the first ones, and how many more there are."""
-    return [wrapped(f"warning: {warning}", width) for warning in warnings_shown(report)]
+def table_shown(table: Table) -> Table:
+    """The rows of a table around the one that is marked."""
+    last = max(_ROWS, (table.marked or 0) + 1)
+    first = last - _ROWS
+    if len(table.seen) <= _ROWS:
+        return table
+    marked = None if table.marked is None else table.marked - first
+    note = f"{table.note}; {len(table.seen) - _ROWS} more rows: --full".removeprefix("; ")
+    return replace(table, rows=table.seen[first:last], marked=marked, note=note, shown=None)
 
 
 def warnings_shown(report: Report) -> Sequence[str]:

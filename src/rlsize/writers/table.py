@@ -80,13 +80,16 @@ def print_report(report: Report, *, explain: bool = False, full: bool = True) ->
 
 
 def _print_decision(out: Console, report: Report, decision: Decision) -> None:
-    from rlsize.writers.decision_lines import decision_lines, warnings_shown, wrapped
+    from rlsize.writers.decision_lines import decision_lines, table_shown, warnings_shown, wrapped
 
     for line in wrapped(report.headline, out.width):
         out.print(Text(line, style="bold"))
     out.print()
     for label, line in decision_lines(report, decision, out.width):
         out.print(Text.assemble((f"{label:10}", "dim"), line))
+    if decision.table:
+        out.print()
+        _print_table(out, table_shown(report.tables[decision.table]))
     out.file.flush()
     print_warnings(replace(report, warnings=tuple(warnings_shown(report))))
 

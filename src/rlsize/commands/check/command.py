@@ -51,6 +51,7 @@ def check(
     """
     from rlsize.loop.agents import say_bottleneck
     from rlsize.loop.answer import answer_of
+    from rlsize.loop.assumed import assumptions
     from rlsize.loop.resolve import resolve
     from rlsize.loop.search import refuse_lacking
     from rlsize.shell.planning import save_plan
@@ -73,7 +74,7 @@ def check(
             kept = [f"{save} is not written: a loop that cannot run is no baseline."]
         warnings = _moved(against, inputs.folders)
         told = inputs.told(first=_said(against, found), warnings=warnings, notes=kept)
-        report = check_report(checked, **told)
+        report = check_report(checked, assumptions(inputs, loop), kept, **told)
     except RlsizeError as error:
         said: RlsizeError = error
         if type(error) is InputError:
