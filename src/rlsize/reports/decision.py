@@ -62,7 +62,7 @@ class Decision:
             ("cheapest", self.cheapest),
             ("change", self.change),
             ("assumed", [] if self.assumed is None else [whole]),
-            ("unused", [f"{', '.join(report.unused)}: not used here"] if report.unused else []),
+            ("unused", [" ".join(f"{text.removesuffix('.')}." for text in report.unused)] if report.unused else []),
             ("done", [" ".join(self.done)] if self.done else []),
             ("next", [f"{self.then}; --full shows all" if self.then else "--full shows all"]),
         )

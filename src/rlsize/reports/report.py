@@ -138,7 +138,7 @@ class Report:
         of: What keys of results begin with in JSON, where they are of another loop than the one that was said.
         command: The command that asked; the shell says it where the answer leaves.
         decision: What people see of it at first; None where they see all of it.
-        unused: What was said and has no bearing on it; a note says so too.
+        unused: Sentences on what was said and has no bearing on it; notes say so too.
     """
 
     headline: str

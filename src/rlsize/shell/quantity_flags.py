@@ -288,10 +288,9 @@ def _asking(
                 why = cannot_run(inputs.refused)
                 told = () if why in report.headline else (why,)
                 report = replace(report, no=True, warnings=(*told, *report.warnings))
-            unused = inputs.unused()
-            if not unused:
-                return report
-            return replace(report, notes=(*report.notes, f"Not used here: {', '.join(unused)}"), unused=unused)
+            unused: tuple[str, ...] = inputs.unused()
+            told = (f"Not used here: {', '.join(unused)}",) if unused else ()
+            return replace(report, notes=(*report.notes, *told), unused=(*inputs.ignored, *told))
 
         own = [each for one in taken for each in _flags_of(one, groups.get(one.name))]
         keyword = inspect.Parameter.KEYWORD_ONLY

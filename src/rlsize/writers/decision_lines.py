@@ -9,16 +9,30 @@ from typing import TYPE_CHECKING
 from rlsize.units import printable
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from rlsize.reports.decision import Decision
     from rlsize.reports.report import Report, Table
 
 MOST_LINES = 25
+LABEL = 10
 _USUAL_LINES = 15  # up to which parts say more than their first sentence
-_LABEL = 10
-_ROWS = 8  # of a table
-_WHOLE = {"assumed", "unused", "done", "next"}  # parts that lose no word
+_ROWS = 6  # of a table
+_MOST_WARNINGS = 3
+_LINES_EACH = 3  # of a warning
+_OF_HEADLINE = 5
+_WHOLE = {"assumed", "unused", "done", "next"}  # parts that lose a word last
+
+
+def headline_lines(report: Report, width: int) -> list[str]:
+    """The answer in a sentence."""
+    return cut_lines(report.headline, width, _OF_HEADLINE)
+
+
+def warning_lines(report: Report, width: int) -> list[str]:
+    """The warnings that are shown beside a decision: the first ones, and how many more there are."""
+    texts = [f"warning: {warning}" for warning in report.warnings[:_MOST_WARNINGS]]
+    more = len(report.warnings) - len(texts)
+    lines = [line for text in texts for line in cut_lines(text, width, _LINES_EACH)]
+    return [*lines, *([f"warning: {more} more, with --full"] if more else [])]
 
 
 def decision_lines(report: Report, decision: Decision, width: int) -> list[tuple[str, str]]:
@@ -30,30 +44,25 @@ def decision_lines(report: Report, decision: Decision, width: int) -> list[tuple
         decision: What it comes to.
         width: Characters of a line.
     """
-    parts = [(label, [printable(text) for text in texts]) for label, texts in decision.parts(report)]
-    shown = [f"warning: {warning}" for warning in warnings_shown(report)]
-    above = 1 + sum(len(wrapped(text, width)) for text in (report.headline, *shown))
+    parts = [*decision.parts(report)]
+    above = 1 + len(headline_lines(report, width)) + len(warning_lines(report, width))
     if decision.table:
         table = table_shown(report.tables[decision.table])
-        above += 1 + len(table.rows) + sum(len(wrapped(text, width)) for text in (table.title, table.note) if text)
+        above += 2 + len(table.rows) + sum(len(wrapped(text, width)) for text in (table.title, table.note) if text)
     counts = [1 for _ in parts]
 
     def lines(index: int) -> list[str]:
-        return wrapped(" ".join(parts[index][1][: counts[index]]), width - _LABEL)
-
-    def total() -> int:
-        return above + sum(len(lines(index)) for index in range(len(parts)))
+        return wrapped(" ".join(parts[index][1][: counts[index]]), width - LABEL)
 
     for index in (index for _ in range(2) for index in range(len(parts))):
         if counts[index] < len(parts[index][1]):
             counts[index] += 1
-            counts[index] -= total() > _USUAL_LINES
+            counts[index] -= above + sum(len(lines(each)) for each in range(len(parts))) > _USUAL_LINES
     found = {index: lines(index) for index in range(len(parts))}
-    for index in (index for index, (label, _) in enumerate(parts) if label not in _WHOLE):
+    for index in sorted(found, key=lambda index: (parts[index][0] in _WHOLE, -len(found[index]))):
         over = above + sum(map(len, found.values())) - MOST_LINES
-        if over > 0:  # a sentence as long as that, of a name for one, ends where there is no more room
-            kept = found[index][: max(1, len(found[index]) - over)]
-            found[index] = [*kept[:-1], f"{kept[-1][: width - _LABEL - 4]} ..."] if kept != found[index] else kept
+        if over > 0:
+            found[index] = cut_lines(" ".join(found[index]), width - LABEL, max(1, len(found[index]) - over))
     return [
         (f"{parts[index][0]}:" if place == 0 else "", line)
         for index, texts in found.items()
@@ -62,7 +71,7 @@ def decision_lines(report: Report, decision: Decision, width: int) -> list[tuple
 
 
 def table_shown(table: Table) -> Table:
-    """The rows of a table around the one that is marked."""
+    """The rows of a table that end with the one that is marked; the first ones where that is among them."""
     last = max(_ROWS, (table.marked or 0) + 1)
     first = last - _ROWS
     if len(table.seen) <= _ROWS:
@@ -72,13 +81,12 @@ def table_shown(table: Table) -> Table:
     return replace(table, rows=table.seen[first:last], marked=marked, note=note, shown=None)
 
 
-def warnings_shown(report: Report) -> Sequence[str]:
-    """The warnings that are shown beside a decision."""
-    most = 3
-    more = len(report.warnings) - most
-    return (*report.warnings[:most], f"{more} more: --full shows them") if more > 0 else report.warnings
-
-
 def wrapped(text: str, width: int) -> list[str]:
     """Text in lines of so many characters; a word that is longer is broken."""
     return wrap(printable(text), width, break_on_hyphens=False) or [""]
+
+
+def cut_lines(text: str, width: int, most: int) -> list[str]:
+    """Text in so many lines at most; dots stand for what is left out."""
+    lines = wrapped(text, width)
+    return lines if len(lines) <= most else [*lines[: most - 1], f"{lines[most - 1][: width - 4]} ..."]

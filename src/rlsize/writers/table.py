@@ -80,18 +80,21 @@ def print_report(report: Report, *, explain: bool = False, full: bool = True) ->
 
 
 def _print_decision(out: Console, report: Report, decision: Decision) -> None:
-    from rlsize.writers.decision_lines import decision_lines, table_shown, warnings_shown, wrapped
+    from rlsize.writers.decision_lines import LABEL, decision_lines, headline_lines, table_shown, warning_lines
 
-    for line in wrapped(report.headline, out.width):
+    for line in headline_lines(report, out.width):
         out.print(Text(line, style="bold"))
     out.print()
     for label, line in decision_lines(report, decision, out.width):
-        out.print(Text.assemble((f"{label:10}", "dim"), line))
+        out.print(Text.assemble((label.ljust(LABEL), "dim"), line))
     if decision.table:
         out.print()
         _print_table(out, table_shown(report.tables[decision.table]))
     out.file.flush()
-    print_warnings(replace(report, warnings=tuple(warnings_shown(report))))
+    err = console(stderr=True)
+    for line in warning_lines(report, out.width):
+        first, mark, rest = line.partition("warning: ")
+        err.print(Text.assemble(first, (mark, "bold yellow"), rest))
 
 
 def _doubtful(report: Report) -> bool:

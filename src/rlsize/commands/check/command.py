@@ -155,7 +155,7 @@ def _judged(inputs: Inputs, against: _Against, loop: Loop, found: Evaluation, *,
 
     lines: tuple[Line, ...] = ()
     if found.refused:
-        inputs.notes.append(f"Not judged: {', '.join(f'budget.{key}' for key in against.budget.limits)}")
+        inputs.ignore(f"Not judged: {', '.join(f'budget.{key}' for key in against.budget.limits)}")
     else:
         lines = judged(found.results, against.budget, against.baseline)
         sides = {"rollout": loop.known.rate.known, "trainer": loop.known.train_seconds.known}
@@ -164,7 +164,7 @@ def _judged(inputs: Inputs, against: _Against, loop: Loop, found: Evaluation, *,
     waiting = [line for line in lines if saving and line.lacking == "baseline"]
     if waiting:
         names = ", ".join(line.name for line in waiting)
-        inputs.notes.append(f"Not judged, as this run makes the baseline: {names}.")
+        inputs.ignore(f"Not judged, as this run makes the baseline: {names}.")
         lines = tuple(line for line in lines if line not in waiting)
     refuse(_fault(line, against) for line in lines if line.status == "unknown")
     files = [(line, against.file(line.quantity)) for line in lines if not line.implied]

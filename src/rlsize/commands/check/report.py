@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from rlsize.loop.assumed import Assumption
     from rlsize.verdicts.budget import Line
 
-_DECIDING = ("step_seconds", "cost_per_step_usd", "trainer_idle_fraction", "rollout_idle_fraction", "gpus")
+_FIGURES = 5  # that stand in a decision, broken limits first
 _WHEN_BROKEN = "rlsize whatif SCENARIO ranks what would change it; rlsize plan SCENARIO looks for a better loop"
 _WHEN_KEPT = "--save plan.yaml makes this the baseline of the next check"
 IMPOSSIBLE = "the loop cannot run"
@@ -82,7 +82,7 @@ class Checked:
 
 
 def check_report(
-    checked: Checked, assumed: Sequence[Assumption] | None, done: Sequence[str] = (), **told: Any
+    checked: Checked, assumed: Sequence[Assumption] | None = None, done: Sequence[str] = (), **told: Any
 ) -> Report:
     """
     The report of `rlsize check`.
@@ -105,7 +105,7 @@ def check_report(
         quiet=frozenset(figure.key for figure in results),
         decision=Decision(
             take=_judged_loop(checked),
-            figures=_DECIDING,
+            figures=[*dict.fromkeys(line.quantity for line in checked.ranked)][:_FIGURES],
             why=[sentence(_told(line)) for line in checked.ranked if line.status == "fail"],
             sure=[_sure(checked)] if checked.lines else [],
             change=[*_tightest(checked)],

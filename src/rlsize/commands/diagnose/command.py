@@ -300,7 +300,7 @@ def _of_loop(inputs: Inputs, run: RunSummary) -> tuple[RunSummary, Usual, Inputs
     said.show(shown_by(run), run.source, first=DECIDED)
     found = usual_of(said)
     if found.why_not:
-        inputs.notes.append(f"What is usual for this loop is not known: {found.why_not}.")
+        inputs.ignore(f"What is usual for this loop is not known: {found.why_not}.")
     return run, found, said
 
 

@@ -139,6 +139,7 @@ def _does_not_fit(inputs: Inputs, loop: Loop, stages: Stages) -> Report:
         headline=cannot_run(reason),
         results=(Figure(key="step_fits", value=False, provenance="predicted", source=reason),),
         no=True,
+        decision=Decision(change=[_way_out(loop, stages)], then="rlsize memory with the same flags bills all of it"),
         **inputs.told(first=[f"{loop.pools.loop} {where}: {_way_out(loop, stages)}"]),
     )
 
