@@ -39,9 +39,9 @@ LONG: tuple[Sequence[str], ...] = (
     ("plan", GRPO, "--gpu-hour", "2.5", "--steps", "500"),
     ("plan", *LOOP, "--gpus", "64", "--max-staleness", "4", "--simulate", "2"),
     ("predict", "step", UNMEASURED),
-    ("predict", "step", "examples/ppo-70b.yaml"),
     ("predict", "step", "examples/longer-8b.yaml"),
-    ("check", GRPO, "--budget", "examples/budget.yaml", "--gpu-hour", "2.5", "--strict", "--set", "budget.gpus=8"),
+    ("check", GRPO, "--budget", "examples/budget.yaml", "--gpu-hour", "2.5", "--strict", "--set", "budget.gpus=8",
+     "--baseline", "examples/baseline.yaml"),
     ("simulate", GRPO, "--steps", "20"),
     ("simulate", UNMEASURED, "--steps", "20", "--seeds", "2"),
 )

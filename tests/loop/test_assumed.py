@@ -18,7 +18,7 @@ SAID = {
 SPLIT = {"mode": "async", "rollout_gpus": "8", "trainer_gpus": "8"}
 
 
-def found(least: float = MATTERS, **said: str) -> dict[str, Assumption]:
+def found(least: float, /, **said: str) -> dict[str, Assumption]:
     """What is assumed of 512 samples of 300 + 2000 tokens on 16 GPUs."""
     inputs = Inputs(texts=SAID | said)
     told = assumptions(inputs, resolve(inputs), least=least)
@@ -28,7 +28,7 @@ def found(least: float = MATTERS, **said: str) -> dict[str, Assumption]:
 
 def test_assumptions_are_ranked_and_only_told_where_they_matter() -> None:
     """What moves the step most comes first; what moves it by less than 5 % is left out."""
-    told = [one.effect for one in found(**SPLIT).values()]
+    told = [one.effect for one in found(MATTERS, **SPLIT).values()]
     assert told == sorted(told, reverse=True)
     assert min(told) >= MATTERS
     assert len(found(1.0, **SPLIT)) > len(told)

@@ -13,7 +13,7 @@ from rlsize.reports.decision import Decision
 from rlsize.reports.plan_chart import plan_chart
 from rlsize.reports.plan_tables import candidates, front_table, next_gpus, rejections, sensitivity, simulated_ranks
 from rlsize.reports.report import Report, tables_of
-from rlsize.reports.wording import words
+from rlsize.reports.wording import numbered, words
 from rlsize.units import show
 
 if TYPE_CHECKING:
@@ -145,7 +145,8 @@ def _next_gpus(answer: Planned) -> Iterator[str]:
     for one in (one for one in answer.neighbours if one.gpus > 0):
         seconds = one.change["step_seconds"]
         change = f"{show(abs(seconds), 'step_seconds')} {'longer' if seconds > 0 else 'shorter'}"
-        yield f"{one.gpus:g} more GPUs for {'both' if one.place.shared else f'the {one.side}'}: a step {change}."
+        side = "both sides" if one.place.shared else f"the {one.side}"
+        yield f"{numbered(round(one.gpus), 'GPU')} more for {side}: a step {change}."
 
 
 def _flips(answer: Planned) -> Iterator[str]:

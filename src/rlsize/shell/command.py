@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 OUTPUT_PANEL = "Output"
 TERMINAL = "-"
 FULL = "--full"
+EXAMPLES = "examples/"
 UNFINISHED = 3
 INTERRUPTED = 130
 _PAIR = 2
@@ -99,6 +100,11 @@ class Plain(TyperCommand):
     def parse_args(self, ctx: typer.Context, args: list[str]) -> list[str]:  # type: ignore[override]  # typer's context is the one it makes
         """Note whether help is to show all flags: it is written before any flag is known."""
         self.whole_help = FULL in args
+        if any(EXAMPLES in text for text in args):
+            from rlsize.readers.shipped import with_examples
+
+            args, taken = with_examples(args)
+            sys.stderr.write("".join(f"note: {name}: one that rlsize comes with\n" for name in taken))
         return super().parse_args(ctx, args)
 
     def format_help(self, ctx: typer.Context, formatter: Any) -> None:  # type: ignore[override]  # typer's context is the one it makes

@@ -47,7 +47,8 @@ def check(
     """
     Check a loop against its budget, and against a baseline.
 
-    Example:  rlsize check scenario.yaml --budget budget.yaml
+    Example:  rlsize check examples/unmeasured-8b.yaml --budget examples/budget.yaml --gpu-hour 2.50
+    --baseline examples/baseline.yaml
     """
     from rlsize.loop.agents import say_bottleneck
     from rlsize.loop.answer import answer_of

@@ -96,7 +96,7 @@ def diagnose(
     """
     Which side of a running loop starves, and what to do in which order.
 
-    Example:  rlsize diagnose http://engine-0:8000 http://engine-1:8000 --consume 39321
+    Example:  rlsize diagnose examples/operate/starving.jsonl --instances 8 --per-instance 4000
     """
     found = named_inputs(inputs, sources or [], watch.format, mapped=bool(watch.map))
     if len(found.scenarios) > 1:
