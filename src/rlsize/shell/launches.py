@@ -179,7 +179,7 @@ def untold(inputs: Inputs, wanted: Mapping[str, Any]) -> str:
         wanted: What is to be, by quantity; None for what is not to hold.
     """
     from rlsize.frameworks.demands import unmet
-    from rlsize.frameworks.wanted import applied, changes, values
+    from rlsize.frameworks.wanted import changes, values
 
     launch = launch_of(inputs)
     if launch is None:
@@ -189,7 +189,7 @@ def untold(inputs: Inputs, wanted: Mapping[str, Any]) -> str:
         return found.refused[0].what
     demands, before = launch.framework.demands, values(reading)
     held = {text: says for text, says in demands.items() if not any(unmet({text: says}, before))}
-    broken = next(unmet(held, {**before, **values(applied(reading, found.keys))}), None)
+    broken = next(unmet(held, {**before, **values(reading.changed(found.keys))}), None)
     return "" if broken is None else broken.what
 
 
