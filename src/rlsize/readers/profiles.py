@@ -17,6 +17,7 @@ from rlsize.facts.gpu import completed
 from rlsize.facts.sourced import unverified
 from rlsize.readers.file_kinds import FOLDERS, KINDS
 from rlsize.readers.profile_checks import alias_faults, own_faults, reference_faults, stray_faults
+from rlsize.readers.shipped import shipped
 from rlsize.readers.validation import opened, validated
 from rlsize.readers.yaml_documents import parse_document, read_bytes, read_document, read_text
 
@@ -37,8 +38,7 @@ SUFFIX = ".yaml"
 
 def shipped_folder() -> Path:
     """The profiles inside an installed package, else those of the checkout."""
-    package = Path(__file__).parents[1]
-    return package / "profiles" if (package / "profiles").is_dir() else package.parents[1] / "profiles"
+    return shipped("profiles")
 
 
 def user_folders(given: Iterable[str | Path] = (), environment: str | None = None) -> list[Path]:

@@ -15,6 +15,7 @@ from rlsize.shell.lengths_file import lengths_of_file
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
+    from rlsize.loop.assumed import Assumption
     from rlsize.loop.resolve import Loop
     from rlsize.loop.search import Searched
     from rlsize.planner.choice import Alternative
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
 
 _PER_GPU = frozenset(f"{side}micro_batch_{unit}" for side in ("", "logprob_") for unit in ("samples", "tokens"))
 """What some keys say for each GPU, so that it changes with the layout."""
+_NOT_SEARCHED = ("memory_fraction", "logprob_passes", "max_staleness")  # what a plan as a scenario says nevertheless
 
 
 def search(inputs: Inputs) -> tuple[Searched, tuple[Ranked, ...]]:
@@ -104,6 +106,30 @@ def _tell(inputs: Inputs, asked: Inputs) -> None:
     for key, figure in asked.used.items():
         if key in QUANTITIES and inputs.gives(key) and key not in inputs.used:
             inputs.keep(figure)
+
+
+def assumed_by(inputs: Inputs, loop: Loop, place: Placement) -> tuple[Assumption, ...] | None:
+    """
+    What nobody said and that moves the step of a plan; None where a scenario cannot say it.
+
+    Args:
+        inputs: What was said.
+        loop: The loop that was said.
+        place: Where the plan runs it.
+    """
+    from rlsize.loop.applied import applied
+    from rlsize.loop.assumed import assumptions
+    from rlsize.loop.resolve import resolve
+    from rlsize.quantities.table import QUANTITIES
+
+    try:
+        values = applied(inputs.said_values(""), loop, place)
+        for row in (QUANTITIES[key] for key in _NOT_SEARCHED if not inputs.gives(key)):
+            values.pop(row.scenario, None)
+        planned = inputs.changed({**dict.fromkeys(inputs.file.leaves() if inputs.file is not None else ()), **values})
+        return assumptions(planned, resolve(planned))
+    except InputError:
+        return None
 
 
 def _launchable(inputs: Inputs) -> Callable[[Loop, Placement], str] | None:
