@@ -50,9 +50,9 @@ STAGE = Stage(
                  "trainer within a loop, over the prediction of its step", _NEMO, (1.0, 0.2)),
         Constant("step_sync_colocated", 0.212, 0.25, "1", "fitted",
                  "how much of a larger trainer's parallelism helps a weight sync on shared GPUs",
-                 f"{_NEMO}; untuned: two refits of 8B and 70B on 8 and 64 GPUs", (0.3, 0.5)),
+                 f"{_NEMO}; untuned: two refits of 8B and 70B on 8 and 64 GPUs", (0.15, 0.6)),
         Constant("step_sync_split", 0.508, 0.15, "1", "fitted",
                  "how much of a larger trainer's parallelism helps a weight sync to other GPUs",
-                 f"{_NEMO}; untuned: every rank handles its own share", (0.9, 0.3)),
+                 f"{_NEMO}; untuned: every rank handles its own share", (0.5, 0.5)),
     ),
 )  # fmt: skip
