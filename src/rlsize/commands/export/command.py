@@ -40,7 +40,7 @@ def export(
     once: bool = switch("--once", "Print the page, and serve nothing.", _SERVED),
 ) -> None:
     """
-    Serve what a training log tells as counters, for the rules of `alerts`.
+    Serve what a training log tells as counters, for Prometheus.
 
     Example:  rlsize export verl.jsonl --state counts.json --gpu-hour 2.40
     """
