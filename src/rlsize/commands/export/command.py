@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import sys
-import time
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -47,29 +45,21 @@ def export(
     from rlsize.commands.export.server import address
     from rlsize.commands.export.state import read_counters
     from rlsize.estimates.run_counts import Counters
-    from rlsize.readers.logs.reading import read_log
-    from rlsize.readers.logs.said import said_figures
+    from rlsize.shell.following import log_reader
 
-    counters, where, said = Counters({}, {}, ""), ("", 0), said_figures(())
+    counters, where = Counters({}, {}, ""), ("", 0)
     every, pools = inputs.ask("every_seconds"), _pools(inputs)
     with blamed(inputs, "--state"):
         counters = read_counters(state)
     with blamed(inputs, "--listen"):
         where = address(listen)
-    with blamed(inputs, "--map"):
-        said = said_figures(map or ())
-    if log is None or log == "-" or not Path(log).exists():
-        inputs.fault("is no file that can be read again", log or "LOG", "name the log that the trainer writes")
+    with blamed(inputs, log or "LOG"):
+        read = log_reader(log, format, map or ())
     inputs.settle()
-    path = str(log)
-
-    def read() -> RunLog:
-        return read_log(path, format, None, said)
-
     if once:
         sys.stdout.write(_page(read(), counters, pools))
         return
-    _serve(path, read, (counters, state), pools, where, every.number)
+    _serve(str(log), read, (counters, state), pools, where, every.number)
 
 
 def _pools(inputs: Inputs) -> dict[str, float]:
@@ -99,34 +89,17 @@ def _serve(
     """Serve until told to stop: what was read last, also while a log cannot be read."""
     from rlsize.commands.export.server import serving
     from rlsize.commands.export.state import write_counters
-    from rlsize.shell.ending import ended_in_order
+    from rlsize.shell.following import ended_in_order, followed
 
     counters, state = kept
-    seen, told = "", ""
     try:
         with ended_in_order(), serving(*where) as server:
             sys.stderr.write(f"serving {log} on {server.url}\n")
-            while True:
-                now = _look(log)
-                if now != seen:
-                    try:
-                        text, told = _page(read(), counters, pools), ""
-                        write_counters(state, counters)
-                        server.text, seen = text, now
-                    except RlsizeError as error:  # a log that has no whole step yet, or is being moved
-                        if told != str(error):
-                            tell(error)
-                        told = str(error)
-                time.sleep(every)
+            for found in followed(log, read, every):
+                server.text = _page(found, counters, pools)
+                try:
+                    write_counters(state, counters)
+                except RlsizeError as error:  # a full disk is no reason to serve nothing
+                    tell(error)
     except KeyboardInterrupt:
         raise typer.Exit(INTERRUPTED) from None
-
-
-def _look(log: str) -> str:
-    """What changes when a log does: size and time of it, or of what is in a folder."""
-    path = Path(log)
-    try:
-        files = sorted(path.rglob("*")) if path.is_dir() else [path]
-        return repr([(str(one), one.stat().st_size, one.stat().st_mtime_ns) for one in files])
-    except OSError as error:
-        return repr(error)
