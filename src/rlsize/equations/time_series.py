@@ -59,17 +59,17 @@ def unbiased_autocorrelation(autocorrelation: Real, count: Real) -> Real:
 
 def trend_error(scatter: Real, count: Real, autocorrelation: Real) -> Real:
     """
-    Standard error of the slope of a straight line through a series.
+    Standard error of the slope of a straight line through a series, for each step of it.
 
     e = s sqrt(12 / (n^3 - n)) sqrt((1 + r) / (1 - r))
 
     Args:
-        scatter: Standard deviation of the series around the line, s. [unit]
+        scatter: Standard deviation of the series around the line, s. [value]
         count: Steps in the series, n; more than 1. [1]
         autocorrelation: Correlation of a step's deviation with the next one's, r. [1]
 
     Returns:
-        e. [unit/step]
+        e. [value]
 
     Assumes deviations that are a first-order autoregression, in a series much longer than its memory; below 0 counts as
     none, and above 0.97 as that.
@@ -90,14 +90,14 @@ def steps_to_limit(level: Real, growth: Real, limit: Real) -> Real:
     h = (L - y) / g
 
     Args:
-        level: Where it is, y. [unit]
-        growth: What it grows by in a step, g; more than 0. [unit/step]
-        limit: Its limit, L. [unit]
+        level: Where it is, y. [value]
+        growth: What it grows by in a step, g; more than 0. [value/step]
+        limit: Its limit, L. [value]
 
     Returns:
-        h; 0 or less where it is there. [step]
+        h. [step]
 
-    Assumes that it goes on as it did.
+    Assumes that it goes on as it did; 0 or less where it is there.
     Source: definition.
 
     >>> steps_to_limit(level=8000.0, growth=100.0, limit=12000.0)
