@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import fsum
 from typing import TYPE_CHECKING
 
 from rlsize.equations.money import cost_per_step
@@ -22,11 +23,12 @@ def counts(log: RunLog, pools: Mapping[str, float]) -> dict[str, float]:
         pools: GPUs of both pools and their prices, as `cost_per_step` names them; what is missing of the GPUs is the
             log's, and without prices nothing costs.
     """
-    found: dict[str, float] = {}
+    told: dict[str, list[float]] = {}
     for row in log.steps:
         for series, value in _row(row, log.mode, pools).items():
             if value is not None:
-                found[series] = found.get(series, 0.0) + value
+                told.setdefault(series, []).append(value)
+    found = {series: fsum(values) for series, values in told.items()}
     if published.DROPPED in found and published.TRAINED in found:
         found[published.GENERATED] = found[published.TRAINED] + found[published.DROPPED]
     return found
