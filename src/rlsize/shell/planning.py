@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from rlsize.errors import DoesNotFitError, Fault, InputError
 from rlsize.shell.access import blamed
-from rlsize.shell.launches import can_change, launch_of, untold, wanted_of
+from rlsize.shell.launches import as_told, can_change, launch_of, untold, wanted_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -18,9 +18,6 @@ if TYPE_CHECKING:
     from rlsize.planner.options import Placement
     from rlsize.planner.simulation import Ranked
     from rlsize.shell.inputs import Inputs
-
-_PER_GPU = frozenset(f"{side}micro_batch_{unit}" for side in ("", "logprob_") for unit in ("samples", "tokens"))
-"""What some keys say for each GPU, so that it changes with the layout."""
 
 
 def search(inputs: Inputs) -> tuple[Searched, tuple[Ranked, ...]]:
@@ -101,20 +98,13 @@ def kept_within(inputs: Inputs, values: Mapping[str, Any], wanted: Mapping[str, 
     Raises:
         DoesNotFitError: No single change that leaves the plan and the training as they are makes it fit.
     """
-    from rlsize.frameworks.wanted import changes
     from rlsize.loop.knobs import KINDS
     from rlsize.loop.resolve import resolve
     from rlsize.loop.savers import savers
-    from rlsize.quantities.table import QUANTITIES
 
-    before = inputs.file.leaves() if inputs.file is not None else {}
-    launch = launch_of(inputs)
-    follows = {} if launch is None else changes(launch.reading, wanted).follows
-    made = {key: new for key, (_, new) in follows.items() if key in _PER_GPU} | dict(wanted)
-    said = {QUANTITIES[key].scenario: value for key, value in made.items() if QUANTITIES[key].scenario}
-    if wanted.get("micro_batch_samples") is not None:
-        said[QUANTITIES["micro_batch_tokens"].scenario] = None
-    planned = inputs.changed({**dict.fromkeys(before), **values, **said})
+    if launch_of(inputs) is None:
+        return {}
+    planned = as_told(inputs, values, wanted)
     loop = resolve(planned)
     if not loop.refused:
         return {}
