@@ -114,7 +114,8 @@ def wanted_of(inputs: Inputs, values: Mapping[str, Any]) -> dict[str, Any]:
     if "micro_batch_tokens" in found and any(names(samples_key)) and samples_key not in names(tokens_keys):
         found["micro_batch_samples"] = None  # where both are set, a framework may count samples
     elif "micro_batch_samples" in quantities and "micro_batch_tokens" not in quantities:
-        new = {key: value for key, value in planned.items() if value is not None}
+        prompt = inputs.apart().ask("prompt_tokens").number  # where nobody says how long one may be
+        new = {"max_prompt_tokens": prompt, **{key: value for key, value in planned.items() if value is not None}}
         loop = {"mini_batches": 1, "trainer_gpus": new.get("gpus"), **new}
         samples = in_samples(new, loop).get("micro_batch_samples")
         found |= {} if samples is None else {"micro_batch_samples": samples}
