@@ -223,12 +223,15 @@ class _Wanted:
 def _wanted(said: Said) -> _Wanted:
     """What was said of the search; faults are noted."""
     framework = said.framework()
+    degrees = _degrees(said)
+    if framework is not None and "rollout_data_parallel" not in framework.quantities and not degrees.rollout_data:
+        degrees = replace(degrees, rollout_data=(1,))
     return _Wanted(
         objective=_objective(said),
         runs=_runs(said, framework),
         rollout=_offers(said, "rollout_pools"),
         trainer=_offers(said, "trainer_pools"),
-        degrees=_degrees(said),
+        degrees=degrees,
         modes=_modes(said, framework),
         micro_batches=_numbers(said, "searched_micro_batch_tokens"),
         rollout_gpus=_numbers(said, "searched_rollout_gpus"),

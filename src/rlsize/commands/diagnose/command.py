@@ -270,7 +270,7 @@ def _assumed(inputs: Inputs, evidence: Evidence, found: Diagnosis, loop: Inputs)
     from rlsize.verdicts.diagnosis_rates import matched_of
 
     def matched(said: Any) -> float:
-        asked: dict[str, Any] = _asked(said)
+        asked: dict[str, Any] = limits_and_rates(said)
         return matched_of(replace(evidence, **asked)).number
 
     of_fleet = assumptions(inputs, answer=matched) if found.matched.known else None
