@@ -365,26 +365,14 @@ def _fleets(
     """Ways to build instances: as measured where their rate is known, else all."""
     if loop.known.rate.known or loop.stages is None:
         return (loop.fleet,)
-    from rlsize.planner.choices import fleet_options, larger_fleets
+    from rlsize.planner.choices import fleet_options
 
     asked = loop.stages.rollout.engine
     fractions = memory_fractions(asked, shared=loop.pools.shared)
     asked, shared = replace(asked, memory_fraction=fractions[False]), fractions[True] or SHARED_MEMORY_FRACTION
-    found: list[FleetOption] = []
-    for kind in offers or (Offer(gpu=asked.gpu, most=stock),):
-        offer = kind if kind.gpu_hour.known else replace(kind, gpu_hour=loop.fleet.gpu_hour)
-        some = list(fleet_options(asked, shared, offer, degrees, rejected))
-        holds = any(_fits(loop, option) for option in some)
-        found += some if holds else [*some, *larger_fleets(asked, shared, offer, degrees)]
-    return tuple(found)
-
-
-def _fits(loop: Loop, option: FleetOption) -> bool:
-    from rlsize.estimates.loop_memory import fleet_headroom
-    from rlsize.planner.evaluation import longest_tokens
-
-    engine, central = option.engines[False], loop.outlook.central
-    return not isinstance(engine, str) and float(fleet_headroom(engine, longest_tokens(central), central.values)) > 0
+    kinds = offers or (Offer(gpu=asked.gpu, most=stock),)
+    priced = [kind if kind.gpu_hour.known else replace(kind, gpu_hour=loop.fleet.gpu_hour) for kind in kinds]
+    return tuple(option for offer in priced for option in fleet_options(asked, shared, offer, degrees, rejected))
 
 
 def _trainers(loop: Loop, wanted: _Wanted, stock: float | None, rejected: Rejections) -> tuple[TrainerOption, ...]:

@@ -254,6 +254,7 @@ class TriedDegrees:
     Args:
         rollout_tensor: Of instances. [1]
         rollout_data: Attention ranks of instances, over which experts lie. [1]
+        rollout_pipeline: Stages of instances. [1]
         tensor: Of the trainer. [1]
         pipeline: Its stages. [1]
         context: Its context-parallel ranks. [1]
@@ -263,6 +264,7 @@ class TriedDegrees:
 
     rollout_tensor: tuple[int, ...] = ()
     rollout_data: tuple[int, ...] = ()
+    rollout_pipeline: tuple[int, ...] = ()
     tensor: tuple[int, ...] = ()
     pipeline: tuple[int, ...] = ()
     context: tuple[int, ...] = ()

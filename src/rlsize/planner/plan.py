@@ -12,7 +12,7 @@ from rlsize.facts.records.record import Refused
 from rlsize.planner.choice import choice
 from rlsize.planner.evaluation import MEMORY_KEYS, central_results, memory_of
 from rlsize.planner.search import search
-from rlsize.planner.space import misfit, trainer_counts
+from rlsize.planner.space import misfits, trainer_counts
 from rlsize.planner.tornado import tornado
 
 if TYPE_CHECKING:
@@ -132,7 +132,7 @@ def possible_counts(outlook: Outlook, space: Space, place: Placement) -> tuple[f
     wide = replace(space, gpus=most if space.gpus is not None else None, trainer_gpus=())
     trainer = replace(place.trainer, most=most if place.trainer.most is not None else None)
     counts = trainer_counts(wide, outlook.problem, trainer)
-    counts = counts[[not misfit(outlook.problem, trainer, float(count)) for count in counts]]
+    counts = counts[[not why for why in misfits(outlook.problem, trainer, counts)]]
     left = memory_of(outlook.central, replace(place, trainer_gpus=counts)).get(MEMORY_KEYS[1], np.inf)
     fits = (np.broadcast_to(left, counts.shape) >= space.margin) | (counts == place.trainer_gpus)
     return tuple(counts[fits].tolist())

@@ -133,19 +133,23 @@ def trainer_counts(space: Space, problem: LoopProblem, trainer: TrainerOption) -
     return found[np.isin(found, space.trainer_gpus)] if space.trainer_gpus else found
 
 
-def misfit(problem: LoopProblem, trainer: TrainerOption, gpus: float) -> str:
-    """Why a trainer cannot be spread over so many GPUs: a key of `REASONS`; empty where it can."""
-    question = trainer.question
-    if question is None or trainer.seconds.known:
-        return ""
+def misfits(problem: LoopProblem, trainer: TrainerOption, gpus: Array) -> list[str]:
+    """Why a trainer cannot be spread over each number of GPUs: a key of `REASONS`; empty where it can."""
+    asked = trainer.question
+    if asked is None or trainer.seconds.known:
+        return [""] * len(gpus)
     from rlsize.estimates.train_prediction import objections
 
-    asked = question.bare()
     if any(objections(asked, gpus)):
-        return "ranks"
+        return ["ranks"] * len(gpus)
+    steps = asked.optimizer_steps
     replicas = train_step.model_replicas(gpus=gpus, gpus_per_replica=asked.replica)
-    share = train_step.model_replicas(gpus=problem.samples.number, gpus_per_replica=asked.optimizer_steps)
-    return "" if float(share) % float(replicas) == 0 else "batch"
+    whole = (gpus >= 1) & (gpus % asked.replica == 0) & (gpus / asked.pipeline % asked.expert == 0)
+    share = train_step.model_replicas(
+        gpus=problem.samples.number, gpus_per_replica=getattr(steps, "number", steps)
+    )
+    even = float(share) % np.maximum(replicas, 1.0) == 0
+    return ["" if fits else "batch" if dealt else "ranks" for dealt, fits in zip(whole, whole & even, strict=True)]
 
 
 def packed(space: Space, problem: LoopProblem, fleet: FleetOption, trainer: TrainerOption, gpus: Array) -> Array:

@@ -15,7 +15,7 @@ import numpy as np
 from rlsize.estimates.step_assembly import REFILLING
 from rlsize.planner.evaluation import bare_asked, longest_tokens
 from rlsize.planner.options import SHARING, Placement, TrainerOption
-from rlsize.planner.space import instance_counts, misfit, trainer_counts
+from rlsize.planner.space import instance_counts, misfits, trainer_counts
 from rlsize.planner.step_parts import FleetParts, fleet_parts, trainer_parts
 
 if TYPE_CHECKING:
@@ -191,7 +191,7 @@ def _entries(
 ) -> dict[str, NDArray[Any]] | None:
     """One way to spread the trainer, over all numbers of GPUs and micro-batches that fit."""
     counts = trainer_counts(space, terms.problem, trainer)
-    why = [misfit(terms.problem, trainer, float(count)) for count in counts]
+    why = misfits(terms.problem, trainer, counts)
     batches = np.array(space.micro_batches or (0.0,)) if not trainer.seconds.known else np.zeros(1)
     for reason in filter(None, why):
         rejected.add(reason, len(batches))
