@@ -13,7 +13,7 @@ from rlsize.loop.instance import memory_fractions
 from rlsize.loop.pools import LOOPS, Pools, pools
 from rlsize.loop.resolve import as_stated, resolve_on
 from rlsize.loop.said import cannot_run
-from rlsize.planner.options import Offer, TriedDegrees
+from rlsize.planner.options import RECOMPUTES, Offer, TriedDegrees
 from rlsize.planner.space import Limit, Space
 from rlsize.quantities.rollout import SHARED_MEMORY_FRACTION
 from rlsize.quantities.table import QUANTITIES
@@ -38,7 +38,7 @@ MODES: tuple[Kind, ...] = ("colocated", "synchronous", "one-step-off", "async", 
 _UNASKED = MODES[:-1]  # a scenario cannot say a hybrid loop, so that one is searched where it is asked for
 
 _OBJECTIVES: tuple[Objective, ...] = ("time", "cost", "gpus")
-_RECOMPUTES = ("none", "selective", "full")
+SAVED = ("offload", "chunked_loss")  # what saves memory, and leaves training and numerics as they are
 _MICRO_BATCHES = (4096.0, 8192.0, 16384.0, 32768.0)
 _MOST_STALENESS = 64
 _MOST_GPUS = 32_768  # every number of GPUs is tried with every other, so there must be an end
@@ -442,11 +442,13 @@ def _degrees(said: Said) -> TriedDegrees:
     return TriedDegrees(
         rollout_tensor=whole("rollout_tensor_parallel"),
         rollout_data=whole("rollout_data_parallel"),
+        rollout_pipeline=whole("rollout_pipeline_parallel"),
         tensor=whole("tensor_parallel"),
         pipeline=whole("pipeline_parallel"),
         context=whole("context_parallel"),
         expert=whole("expert_parallel"),
-        recompute=tuple(_words(said, "searched_recompute", _RECOMPUTES)),
+        recompute=tuple(_words(said, "searched_recompute", RECOMPUTES)),
+        **{key: () if said.gives(key) else (False, True) for key in SAVED},
     )
 
 

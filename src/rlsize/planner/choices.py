@@ -12,7 +12,7 @@ from rlsize.estimates.rollout_prediction import engine
 from rlsize.estimates.trainer_layout import Degrees, divides, model_objections
 from rlsize.facts.figure import Figure, absent
 from rlsize.facts.records.record import Refused
-from rlsize.planner.options import FleetOption, TrainerOption
+from rlsize.planner.options import RECOMPUTES, FleetOption, TrainerOption
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -29,7 +29,6 @@ if TYPE_CHECKING:
 POWERS = (1, 2, 4, 8, 16, 32, 64)
 SHORT = {"tensor": "tp", "pipeline": "pp", "context": "cp", "expert": "ep", "data": "dp"}
 """How people write degrees of parallelism."""
-_RECOMPUTES = ("none", "selective", "full")
 _STAGES = (1, 2, 4)  # of an instance
 
 
@@ -138,16 +137,22 @@ def trainer_options(
     moe = asked.model.architecture.moe is not None
     tried = {
         "tensor": degrees.tensor or within,
-        "pipeline": degrees.pipeline or (1, 2, 4),
-        "context": degrees.context or (1, 2, 4),
+        "pipeline": degrees.pipeline or POWERS[:5],
+        "context": degrees.context or POWERS[:5],
         "expert": degrees.expert or (POWERS if moe else (1,)),
     }
     placed = replace(asked, gpu=offer.gpu)
-    for question, why in trainer_layouts(placed, tried, degrees.recompute or _RECOMPUTES, float(node)):
+    offloads = degrees.offload or (asked.offload,)
+    chunks = degrees.chunked_loss or (asked.keeps.chunked_loss,)
+    for question, why in trainer_layouts(placed, tried, degrees.recompute or RECOMPUTES, float(node)):
         if why:
             rejected.add(why, what=trainer_name(question))
-        else:
-            yield trainer_of(question, offer)
+            continue
+        if offer.most is not None and question.replica > offer.most:
+            continue
+        for offload, chunked in product(offloads, chunks):
+            keeps = replace(question.keeps, chunked_loss=chunked)
+            yield trainer_of(replace(question, offload=offload, keeps=keeps), offer)
 
 
 def trainer_of(question: TrainQuestion, offer: Offer) -> TrainerOption:

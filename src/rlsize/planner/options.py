@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 
 SHARING = frozenset({"colocated", "hybrid"})
 """Loops in which engines run on the trainer's GPUs too."""
+RECOMPUTES = ("none", "selective", "full")
+"""What backward may compute again, the least first."""
 _ONE = Figure(key="headroom", value=1.0, provenance="default", source="nothing to derate")
 _NOTHING_LOST = Figure(
     key="tokens_generated_per_trained_token", value=1.0, provenance="default", source="nothing is thrown away"
@@ -95,6 +97,16 @@ class TrainerOption:
     def replica(self) -> int:
         """GPUs of one model replica."""
         return 1 if self.question is None else self.question.replica
+
+    @property
+    def savings(self) -> tuple[int, int, int]:
+        """What it does to save memory, none of which makes a step shorter: recomputing, offloading, chunking."""
+        asked = self.question
+        return (0, 0, 0) if asked is None else (
+            RECOMPUTES.index(asked.recompute) if asked.recompute in RECOMPUTES else 1,
+            int(asked.offload),
+            int(asked.keeps.chunked_loss),
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -260,6 +272,8 @@ class TriedDegrees:
         context: Its context-parallel ranks. [1]
         expert: Its expert-parallel ranks. [1]
         recompute: What backward may compute again.
+        offload: Whether optimizer states may live on the host; as the trainer has it where empty.
+        chunked_loss: Whether the loss may work on chunks of the logits; likewise.
     """
 
     rollout_tensor: tuple[int, ...] = ()
@@ -270,6 +284,8 @@ class TriedDegrees:
     context: tuple[int, ...] = ()
     expert: tuple[int, ...] = ()
     recompute: tuple[str, ...] = ()
+    offload: tuple[bool, ...] = ()
+    chunked_loss: tuple[bool, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

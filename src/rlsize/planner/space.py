@@ -35,6 +35,11 @@ REASONS = {
 """What leaves a candidate out, before limits."""
 
 
+_FALLING = frozenset({"step_seconds", "cost_per_step_usd", "gpu_hours_per_step", "run_seconds", "cost_per_run_usd", "gpus"})
+_RISING = frozenset({"steps_per_day", "loop_tokens_per_second", "loop_tokens_per_gpu_second"})
+"""Results that fall, or rise, as a step becomes shorter, or stay."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limit:
     """
@@ -85,6 +90,11 @@ class Space:
     rollout_gpus: tuple[float, ...] = ()
     trainer_gpus: tuple[float, ...] = ()
     whole_nodes: bool = False
+
+    @property
+    def quickest_counts(self) -> bool:
+        """Whether no limit can be kept by a slower step alone."""
+        return all(limit.key in (_RISING if limit.least else _FALLING) for limit in self.limits)
 
     @property
     def priced(self) -> bool:
