@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from math import log2
 from typing import TYPE_CHECKING, Any
 
 from rlsize.equations import rl_step
@@ -12,7 +13,7 @@ from rlsize.estimates.step_assembly import REFILLING, USUAL_LATE
 from rlsize.facts.figure import Figure, absent
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
 
     from rlsize.estimates.figures import Worked
     from rlsize.estimates.generation import Late
@@ -36,6 +37,14 @@ _NOTHING_LOST = Figure(
     key="tokens_generated_per_trained_token", value=1.0, provenance="default", source="nothing is thrown away"
 )
 _NO_SWAP = Figure(key="swap_seconds", value=0.0, provenance="default", source="not counted")
+
+
+_AXIS, _DOUBLING, _UNUSUAL, _LENT = 1000.0, 10.0, 5.0, 100_000.0
+
+
+def _burden(degrees: Iterable[int]) -> float:
+    """Kinds of parallelism that are more than one, and how often they are doubled."""
+    return sum(_AXIS + _DOUBLING * log2(degree) for degree in degrees if degree > 1)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,6 +72,11 @@ class FleetOption:
     rate: Figure = absent("instance_tokens_per_second", "--per-instance")
     gpu_hour: Figure = absent("rollout_gpu_hour_usd", "--gpu-hour")
     most: float | None = None
+
+    @property
+    def burden(self) -> float:
+        """How far its layout is from simple, as that of a trainer; experts lie over all ranks whatever these are."""
+        return _burden([degree for kind, degree in self.layout.items() if kind != "expert"])
 
     def ready(self, *, shared: bool) -> Replica | None:
         """The instance on shared GPUs, or on its own; None where there is none, or none is known."""
@@ -97,6 +111,15 @@ class TrainerOption:
     def replica(self) -> int:
         """GPUs of one model replica."""
         return 1 if self.question is None else self.question.replica
+
+    @property
+    def burden(self) -> float:
+        """How far its layout is from simple: kinds of parallelism, their degrees, sharding that is not the usual."""
+        asked = self.question
+        if asked is None:
+            return 0.0
+        usual = asked.sharding == "full" or asked.tensor * asked.pipeline * asked.expert > 1
+        return _burden(asked.degrees) + (0.0 if usual else _UNUSUAL)
 
     @property
     def savings(self) -> tuple[int, int, int]:
@@ -223,6 +246,11 @@ class Placement:
     def shared(self) -> bool:
         """Whether both sides take turns on the same GPUs."""
         return self.loop == "colocated"
+
+    @property
+    def burden(self) -> float:
+        """How far its fleet and mode are from simple: lending, layout, then staleness."""
+        return (_LENT if self.loop == "hybrid" else 0.0) + self.fleet.burden + min(self.staleness, 64.0) / 64.0
 
     @property
     def scatter(self) -> str:

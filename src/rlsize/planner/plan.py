@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -11,7 +12,7 @@ from rlsize.equations import matching
 from rlsize.facts.records.record import Refused
 from rlsize.planner.choice import choice
 from rlsize.planner.evaluation import MEMORY_KEYS, central_results, memory_of
-from rlsize.planner.search import search
+from rlsize.planner.search import Bar, search, tabulated
 from rlsize.planner.space import misfits, trainer_counts
 from rlsize.planner.tornado import tornado
 
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from rlsize.planner.least_change import LeastChange
     from rlsize.planner.options import Placement
     from rlsize.planner.outlook import Outlook
+    from rlsize.planner.search import Tables
     from rlsize.planner.space import Space
     from rlsize.planner.tornado import Swing
 
@@ -103,8 +105,10 @@ def planned(
     """
     searches = []
     for more in _ROOM:
-        found = search(outlook.central, replace(space, margin=space.margin + more), objective, tell)
-        chosen = choice(outlook, found, written, takes=takes)
+        wide = replace(space, margin=space.margin + more)
+        tables = tabulated(outlook.central, wide)
+        found = search(outlook.central, wide, objective, tell, tables)
+        chosen = choice(outlook, found, written, takes=takes, alike=partial(_alike, tables, objective))
         searches.append(found)
         if chosen is not None or takes is None or not found.best:
             break
@@ -124,6 +128,27 @@ def planned(
         swings=tornado(outlook, chosen),
         splits=_splits(outlook, found, chosen.best.place.loop),
     )
+
+
+def _alike(tables: Tables, objective: Objective, best: Family, share: float) -> list[Family]:
+    """
+    The plans that are worse than one by a share at most, and take no more GPUs: the fewest, then the plainest first.
+
+    Plans that lend GPUs are among them only where no other is.
+    """
+    most = 1.0 + share
+    bar = Bar(
+        step_seconds=np.inf if objective == "cost" else best.step_seconds * most,
+        cost=best.cost * most,
+        gpus=best.gpus,
+    )
+    lending = tuple(loop for loop in tables.space.loops if loop == "hybrid")
+    plain = tuple(loop for loop in tables.space.loops if loop != "hybrid")
+    for loops in (plain, *([lending] if best.place.loop == "hybrid" else [])):
+        found = search(tables.terms, replace(tables.space, loops=loops), "simple", tables=tables, bar=bar).best
+        if found:
+            return found
+    return []
 
 
 def possible_counts(outlook: Outlook, space: Space, place: Placement) -> tuple[float, ...]:

@@ -29,6 +29,7 @@ REASONS = {
     "nodes": "instances would lie over the border of a node",
     "rollout_memory": "an instance does not hold its weights and the longest sample",
     "trainer_memory": "the trainer's peak is more than its memory less the margin",
+    "room": "the GPUs that both sides may take are more than there are, or make no whole instances beside the trainer",
     "engine": "the engine cannot run so",
     "framework": "the framework cannot run the trainer's layout",
 }

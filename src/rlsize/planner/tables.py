@@ -61,6 +61,10 @@ class Rejections:
     counts: Counter[str] = field(default_factory=Counter)
     nearest: dict[str, NearMiss] = field(default_factory=dict)
 
+    def copy(self) -> Rejections:
+        """The same, to be added to."""
+        return Rejections(Counter(self.counts), dict(self.nearest))
+
     def add(self, reason: str, count: int = 1, what: str = "", short: float | None = None) -> None:
         """Note what a constraint left out."""
         self.counts[reason] += count
@@ -98,6 +102,7 @@ class TrainerTable:
         micro_batches: Tokens of its micro-batch; 0 as the trainer has them. [token]
         trained: On GPUs of its own and on shared ones, time of the update and of the extra forward passes. [s]
         headroom: Share of memory that is left, where it is known; else 1. [1]
+        burdens: How far its layout is from simple. [1]
         counts: Each number of GPUs once.
         starts: The first entry of each.
     """
@@ -107,6 +112,7 @@ class TrainerTable:
     micro_batches: Array
     trained: Array
     headroom: Array
+    burdens: Array
     counts: Array
     starts: NDArray[np.intp]
 
@@ -246,6 +252,7 @@ def _worked_out(
         "micro_batches": tokens,
         "trained": np.array([[_spread(part, gpus) for part in parts[shared]] for shared in (False, True)]),
         "headroom": headroom,
+        "burdens": np.full(len(gpus), trainer.burden),
     }
 
 
