@@ -28,12 +28,13 @@ if TYPE_CHECKING:
     Places = NDArray[np.intp]
 
 Objective = Literal["time", "cost", "gpus"]
-Order = Literal["time", "cost", "gpus", "simple", "near"]
+Order = Literal["time", "cost", "gpus", "plain", "fewest", "near"]
 ORDER: dict[Order, tuple[str, ...]] = {
     "time": ("step_seconds", "cost", "gpus"),
     "cost": ("cost", "step_seconds", "gpus"),
     "gpus": ("gpus", "cost", "step_seconds"),
-    "simple": ("gpus", "burden", "step_seconds"),
+    "plain": ("burden", "gpus", "step_seconds"),
+    "fewest": ("gpus", "burden", "step_seconds"),
     "near": ("burden", "step_seconds", "gpus"),
 }
 """What each order makes small, most important first: of an objective, of plans that are as good, of none that is any."""

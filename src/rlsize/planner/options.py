@@ -39,12 +39,14 @@ _NOTHING_LOST = Figure(
 _NO_SWAP = Figure(key="swap_seconds", value=0.0, provenance="default", source="not counted")
 
 
-_AXIS, _DOUBLING, _UNUSUAL, _LENT = 1000.0, 10.0, 5.0, 100_000.0
+KIND = 1000.0
+"""Of the burden of a layout: one kind of parallelism that is more than one."""
+_DOUBLING, _UNUSUAL, _LENT, _SAVED = 10.0, 5.0, 100_000.0, (2.0, 0.1)
 
 
 def _burden(degrees: Iterable[int]) -> float:
     """Kinds of parallelism that are more than one, and how often they are doubled."""
-    return sum(_AXIS + _DOUBLING * log2(degree) for degree in degrees if degree > 1)
+    return sum(KIND + _DOUBLING * log2(degree) for degree in degrees if degree > 1)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,8 +77,13 @@ class FleetOption:
 
     @property
     def burden(self) -> float:
-        """How far its layout is from simple, as that of a trainer; experts lie over all ranks whatever these are."""
-        return _burden([degree for kind, degree in self.layout.items() if kind != "expert"])
+        """How far its layout is from simple, as of a trainer; stages, and tensors over several nodes, are rare, and count twice."""
+        if not self.layout:
+            return 0.0
+        degrees = [self.layout[kind] for kind in ("tensor", "pipeline", "data")]
+        engine = next((one for one in self.engines.values() if not isinstance(one, str)), None)
+        node = 8.0 if engine is None else engine.question.gpu.specification.gpus_per_node.value
+        return _burden(degrees) + KIND * ((degrees[1] > 1) + (degrees[0] > node))
 
     def ready(self, *, shared: bool) -> Replica | None:
         """The instance on shared GPUs, or on its own; None where there is none, or none is known."""
@@ -114,12 +121,14 @@ class TrainerOption:
 
     @property
     def burden(self) -> float:
-        """How far its layout is from simple: kinds of parallelism, their degrees, sharding that is not the usual."""
+        """How far it is from simple: kinds of parallelism, their degrees, sharding that is not the usual, offloading."""
         asked = self.question
         if asked is None:
             return 0.0
         usual = asked.sharding == "full" or asked.tensor * asked.pipeline * asked.expert > 1
-        return _burden(asked.degrees) + (0.0 if usual else _UNUSUAL)
+        both = asked.pipeline > 1 and asked.context > 1  # which few run together
+        saved = sum(times * by for times, by in zip(self.savings[1:], _SAVED, strict=True))
+        return _burden(asked.degrees) + (0.0 if usual else _UNUSUAL) + KIND * both + saved
 
     @property
     def savings(self) -> tuple[int, int, int]:

@@ -99,11 +99,13 @@ class Bar:
         step_seconds: The longest step. [s]
         cost: The highest cost. [usd]
         gpus: The most GPUs. [1]
+        burden: How far its layout is from simple at most. [1]
     """
 
     step_seconds: float
     cost: float
     gpus: float
+    burden: float = float("inf")
 
 
 def tabulated(terms: Terms, space: Space) -> Tables:
@@ -130,8 +132,8 @@ def search(
     Args:
         terms: In central numbers.
         space: What may be chosen.
-        objective: time (the shortest step), cost (the least per step) or gpus (the fewest); simple for the plainest
-            of the fewest GPUs, near for the least beyond all limits.
+        objective: time (the shortest step), cost (the least per step) or gpus (the fewest); plain for the simplest
+            layout, fewest for the fewest GPUs and then that, near for the least beyond all limits.
         tell: Hears of a long search which share of it is done. [1]
         tables: Both sides, where they are worked out already.
         bar: What candidates must keep below besides.
@@ -278,16 +280,15 @@ def _work_out(
     fits = block.room if near else fits
     found.worked_out += int(block.room.sum())
     found.feasible += int(fits.sum())
-    if bar is not None:
-        fits = fits & (block.place.gpus <= bar.gpus * (1 + _EXACT)) & (step.seconds <= bar.step_seconds)
-        paid = placed_flow(terms, block.place, step.seconds)["cost_per_step_usd" if space.priced else "gpu_hours_per_step"]
-        fits &= paid <= bar.cost
-    seconds = np.where(fits, np.broadcast_to(step.seconds, fits.shape), np.inf)
     burden = None
     if near:
         burden = beyond
-    elif picks.objective == "simple":
+    elif bar is not None:
         burden = np.broadcast_to(trainers.burdens[None, block.columns] + block.place.burden, fits.shape)
+        key = "cost_per_step_usd" if space.priced else "gpu_hours_per_step"
+        fits = fits & (block.place.gpus <= bar.gpus * (1 + _EXACT)) & (step.seconds <= bar.step_seconds)
+        fits &= (placed_flow(terms, block.place, step.seconds)[key] <= bar.cost) & (burden <= bar.burden)
+    seconds = np.where(fits, np.broadcast_to(step.seconds, fits.shape), np.inf)
     steps = Steps(place=block.place, seconds=seconds, columns=block.columns, full=block.full, burden=burden)
     pick_best(terms, trainers, steps, picks)
 

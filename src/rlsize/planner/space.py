@@ -29,7 +29,7 @@ REASONS = {
     "nodes": "instances would lie over the border of a node",
     "rollout_memory": "an instance does not hold its weights and the longest sample",
     "trainer_memory": "the trainer's peak is more than its memory less the margin",
-    "room": "the GPUs that both sides may take are more than there are, or make no whole instances beside the trainer",
+    "room": "beside a trainer that fits, the GPUs hold no instance",
     "engine": "the engine cannot run so",
     "framework": "the framework cannot run the trainer's layout",
 }
@@ -59,6 +59,12 @@ class Limit:
     source: str = ""
 
 
+def keeps(limit: Limit, value: float) -> bool:
+    """Whether a result keeps a limit, to the last digit."""
+    slack = 1e-9 * (limit.value or 1.0)
+    return value >= limit.value - slack if limit.least else value <= limit.value + slack
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Space:
     """
@@ -77,6 +83,7 @@ class Space:
         rollout_gpus: The only numbers of rollout GPUs that may be; all where empty.
         trainer_gpus: The only numbers of trainer GPUs that may be; all where empty.
         whole_nodes: Whether each pool takes whole nodes.
+        any_batch: Whether a batch may be one that does not divide over the trainer's replicas.
     """
 
     fleets: tuple[FleetOption, ...]
@@ -91,6 +98,7 @@ class Space:
     rollout_gpus: tuple[float, ...] = ()
     trainer_gpus: tuple[float, ...] = ()
     whole_nodes: bool = False
+    any_batch: bool = False
 
     @property
     def quickest_counts(self) -> bool:
@@ -161,6 +169,21 @@ def misfits(problem: LoopProblem, trainer: TrainerOption, gpus: Array) -> list[s
     )
     even = float(share) % np.maximum(replicas, 1.0) == 0
     return ["" if fits else "batch" if dealt else "ranks" for dealt, fits in zip(whole, whole & even, strict=True)]
+
+
+def misasked(space: Space, problem: LoopProblem) -> str:
+    """Why the numbers of GPUs that were asked for make no plan, whatever the layout; empty where they might."""
+    both = space.rollout_gpus and space.trainer_gpus and set(space.loops) != {"colocated"}
+    if both and space.gpus is not None and min(space.rollout_gpus) + min(space.trainer_gpus) > space.gpus:
+        asked = f"{min(space.rollout_gpus):g} rollout GPUs and {min(space.trainer_gpus):g} trainer GPUs"
+        return f"{asked} are more than the {space.gpus:g} that there are"
+    if space.trainer_gpus and not any(len(trainer_counts(space, problem, one)) for one in space.trainers):
+        asked = " or ".join(f"{one:g}" for one in space.trainer_gpus)
+        return f"a trainer takes whole nodes, or a part that divides one, and as many GPUs as there are: not {asked}"
+    if space.rollout_gpus and not any(len(instance_counts(space, problem, one)) for one in space.fleets):
+        asked = " or ".join(f"{one:g}" for one in space.rollout_gpus)
+        return f"no size of an instance makes a fleet of {asked} rollout GPUs"
+    return ""
 
 
 def packed(space: Space, problem: LoopProblem, fleet: FleetOption, trainer: TrainerOption, gpus: Array) -> Array:

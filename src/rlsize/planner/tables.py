@@ -210,6 +210,8 @@ def _entries(
     one = layout[0]
     counts = trainer_counts(space, terms.problem, one)
     why = misfits(terms.problem, one, counts)
+    if space.any_batch:
+        why = ["" if reason == "batch" else reason for reason in why]
     batches = np.array(space.micro_batches or (0.0,)) if not one.seconds.known else np.zeros(1)
     for reason in filter(None, why):
         rejected.add(reason, len(batches))
