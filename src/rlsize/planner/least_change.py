@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 _DOUBLINGS = 6  # of the GPUs that there are
 _HALVINGS = 6  # of the step between too little and enough
-_MOST_WORK = 10_000_000  # candidates that the search for enough GPUs works out: some five seconds
+_MOST_WORK = 3_000_000  # candidates that the search for enough GPUs works out: some two seconds
 _GROWTH = 4  # times the candidates with twice the GPUs
 _NEAR = 0.125  # of a batch that another one may differ by
 _ADAPTERS, _EIGHT_BITS, _NARROW = 32.0, "adam-8bit", "fp8"
