@@ -97,7 +97,15 @@ ADDS_NO_KEY: Mapping[str, str] = MappingProxyType(
     }
 )
 
-ENGINE_INPUTS = ("at", "every_seconds", "prometheus", "selector", "timeout_seconds", "window_seconds")
+ENGINE_INPUTS = (
+    "at",
+    "every_seconds",
+    "prometheus",
+    "queue_limit_samples",
+    "selector",
+    "timeout_seconds",
+    "window_seconds",
+)
 
 MEASURE_INPUTS: Mapping[str, str] = MappingProxyType(
     {

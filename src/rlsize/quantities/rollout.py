@@ -102,6 +102,7 @@ ROWS = (
         "Weights wake up and are synced first, the KV cache after the trainer has moved out; so when not given.",
         "rollout.staged_wake_up",
     ),
+    Row("cuda_graphs", Switch(), "Decode steps run as CUDA graphs; so when not given.", "rollout.cuda_graphs"),
     Row("served", Switch(), "Requests come through the engine's HTTP server.", "rollout.served", "--served"),
     Row(
         "refill",

@@ -9,12 +9,13 @@ from rlsize.errors import DoesNotFitError, Fault, InputError
 from rlsize.estimates.step_assembly import REFILLING
 from rlsize.facts.records.record import Refused
 from rlsize.shell.access import blamed
-from rlsize.shell.launches import can_change, launch_of, untold, wanted_of
+from rlsize.shell.launches import as_told, can_change, launch_of, untold, wanted_of
 from rlsize.shell.lengths_file import lengths_of_file
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
+    from rlsize.loop.assumed import Assumption
     from rlsize.loop.resolve import Loop
     from rlsize.loop.search import Searched
     from rlsize.planner.choice import Alternative
@@ -26,8 +27,7 @@ if TYPE_CHECKING:
     from rlsize.simulator.first_order import Pools
     from rlsize.simulator.setting import Setting
 
-_PER_GPU = frozenset(f"{side}micro_batch_{unit}" for side in ("", "logprob_") for unit in ("samples", "tokens"))
-"""What some keys say for each GPU, so that it changes with the layout."""
+_NOT_SEARCHED = ("memory_fraction", "logprob_passes", "max_staleness")  # what a plan as a scenario says nevertheless
 
 
 def search(inputs: Inputs) -> tuple[Searched, tuple[Ranked, ...]]:
@@ -106,6 +106,30 @@ def _tell(inputs: Inputs, asked: Inputs) -> None:
             inputs.keep(figure)
 
 
+def assumed_by(inputs: Inputs, loop: Loop, place: Placement) -> tuple[Assumption, ...] | None:
+    """
+    What nobody said and that moves the step of a plan; None where a scenario cannot say it.
+
+    Args:
+        inputs: What was said.
+        loop: The loop that was said.
+        place: Where the plan runs it.
+    """
+    from rlsize.loop.applied import applied
+    from rlsize.loop.assumed import assumptions
+    from rlsize.loop.resolve import resolve
+    from rlsize.quantities.table import QUANTITIES
+
+    try:
+        values = applied(inputs.said_values(""), loop, place)
+        for row in (QUANTITIES[key] for key in _NOT_SEARCHED if not inputs.gives(key)):
+            values.pop(row.scenario, None)
+        planned = inputs.changed({**dict.fromkeys(inputs.file.leaves() if inputs.file is not None else ()), **values})
+        return assumptions(planned, resolve(planned))
+    except InputError:
+        return None
+
+
 def _launchable(inputs: Inputs) -> Callable[[Loop, Placement], str] | None:
     """Why the framework that is named cannot be launched on a placement; None where nobody names one."""
     framework, launch = inputs.apart().framework(), launch_of(inputs)
@@ -151,20 +175,13 @@ def kept_within(inputs: Inputs, values: Mapping[str, Any], wanted: Mapping[str, 
     Raises:
         DoesNotFitError: No single change that leaves the plan and the training as they are makes it fit.
     """
-    from rlsize.frameworks.wanted import changes
     from rlsize.loop.knobs import KINDS
     from rlsize.loop.resolve import resolve
     from rlsize.loop.savers import savers
-    from rlsize.quantities.table import QUANTITIES
 
-    before = inputs.file.leaves() if inputs.file is not None else {}
-    launch = launch_of(inputs)
-    follows = {} if launch is None else changes(launch.reading, wanted).follows
-    made = {key: new for key, (_, new) in follows.items() if key in _PER_GPU} | dict(wanted)
-    said = {QUANTITIES[key].scenario: value for key, value in made.items() if QUANTITIES[key].scenario}
-    if wanted.get("micro_batch_samples") is not None:
-        said[QUANTITIES["micro_batch_tokens"].scenario] = None
-    planned = inputs.changed({**dict.fromkeys(before), **values, **said})
+    if launch_of(inputs) is None:
+        return {}
+    planned = as_told(inputs, values, wanted)
     loop = resolve(planned)
     if not loop.refused:
         return {}

@@ -205,7 +205,7 @@ def _aside(inputs: Inputs, word: str) -> None:
     names += ["sync_seconds"] if word == "colocated" else ["swap_seconds"]
     flagged = [inputs.flag(name) for name in names if inputs.by_flag(name)]
     if flagged:
-        inputs.notes.append(f"Without effect where the mode is {word}: {', '.join(flagged)}.")
+        inputs.ignore(f"Without effect where the mode is {word}: {', '.join(flagged)}.")
     for name in names:
         if name in inputs.used and (inputs.by_flag(name) or inputs.used[name].provenance == "default"):
             inputs.used.pop(name)
