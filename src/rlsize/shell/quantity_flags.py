@@ -90,6 +90,7 @@ WASTE = ("oversampling", "kept_fraction", "dropped_fraction")
 CHECKS = ("model", "params", "gpu")
 REFUSED = ("step_seconds",)
 _SIDES = ("rollout_", "wire_")
+_REFUSED = "Refused"  # the panel of flags that are taken to be refused with a reason, which no help shows
 _SHORT_HELP = 15  # quantities that a help page shows at first
 _ASKED_MOST = (
     "model", "gpu", "gpus", "mode", "rollout_gpus", "trainer_gpus", "instances", "prompts_per_step", "group_size",
@@ -154,7 +155,7 @@ class Asks(NamedTuple):
             told: The help, with its example.
         """
         example = {*told.partition("Example:")[2].split()}
-        declared_here = [row.key for row, *_ in self._declared()]
+        declared_here = [row.key for row, _, panel, _ in self._declared() if panel != _REFUSED]
         first = [row.key for row, names, *_ in self._declared() if example & {*names}]
         usual = (key for key in _ASKED_MOST if key in declared_here and key not in first)
         first += [*usual][: max(0, _SHORT_HELP - len(first))]
@@ -211,7 +212,7 @@ def _parameter(row: Row, names: list[str], panel: str, *, assumed: bool) -> insp
         rich_help_panel=panel,
         metavar=None if yes_or_no else metavar,
         show_default=False,
-        hidden=panel == "Refused",
+        hidden=panel == _REFUSED,
     )
     return inspect.Parameter(
         f"{_PREFIX}{row.key}", inspect.Parameter.KEYWORD_ONLY, default=None, annotation=Annotated[takes, told]
