@@ -298,3 +298,33 @@ def test_a_header_whose_kind_is_a_list_is_refused(
     ran = rlsize(*command)
     assert ran.code == 2
     assert "odd.yaml: " in ran.stderr
+
+
+@pytest.mark.parametrize(
+    "typed",
+    [
+        ("--model", "nonsense"), ("--calibration", "nonsense.yaml"), ("--gpu", "nonsense"), ("--price", "nonsense"),
+        ("--routing", "nonsense"), ("--set", "model=nonsense"), ("--set", "cluster.profile=nonsense"),
+        ("--set", "weight_sync.link=nonsense"),
+    ],
+)  # fmt: skip
+def test_nonsense_is_refused_where_nothing_asks_for_it(rlsize: Any, typed: tuple[str, str]) -> None:
+    """Two rates are all that a fleet needs; whatever else is typed is judged all the same."""
+    ran = rlsize("fleet", "--consume", "1000", "--per-instance", "100", *typed)
+    assert ran.code == 2
+    assert "nonsense" in ran.stderr
+
+
+def test_what_is_missing_names_the_command_that_gives_it(rlsize: Any) -> None:
+    """Rates, times and numbers of GPUs."""
+    lacking = rlsize("fleet").stderr
+    assert "`rlsize predict train`" in lacking
+    assert "`rlsize predict rollout`" in lacking
+    assert "`rlsize predict step`" in rlsize("cost").stderr
+    assert "`rlsize plan`" in rlsize("cost").stderr
+
+
+def test_full_says_where_it_changes_nothing(rlsize: Any) -> None:
+    """Nothing that is typed is ignored."""
+    asked = ("fleet", "--consume", "1000", "--per-instance", "100", "--full")
+    assert "--full changes nothing here" in rlsize(*asked).stderr
