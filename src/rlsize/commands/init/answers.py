@@ -43,7 +43,7 @@ def flagged(said: Mapping[str, str], limits: Iterable[str], desk: Desk, *, alone
         with noting(desk.inputs.faults):
             if flags:
                 answers[question.key] = question.answer(flags[-1], said[flags[-1]], desk)
-            elif question.key == "cluster.gpus" and _BOTH_SIDES <= said.keys():
+            elif question.key == "cluster.gpus" and said.keys() >= _BOTH_SIDES:
                 continue  # they add up to what they are
             elif alone and question.applies(answers, desk):
                 text = question.suggestion(answers, desk) if question.alone is None else question.alone
