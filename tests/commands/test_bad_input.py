@@ -328,3 +328,18 @@ def test_full_says_where_it_changes_nothing(rlsize: Any) -> None:
     """Nothing that is typed is ignored."""
     asked = ("fleet", "--consume", "1000", "--per-instance", "100", "--full")
     assert "--full changes nothing here" in rlsize(*asked).stderr
+
+
+def test_a_command_line_that_cannot_be_read_is_told_like_all_else(rlsize: Any) -> None:
+    """In one style, with the nearest flag or command; what has no flag here names its key for --set."""
+    for line, what, todo in (
+        (("plan", "--gpuss", "3"), "error: --gpuss: there is no such flag here", "did you mean --gpu"),
+        (("plam",), "error: No such command 'plam'", "rlsize --help"),
+        (("plan", "--gpus"), "error: Option '--gpus' requires an argument", "plan --help"),
+        (("predict", "step", "--per-instance", "1"), "error: --per-instance", "--set rates.instance_tokens_per_second"),
+        (("--nonsense",), "error: --nonsense", "--help"),
+    ):
+        ran = rlsize(*line)
+        assert (ran.code, ran.stdout) == (2, "")
+        assert ran.stderr.startswith(what)
+        assert todo in ran.stderr
