@@ -86,6 +86,7 @@ ADDS_NO_KEY: Mapping[str, str] = MappingProxyType(
         "--force": "it overwrites files",
         "--csv": _FORM,
         "--explain": _FORM,
+        "--full": _FORM,
         "--json": _FORM,
         "--markdown": _FORM,
         "--plot": _FORM,

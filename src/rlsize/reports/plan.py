@@ -280,7 +280,7 @@ def _left_out(answer: Planned) -> Iterator[str]:
     rejected = answer.found.rejected
     for reason, count in rejected.counts.most_common(_FEW):
         narrow = rejected.nearest.get(reason)
-        nearest = f"; {narrow.what} misses by {narrow.short:.1%}" if narrow is not None else ""
+        nearest = f"; {narrow.what} misses by {show(narrow.short, '_fraction')}" if narrow is not None else ""
         yield f"{count:,.0f} left out, as {REASONS.get(reason) or f'{words(reason)} is beyond the limit'}{nearest}."
 
 
