@@ -172,6 +172,20 @@ ROWS = (
         "prompts add nothing",
     ),
     Row(
+        "step_points",
+        Text("TABLE"),
+        "In place of t0 + t1 b: running samples and seconds of an engine step, as 1=9ms,64=14ms,256=30ms.",
+        "rollout.step_time.points",
+        "--step-points",
+    ),
+    Row(
+        "more_instances",
+        Text("KINDS"),
+        "Instances of other kinds beside, as 4 slots=64 slowdown=1.8 gpus=2 gpu_hour=1.20; a semicolon parts kinds.",
+        "rollout.more_instances",
+        "--more-instances",
+    ),
+    Row(
         "block_tokens",
         TOKENS,
         "Tokens in a KV-cache block; the engine's own when not given.",
