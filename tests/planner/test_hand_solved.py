@@ -327,7 +327,10 @@ def test_the_planner_splits_8_gpus_for_7b_as_the_rule_of_thumb_does(rlsize: Any)
     assert alike[4, 4] == min(alike.values())
     assert alike[4, 4] == pytest.approx(alike[2, 4])
     assert alike[4, 4] == pytest.approx(rows[0]["step_seconds"], rel=0.02)
-    assert (rows[0]["mode"], next(row for row in rows if row["mode"] == "async")["verdict"]) == ("colocated", "too close")
+    assert (rows[0]["mode"], next(row for row in rows if row["mode"] == "async")["verdict"]) == (
+        "colocated",
+        "too close",
+    )
 
 
 SEVEN = ("plan", "--model", "qwen2.5-7b", "--gpu", "h100-sxm", "--prompts", "256", "--group", "8",
