@@ -141,6 +141,8 @@ def test_a_webhook_hears_and_its_address_is_never_shown(
         ((str(LOG), "--webhook", "none"), "cannot be read"),
         ((str(LOG), "--webhook", "bad"), "holds no address"),
         ((str(LOG), "--gpu", "h999"), "h999"),
+        ((str(LOG), "--pages", "a", "b"), "--pages"),
+        ((str(LOG), "--prometheus", "http://127.0.0.1:9", "--selector", "job="), "--selector"),
         ((str(LOG), "--max-queue", "-1"), "--max-queue"),
     ],
 )
@@ -184,6 +186,14 @@ def test_a_verdict_that_changes_is_told_and_a_signal_ends_it(number: int, tmp_pa
             assert process.wait(PATIENCE) == 130
         finally:
             process.kill()
+
+
+def test_a_prometheus_that_is_dead_does_not_stop_it(rlsize: Any) -> None:
+    """What the log alone says is said, and the server is told of once."""
+    ran = rlsize("watch", str(LOG), "--prometheus", "http://127.0.0.1:9", "--fail-on", "starving")
+    assert ran.code == 1
+    assert ran.stdout.startswith("step 60: starving trainer")
+    assert ran.stderr.count("cannot be read") == 1
 
 
 def test_a_terminal_has_one_screen() -> None:

@@ -13,12 +13,14 @@ import typer
 from rlsize.commands.diagnose.command import FAILING, evidence_of, failing_words, fails, limits_and_rates
 from rlsize.commands.diagnose.words import headline
 from rlsize.equations import imbalance
+from rlsize.errors import UnfinishedError
 from rlsize.estimates.figures import apply, numbers
 from rlsize.facts.figure import Figure, absent
 from rlsize.shell.access import blamed
-from rlsize.shell.command import INTERRUPTED, argument, option
+from rlsize.shell.command import INTERRUPTED, argument, option, tell
 from rlsize.shell.inputs import Inputs
-from rlsize.shell.live_engines import Map
+from rlsize.shell.live_engines import WatchFlags, watched_engines
+from rlsize.shell.named_inputs import NamedInputs
 from rlsize.shell.observation import POOLS, pools_of
 from rlsize.shell.quantity_flags import Changes, Unassumed, asks_beside_files
 from rlsize.units import printable, show
@@ -30,6 +32,7 @@ if TYPE_CHECKING:
     from rlsize.facts.evidence import Diagnosis
     from rlsize.facts.run_log import RunLog
     from rlsize.facts.run_summary import RunSummary
+    from rlsize.shell.live_engines import Engines
     from rlsize.shell.observation import ObservedPools
     from rlsize.shell.webhook import Webhook
 
@@ -91,6 +94,8 @@ class _Watch(NamedTuple):
         asked: What is accepted, and what is given of both rates.
         limits: Limits of columns.
         skip: Rows at the start that do not count; None to find them.
+        said: Where engines are looked at, beside the log.
+        told: What went wrong there.
     """
 
     inputs: Inputs
@@ -98,6 +103,8 @@ class _Watch(NamedTuple):
     asked: Mapping[str, Figure]
     limits: Mapping[str, Figure]
     skip: int | None
+    said: WatchFlags
+    told: list[str]
 
     def seen(self, log: RunLog, count: int) -> Seen | None:
         """The state after so many rows; None where none of them is settled."""
@@ -110,8 +117,26 @@ class _Watch(NamedTuple):
         if not run.steps:
             return None
         evidence = evidence_of(self.inputs.apart(), run, self.pools, self.asked)
+        engines = self.engines() if self.said.prometheus else None
+        if engines is not None:
+            evidence = replace(evidence, fleet=engines.seen, load=engines.load)
         found = diagnosis(evidence, np.random.default_rng(_SEED))
         return Seen(log.steps[count - 1].step, evidence.run, found, foreseen(trends, self._limits(run)))
+
+    def engines(self) -> Engines | None:
+        """
+        The engines as a Prometheus has them now; None where it does not answer, which is told of once.
+
+        Raises:
+            InputError: It is asked for what it has not.
+        """
+        try:
+            return watched_engines(self.inputs.apart(), NamedInputs(), self.said)
+        except UnfinishedError as error:
+            if str(error) not in self.told:
+                tell(error)
+            self.told.append(str(error))
+            return None
 
     def _summed(self, log: RunLog, count: int, most: int) -> RunSummary:
         from rlsize.estimates.run_summary import run_summary
@@ -147,6 +172,7 @@ class _Watch(NamedTuple):
     Inputs=(
         "consumption_tokens_per_second", "instance_tokens_per_second", "accept_lower_bound", "headroom",
         "tokens_generated_per_trained_token", "train_seconds", *POOLS, "skipped_steps", "every_seconds",
+        "timeout_seconds",
     ),
     Limits=(
         "idle_target_fraction", "sync_target_fraction", Unassumed("max_staleness"), "queue_limit_samples",
@@ -155,10 +181,9 @@ class _Watch(NamedTuple):
 )  # fmt: skip
 def watch(
     inputs: Inputs,
+    said: WatchFlags,
     log: str | None = argument("LOG", "A training log that grows."),
     scenario: str | None = argument("SCENARIO", "The scenario or launch of the run."),
-    format: str | None = option("--format", "The format of the log, where its content does not tell.", metavar="NAME"),  # noqa: A002 (the flag's name)
-    map: Map = None,  # noqa: A002 (the flag's name)
     fail_on: str | None = option(
         "--fail-on",
         "End with 1 on any of these: any, forecast, or verdicts such as starving, with commas.",
@@ -182,16 +207,19 @@ def watch(
         inputs.read(scenario, changes or [])
     inputs.load_rates()
     skip, every, pools = inputs.ask("skipped_steps"), inputs.ask("every_seconds"), pools_of(inputs)
-    judge = _Watch(
-        inputs, pools, limits_and_rates(inputs), _said_limits(inputs), int(skip.number) if skip.known else None
-    )
+    rows = int(skip.number) if skip.known else None
+    judge = _Watch(inputs, pools, limits_and_rates(inputs), _said_limits(inputs), rows, said, [])
     words = failing_words(inputs, fail_on, [*_WORDS, _FORECAST], compared=True)
     hook: Webhook | None = None
     with blamed(inputs, "--webhook"):
         hook = read_webhook(webhook)
     with blamed(inputs, log or "LOG"):
-        read = log_reader(log, format, map or ())
+        read = log_reader(log, said.format, said.map or ())
+    if said.pages:
+        inputs.fault("is for engines that nobody follows", "--pages", "name a Prometheus: --prometheus URL")
     inputs.settle()
+    if said.prometheus:
+        judge.engines()  # what is wrong with how it is asked is told before anything is watched
     try:
         with ended_in_order(), _screen(str(log)) as show_:
             for now, news in _news(_states(str(log), read, every.number, judge)):
