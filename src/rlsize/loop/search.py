@@ -113,7 +113,7 @@ def searched(
     passed_over = [f"placement.{key}" for key in places if said.said(f"placement.{key}") is not None]
     passed_over += [row.scenario for row in QUANTITIES.values() if _laid_out(said, row.scenario)]
     if passed_over:
-        said.notes.append(f"{', '.join(dict.fromkeys(passed_over))}: searched, and as said only in yours")
+        said.ignore(f"{', '.join(dict.fromkeys(passed_over))}: searched, and as said only in yours")
     reasons: list[str] = []
     answer = planned(loop.outlook, space, wanted.objective, own, tell, _asking(loop, takes, reasons))
     if answer.chosen is None and reasons:
@@ -223,12 +223,15 @@ class _Wanted:
 def _wanted(said: Said) -> _Wanted:
     """What was said of the search; faults are noted."""
     framework = said.framework()
+    degrees = _degrees(said)
+    if framework is not None and "rollout_data_parallel" not in framework.quantities and not degrees.rollout_data:
+        degrees = replace(degrees, rollout_data=(1,))
     return _Wanted(
         objective=_objective(said),
         runs=_runs(said, framework),
         rollout=_offers(said, "rollout_pools"),
         trainer=_offers(said, "trainer_pools"),
-        degrees=_degrees(said),
+        degrees=degrees,
         modes=_modes(said, framework),
         micro_batches=_numbers(said, "searched_micro_batch_tokens"),
         rollout_gpus=_numbers(said, "searched_rollout_gpus"),

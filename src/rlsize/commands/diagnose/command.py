@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from rlsize.facts.figure import Value
     from rlsize.facts.observation_file import RunObservation
     from rlsize.facts.run_summary import RunSummary
+    from rlsize.loop.assumed import Assumption
     from rlsize.loop.usual import Usual
     from rlsize.verdicts.before_after import Compared
 
@@ -95,7 +96,7 @@ def diagnose(
     """
     Which side of a running loop starves, and what to do in which order.
 
-    Example:  rlsize diagnose http://engine-0:8000 http://engine-1:8000 --consume 39321
+    Example:  rlsize diagnose examples/operate/starving.jsonl --instances 8 --per-instance 4000
     """
     found = named_inputs(inputs, sources or [], watch.format, mapped=bool(watch.map))
     if len(found.scenarios) > 1:
@@ -124,10 +125,10 @@ def diagnose(
     if not engines:
         inputs.settle()
     seen = watched_engines(inputs, found, watch) if engines else None
-    evidence = evidence_of(inputs, run, pools, asked)
+    evidence, loop = evidence_of(inputs, run, pools, asked)
     if seen:
         evidence = replace(evidence, fleet=seen.seen, load=seen.load)
-    report = _answer(inputs, evidence, pools, (before, baseline), words, seen.doubts if seen else [])
+    report = _answer(inputs, evidence, pools, (before, baseline), words, seen.doubts if seen else [], loop)
     if record is not None:
         save_observation(record, found.logs, report.results, (evidence.run, seen), pools, force=force)
         note = f"Recorded {record}; compare later with --before {record}."
@@ -138,10 +139,12 @@ def diagnose(
     return report
 
 
-def evidence_of(inputs: Inputs, run: RunSummary, pools: ObservedPools, asked: Mapping[str, Any]) -> Evidence:
-    """What a log, and what was said of its loop, speak for."""
-    run, usual = _of_loop(inputs, run)
-    return Evidence(
+def evidence_of(
+    inputs: Inputs, run: RunSummary, pools: ObservedPools, asked: Mapping[str, Any]
+) -> tuple[Evidence, Inputs]:
+    """What a log, and what was said of its loop, speak for; and what says the loop."""
+    run, usual, loop = _of_loop(inputs, run)
+    evidence = Evidence(
         run=run,
         load=_logged_load(run),
         usual=usual.results,
@@ -151,6 +154,7 @@ def evidence_of(inputs: Inputs, run: RunSummary, pools: ObservedPools, asked: Ma
         trainer_gpus=pools.trainer_gpus,
         **asked,
     )
+    return evidence, loop
 
 
 def limits_and_rates(inputs: Inputs) -> dict[str, Figure]:
@@ -230,6 +234,7 @@ def _answer(
     before: tuple[str | None, RunObservation | None],
     words: list[str],
     doubts: list[str],
+    loop: Inputs,
 ) -> Report:
     """The diagnosis, and the comparison where a baseline is given."""
     import numpy as np
@@ -252,9 +257,27 @@ def _answer(
         comparison,
         told,
         changes=[_own_keys(inputs, cause.change) for cause in found.causes],
+        assumed=_assumed(inputs, evidence, found, loop),
         costs=step_costs(found, evidence, _paid(inputs, pools, shared=evidence.run.mode == "colocated")),
         no=fails(words, found, comparison[0]),
     )
+
+
+def _assumed(inputs: Inputs, evidence: Evidence, found: Diagnosis, loop: Inputs) -> tuple[Assumption, ...] | None:
+    """What nobody said and that moves the fleet that matches, or what is usual for the loop; None without either."""
+    from rlsize.loop.assumed import assumptions
+    from rlsize.loop.resolve import resolve
+    from rlsize.verdicts.diagnosis_rates import matched_of
+
+    def matched(said: Any) -> float:
+        asked: dict[str, Any] = limits_and_rates(said)
+        return matched_of(replace(evidence, **asked)).number
+
+    of_fleet = assumptions(inputs, answer=matched) if found.matched.known else None
+    if not evidence.usual:
+        return of_fleet
+    loop.ran = True
+    return (*(of_fleet or ()), *(assumptions(loop, resolve(loop)) or ()))
 
 
 def _own_keys(inputs: Inputs, change: Mapping[str, Value]) -> str:
@@ -275,8 +298,8 @@ def _paid(inputs: Inputs, pools: ObservedPools, *, shared: bool) -> dict[str, Fi
     return dict(zip(_PAID, sides, strict=True))
 
 
-def _of_loop(inputs: Inputs, run: RunSummary) -> tuple[RunSummary, Usual]:
-    """The run in the mode that is said where its log tells none, and what is usual for its loop."""
+def _of_loop(inputs: Inputs, run: RunSummary) -> tuple[RunSummary, Usual, Inputs]:
+    """The run in the mode that is said where its log tells none, what is usual for its loop, and what says the loop."""
     from rlsize.loop.pools import LOOPS
     from rlsize.loop.usual import usual_of
 
@@ -287,8 +310,8 @@ def _of_loop(inputs: Inputs, run: RunSummary) -> tuple[RunSummary, Usual]:
     said.show(shown_by(run), run.source, first=DECIDED)
     found = usual_of(said)
     if found.why_not:
-        inputs.notes.append(f"What is usual for this loop is not known: {found.why_not}.")
-    return run, found
+        inputs.ignore(f"What is usual for this loop is not known: {found.why_not}.")
+    return run, found, said
 
 
 def _logged_load(run: RunSummary) -> EngineLoad:

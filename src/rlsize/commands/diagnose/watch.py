@@ -116,7 +116,7 @@ class _Watch(NamedTuple):
         run, trends = (self._summed(log, count, most) for most in (_JUDGED, _TRENDS))
         if not run.steps:
             return None
-        evidence = evidence_of(self.inputs.apart(), run, self.pools, self.asked)
+        evidence, _ = evidence_of(self.inputs.apart(), run, self.pools, self.asked)
         engines = self.engines() if self.said.prometheus else None
         if engines is not None:
             evidence = replace(evidence, fleet=engines.seen, load=engines.load)
