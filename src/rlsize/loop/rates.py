@@ -137,6 +137,10 @@ def measured_on(said: Said) -> Figure:
             "gpus" if shared else "trainer_gpus"
         )  # all of them, where both sides share them
         pool = said.keep(Figure(key="measured_trainer_gpus", value=own.value, source=own.source, missing=own.missing))
+    if not pool.known:  # the one number that a plan is asked for
+        text, source = said.name("searched_trainer_gpus")
+        one = said.instead(measured_trainer_gpus=str(text)) if text and "," not in str(text) else None
+        pool = pool if one is None else said.keep(replace(one.ask("measured_trainer_gpus"), source=source))
     if not pool.known:
         where = next((figure.source for key in _BUSY if (figure := said.used.get(key)) and figure.source), pool.missing)
         what = "busy time holds for a number of GPUs, and nobody says which"

@@ -111,7 +111,8 @@ PLANNED: Mapping[str, tuple[Asked, ...]] = {
     "Goal_and_limits": ("objective", "least_steps_per_day", "finish_by_seconds", "budget_file", "memory_margin"),
     "Search": (
         "searched_modes", "searched_rollout_gpus", "searched_trainer_gpus", "searched_transports",
-        "searched_rollout_tensor_parallel", "searched_rollout_data_parallel", "searched_tensor_parallel",
+        "searched_rollout_tensor_parallel", "searched_rollout_data_parallel", "searched_rollout_pipeline_parallel",
+        "searched_tensor_parallel",
         "searched_pipeline_parallel", "searched_context_parallel", "searched_expert_parallel", "searched_recompute",
         "searched_micro_batch_tokens", "whole_nodes", "rollout_pools", "trainer_pools", "simulated_plans",
     ),
