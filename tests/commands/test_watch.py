@@ -43,6 +43,8 @@ def test_it_says_what_diagnose_says(rlsize: Any) -> None:
     first, second = ran.stdout.splitlines()
     assert first.startswith(f"step 60: {said['results']['verdict']}; step 31.49 s, trainer idle 35.2 %")
     assert second.strip() == said["headline"]
+    once = rlsize("watch", *args, "--once")
+    assert (once.code, once.stdout) == (0, ran.stdout)
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,7 @@ from rlsize.errors import UnfinishedError
 from rlsize.estimates.figures import apply, numbers
 from rlsize.facts.figure import Figure, absent
 from rlsize.shell.access import blamed
-from rlsize.shell.command import INTERRUPTED, argument, option, tell
+from rlsize.shell.command import INTERRUPTED, argument, option, switch, tell
 from rlsize.shell.inputs import Inputs
 from rlsize.shell.live_engines import WatchFlags, watched_engines
 from rlsize.shell.named_inputs import NamedInputs
@@ -193,12 +193,13 @@ def watch(
     webhook: str | None = option(
         "--webhook", "A file with the address of a webhook; without it, RLSIZE_WEBHOOK has one.", "Output", "FILE"
     ),
+    once: bool = switch("--once", "Say it of the log as it is, and end."),
     changes: Changes = None,
 ) -> None:
     """
     Follow a training log: the verdict at each step, what changed, what is ahead.
 
-    Example:  rlsize watch verl.jsonl --max-staleness 4 --kv-cache-tokens 400000 --fail-on forecast
+    Example:  rlsize watch examples/operate/starving.jsonl --max-staleness 4 --kv-cache-tokens 400000 --once
     """
     from rlsize.shell.following import ended_in_order, log_reader
     from rlsize.shell.webhook import read_webhook
@@ -222,7 +223,7 @@ def watch(
         judge.engines()  # what is wrong with how it is asked is told before anything is watched
     try:
         with ended_in_order(), _screen(str(log)) as show_:
-            for now, news in _news(_states(str(log), read, every.number, judge)):
+            for now, news in _news(_states(str(log), read, None if once else every.number, judge)):
                 show_(now, news)
                 if hook is not None and news:
                     hook.send("\n".join((f"{log}, {now.line}", *news)))
@@ -252,12 +253,12 @@ def _said_limits(inputs: Inputs) -> dict[str, Figure]:
     }
 
 
-def _states(log: str, read: Callable[[], RunLog], every: float, judge: _Watch) -> Iterator[Seen]:
-    """The state after the last step that is there, and after each that comes."""
+def _states(log: str, read: Callable[[], RunLog], every: float | None, judge: _Watch) -> Iterator[Seen]:
+    """The state after the last step that is there, and after each that comes, looked for every so many seconds."""
     from rlsize.shell.following import followed
 
     before = 0
-    for found in followed(log, read, every):
+    for found in [read()] if every is None else followed(log, read, every):
         count = len(found.steps)
         first = count if before == 0 or count < before else max(before + 1, count - _AT_ONCE)
         for upto in range(first, count + 1):

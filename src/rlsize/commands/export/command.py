@@ -40,7 +40,7 @@ def export(
     """
     Serve what a training log tells as counters, for Prometheus.
 
-    Example:  rlsize export verl.jsonl --state counts.json --gpu-hour 2.40
+    Example:  rlsize export examples/operate/starving.jsonl --once --gpu-hour 2.40
     """
     from rlsize.commands.export.server import address
     from rlsize.commands.export.state import read_counters
