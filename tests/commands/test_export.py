@@ -19,6 +19,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.effort import THOROUGH
 
 from rlsize.estimates.run_counts import Counters, counts
 from rlsize.estimates.run_summary import run_summary
@@ -151,7 +152,7 @@ def _got(url: str) -> str:
         return str(answer.read().decode())
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+@pytest.mark.parametrize("number", [signal.SIGTERM, *([signal.SIGINT, signal.SIGHUP] if THOROUGH else [])])
 def test_it_follows_a_log_and_ends_in_order(number: int, tmp_path: Path) -> None:
     """New rows are counted, a signal ends it with 130, and the next one goes on from the counts, log or no log."""
     lines = LOG.read_text(encoding="utf-8").splitlines(keepends=True)

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.effort import THOROUGH
 
 LOG = Path(__file__).parents[2] / "examples" / "operate" / "starving.jsonl"
 SECRET = "T00/B00/secret"  # noqa: S105 (a made-up path of a webhook)
@@ -160,7 +161,7 @@ def test_what_is_wrong_is_told(
     assert SECRET not in ran.stderr
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+@pytest.mark.parametrize("number", [signal.SIGTERM, *([signal.SIGINT, signal.SIGHUP] if THOROUGH else [])])
 def test_a_verdict_that_changes_is_told_and_a_signal_ends_it(number: int, tmp_path: Path) -> None:
     """A log that begins empty is waited for; a new verdict says what it was; a signal ends it with 130."""
     starving = rows()
