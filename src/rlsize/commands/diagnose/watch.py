@@ -39,6 +39,7 @@ if TYPE_CHECKING:
 _JUDGED = 60  # newest steps that the verdict is of
 _TRENDS = 240  # newest steps that trends are of
 _AT_ONCE = 20  # new steps that are judged one by one
+_SILENT = 20  # steps without it after which a forecast is told again
 _FORECAST = "forecast"
 _WORDS = [word for word in FAILING if word != "worse"]
 _SEED = 0  # the draws of a bootstrap are the same each time, so that an answer is
@@ -222,18 +223,21 @@ def watch(
     if said.prometheus:
         judge.engines()  # what is wrong with how it is asked is told before anything is watched
     try:
+        failed = False
         with ended_in_order(), _screen(str(log)) as show_:
             for now, news in _news(_states(str(log), read, None if once else every.number, judge)):
                 show_(now, news)
                 if hook is not None and news:
                     hook.send("\n".join((f"{log}, {now.line}", *news)))
-                if fails(words, now.found, ()) or (_FORECAST in words and now.ahead):
-                    raise typer.Exit(1)
+                failed = fails(words, now.found, ()) or (_FORECAST in words and bool(now.ahead))
+                if failed:
+                    break
+            if hook is not None:
+                hook.finish()
     except KeyboardInterrupt:
         raise typer.Exit(INTERRUPTED) from None
-    finally:
-        if hook is not None:
-            hook.finish()
+    if failed:
+        raise typer.Exit(1)
 
 
 def _said_limits(inputs: Inputs) -> dict[str, Figure]:
@@ -270,8 +274,8 @@ def _states(log: str, read: Callable[[], RunLog], every: float | None, judge: _W
 def _news(states: Iterator[Seen]) -> Iterator[tuple[Seen, list[str]]]:
     """Each state, with what is new in it."""
     before: Seen | None = None
-    told: dict[str, int] = {}  # what was foreseen, and at which step last
-    for now in states:
+    told: dict[str, int] = {}  # what was foreseen, and when last; a log's own numbers may go back
+    for place, now in enumerate(states):
         news = []
         if before is None or before.found.verdict != now.found.verdict:
             moved = [] if before is None else _moved(before.run, now.run)
@@ -279,9 +283,9 @@ def _news(states: Iterator[Seen]) -> Iterator[tuple[Seen, list[str]]]:
             news.append(f"{headline(now.found)}{was}{'; ' if moved else ''}{', '.join(moved)}")
             before = now
         for one in now.ahead:
-            if now.step - told.get(one.key, -_AT_ONCE) >= _AT_ONCE:
+            if place - told.get(one.key, -_SILENT) >= _SILENT:
                 news.append(_foreseen_words(one))
-            told[one.key] = now.step
+            told[one.key] = place
         yield now, news
 
 
