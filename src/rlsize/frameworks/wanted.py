@@ -133,11 +133,11 @@ def _holds(reading: Reading, key: str, value: object) -> bool:
     return key not in reading.settings if value is None else same(reading.value(key), value)
 
 
-def applied(reading: Reading, keys: Mapping[str, Any]) -> Reading:
-    """A launch with other values of some keys."""
+def applied(reading: Reading, keys: Mapping[str, Any], given: Mapping[str, float] | None = None) -> Reading:
+    """A launch with other values of some keys, or of what is said beside it."""
     kept = [setting for key, setting in reading.settings.items() if key not in keys]
     new = [Setting(key, value, _NOWHERE) for key, value in keys.items() if value is not None]
-    return Reading(reading.framework, [*kept, *new])
+    return Reading(reading.framework, [*kept, *new], reading.given if given is None else given)
 
 
 def spelled(reading: Reading, key: str) -> str:
