@@ -145,6 +145,7 @@ def _posed(said: Said, budget: tuple[Budget | None, str]) -> _Posed:
     wanted = _wanted(said)
     found, stated, plain = _pools(said)
     loop = resolve_on(said, found, placed=False)
+    said.settle()
     refuse_lacking(loop)
     rejected = Rejections()
     return _Posed(wanted, loop, _space(said, loop, wanted, budget, rejected), rejected, stated, plain)
@@ -232,8 +233,8 @@ def _pools(said: Said) -> tuple[Pools, bool, Pools | None]:
     side = said.apart()
     found = pools(side)
     said.faults += side.faults
-    said.settle()
-    said.keep(found.gpus)
+    if found.gpus.known:
+        said.keep(found.gpus)
     if any(map(said.gives, ("mode", "rollout_gpus", "trainer_gpus"))) and (found.split or found.shared):
         said.warnings += side.warnings
         return found, True, found
