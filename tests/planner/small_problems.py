@@ -128,7 +128,9 @@ def fleets_of(model: str, gpu: str, tensor: tuple[int, ...], hour: float | None 
     """Instances that are predicted; 60 % of the memory where GPUs are shared."""
     asked = EngineQuestion(model=CATALOGUE.get("model", model), gpu=CATALOGUE.get("gpu", gpu), layout=Layout())
     offer = Offer(gpu=asked.gpu, gpu_hour=price("rollout_gpu_hour_usd", hour))
-    return tuple(fleet_options(asked, 0.6, offer, TriedDegrees(rollout_tensor=tensor), Rejections()))
+    return tuple(
+        fleet_options(asked, 0.6, offer, TriedDegrees(rollout_tensor=tensor, rollout_pipeline=(1,)), Rejections())
+    )
 
 
 @cache

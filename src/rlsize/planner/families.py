@@ -221,9 +221,7 @@ def _family(pick: Pick) -> Family:
         trainer=with_micro_batch(option, tokens),
         trainer_gpus=float(pick.trainers.gpus[pick.entry]),
     )
-    return Family(
-        place=place, step_seconds=pick.step_seconds, cost=pick.cost, gpus=pick.gpus, burden=pick.burden
-    )
+    return Family(place=place, step_seconds=pick.step_seconds, cost=pick.cost, gpus=pick.gpus, burden=pick.burden)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -58,7 +58,12 @@ class LeastChange:
 
 
 def least_changes(
-    terms: Terms, tables: Tables, found: Found, objective: Objective, pose: Pose | None = None, unsaid: Iterable[str] = ()
+    terms: Terms,
+    tables: Tables,
+    found: Found,
+    objective: Objective,
+    pose: Pose | None = None,
+    unsaid: Iterable[str] = (),
 ) -> tuple[LeastChange, ...]:
     """
     The least changes that would make a plan possible: each by itself, smallest first; two together where none does.
@@ -200,7 +205,9 @@ def nearest_plan(tables: Tables) -> Family | None:
     return found.best[0] if found is not None and found.best else None
 
 
-def near_batch(tables: Tables, best: Family, objective: Objective, pose: Pose, key: str, now: float) -> LeastChange | None:
+def near_batch(
+    tables: Tables, best: Family, objective: Objective, pose: Pose, key: str, now: float
+) -> LeastChange | None:
     """
     A batch near the asked one that divides over more GPUs, and makes a step shorter by more than its own size.
 

@@ -134,10 +134,14 @@ class TrainerOption:
     def savings(self) -> tuple[int, int, int]:
         """What it does to save memory, none of which makes a step shorter: recomputing, offloading, chunking."""
         asked = self.question
-        return (0, 0, 0) if asked is None else (
-            RECOMPUTES.index(asked.recompute) if asked.recompute in RECOMPUTES else 1,
-            int(asked.offload),
-            int(asked.keeps.chunked_loss),
+        return (
+            (0, 0, 0)
+            if asked is None
+            else (
+                RECOMPUTES.index(asked.recompute) if asked.recompute in RECOMPUTES else 1,
+                int(asked.offload),
+                int(asked.keeps.chunked_loss),
+            )
         )
 
 

@@ -123,7 +123,11 @@ def tabulated(terms: Terms, space: Space) -> Tables:
 
 
 def search(
-    terms: Terms, space: Space, objective: Order = "time", tell: Tell | None = None, tables: Tables | None = None,
+    terms: Terms,
+    space: Space,
+    objective: Order = "time",
+    tell: Tell | None = None,
+    tables: Tables | None = None,
     bar: Bar | None = None,
 ) -> Found:
     """

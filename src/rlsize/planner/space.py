@@ -36,7 +36,9 @@ REASONS = {
 """What leaves a candidate out, before limits."""
 
 
-_FALLING = frozenset({"step_seconds", "cost_per_step_usd", "gpu_hours_per_step", "run_seconds", "cost_per_run_usd", "gpus"})
+_FALLING = frozenset(
+    {"step_seconds", "cost_per_step_usd", "gpu_hours_per_step", "run_seconds", "cost_per_run_usd", "gpus"}
+)
 _RISING = frozenset({"steps_per_day", "loop_tokens_per_second", "loop_tokens_per_gpu_second"})
 """Results that fall, or rise, as a step becomes shorter, or stay."""
 
@@ -164,9 +166,7 @@ def misfits(problem: LoopProblem, trainer: TrainerOption, gpus: Array) -> list[s
     steps = asked.optimizer_steps
     replicas = train_step.model_replicas(gpus=gpus, gpus_per_replica=asked.replica)
     whole = (gpus >= 1) & (gpus % asked.replica == 0) & (gpus / asked.pipeline % asked.expert == 0)
-    share = train_step.model_replicas(
-        gpus=problem.samples.number, gpus_per_replica=getattr(steps, "number", steps)
-    )
+    share = train_step.model_replicas(gpus=problem.samples.number, gpus_per_replica=getattr(steps, "number", steps))
     even = float(share) % np.maximum(replicas, 1.0) == 0
     return ["" if fits else "batch" if dealt else "ranks" for dealt, fits in zip(whole, whole & even, strict=True)]
 

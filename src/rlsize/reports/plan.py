@@ -305,7 +305,9 @@ def _as_good(chosen: Choice) -> Iterator[str]:
         shorter = float(planning.overshoot(value=best.family.step_seconds, limit=one.family.step_seconds))
         if 0 < shorter <= AS_GOOD and one.close:
             more = one.family.gpus - best.family.gpus
-            beside = f" with {more:g} GPUs more" if more > 0 else f", {one.place.fleet.name} and {one.place.trainer.name}"
+            beside = (
+                f" with {more:g} GPUs more" if more > 0 else f", {one.place.fleet.name} and {one.place.trainer.name}"
+            )
             need = show(best.family.step_seconds / (1.0 + AS_GOOD), "step_seconds")
             yield f"As good: {one.place.words}, {shorter:.1%} shorter{beside}. To be the answer it must take under {need}."
 
