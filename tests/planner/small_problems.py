@@ -257,6 +257,8 @@ def predicted_problems(draw: st.DrawFn) -> Posed:
         context=(1,),
         expert=(1,),
         recompute=draw(st.sampled_from([("none",), ("full",), ("selective", "full")])),
+        offload=draw(st.sampled_from([(), (False, True)])),
+        chunked_loss=draw(st.sampled_from([(), (False, True)])),
     )
     fleets = fleets_of(model, other, tensor, None if hour is None else hour / 2)
     trainers = trainers_of(model, gpu, samples, response + 300.0, degrees, hour)

@@ -322,7 +322,7 @@ def test_the_planner_splits_16_gpus_for_7b_as_the_rule_of_thumb_does(rlsize: Any
 
 
 def test_the_planner_splits_8_gpus_for_7b_as_the_rule_of_thumb_does(rlsize: Any) -> None:
-    """4 + 4 is as quick as any, and 2 + 4 is taken: the trainer holds both back. In turn on all 8 is too close to call."""
+    """4 + 4 is as quick, and 2 + 4 is taken: the trainer holds both back. In turn on all 8 is too close to call."""
     rows = rlsize(*SEVEN, "--gpus", "8", "--json").document["rows"]["candidates"]
     alike = {(row["rollout_gpus"], row["trainer_gpus"]): row["step_seconds"] for row in rows if row["mode"] == "async"}
     assert (rows[0]["rollout_gpus"], rows[0]["trainer_gpus"]) == (2, 4)
