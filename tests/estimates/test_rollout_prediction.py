@@ -42,7 +42,7 @@ def question(model: str = "qwen3-32b", gpu: str = "h200-sxm", tensor: int = 4, *
 
 @given(st.sampled_from([2, 4]), st.sampled_from(["qwen3-32b", "qwen3-30b-a3b", "deepseek-v3"]), st.floats(1.0, 200.0))
 def test_stages_work_on_micro_batches_in_turn(stages: int, model: str, batch: float) -> None:
-    """So that a step of all of them takes as long as one of each through a replica of no pipeline: weights are read anew."""
+    """So that a step of all takes as long as one of each through a replica without stages: weights are read anew."""
     lengths = fixed_lengths(1000.0, 1000.0)
     plain, staged = (engine(replace(question(model), layout=Layout(tensor=8, pipeline=p))) for p in (1, stages))
     times = [at_batch(numbers, one, b, lengths, VALUES)[1] for one, b in ((plain, batch), (staged, batch * stages))]

@@ -1,4 +1,4 @@
-"""The whole space of layouts: no flag that fixes one finds a better plan, and of what is as good the plainest is taken."""
+"""The whole space of layouts: no flag that fixes one finds a better plan, and of equals the plainest is taken."""
 
 from __future__ import annotations
 
