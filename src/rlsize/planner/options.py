@@ -41,7 +41,7 @@ _NO_SWAP = Figure(key="swap_seconds", value=0.0, provenance="default", source="n
 
 KIND = 1000.0
 """Of the burden of a layout: one kind of parallelism that is more than one."""
-_DOUBLING, _UNUSUAL, _LENT, _SAVED = 10.0, 5.0, 100_000.0, (2.0, 0.1)
+_DOUBLING, _UNUSUAL, _LENT, _SAVED = 10.0, 5.0, 100_000.0, (200.0, 0.1)
 
 
 def _burden(degrees: Iterable[int]) -> float:
