@@ -97,7 +97,15 @@ ADDS_NO_KEY: Mapping[str, str] = MappingProxyType(
     }
 )
 
-ENGINE_INPUTS = ("at", "every_seconds", "prometheus", "selector", "timeout_seconds", "window_seconds")
+ENGINE_INPUTS = (
+    "at",
+    "every_seconds",
+    "prometheus",
+    "queue_limit_samples",
+    "selector",
+    "timeout_seconds",
+    "window_seconds",
+)
 
 MEASURE_INPUTS: Mapping[str, str] = MappingProxyType(
     {
@@ -242,6 +250,10 @@ rlsize simulate --mode partial --oversampling 1.5 --late-samples continue --prom
     --max-response-tokens 8k --instances 4 --step-fixed "10 ms" --step-sample "50 us" --step-kv-token "0.01 us" \\
     --step-prompt-token "20 us" --train-seconds 5 --swap-seconds 2 --rollout-gpus 8 --gpus-per-instance 2 \\
     --trainer-gpus 8 --rollout-gpu-hour 1.25 --trainer-gpu-hour 2.95 --steps 10 --seeds 1
+rlsize simulate --mode async --prompts 16 --group 4 --response-tokens 1000 --instances 4 --per-instance 2000 \\
+    --more-instances "2 slowdown=2" --train-seconds 5 --steps 5 --seeds 1
+rlsize simulate --mode sync --prompts 16 --group 4 --response-tokens 1000 --instances 4 \\
+    --step-points "1=9ms,16=14ms" --resizes "3=+2" --train-seconds 5 --steps 5 --seeds 1
 rlsize simulate examples/unmeasured-8b.yaml --model qwen3-8b --gpu h100-sxm --price nebius-h100-sxm-8x \\
     --gpus 32 --rollout-gpus 16 --trainer-gpus 16 --steps 5 --seeds 1
 rlsize simulate --per-instance examples/rates-lower-bound.yaml --accept-lower-bound --prompts 16 --group 4 \\

@@ -189,9 +189,12 @@ DECODE = (
             "rollout_small_operations"),
     rule("sampling_seconds", step_overheads.sampling_time, sequences="sequences_per_rank", bytes_per_logit=_LOGIT,
          passes="rollout_logit_passes"),
-    rule("host_seconds", decode_step.host_time, step_seconds="host_step", sequences="sequences_per_rank",
+    rule("graphs/host_seconds", decode_step.host_time, step_seconds="host_step", sequences="sequences_per_rank",
          sequence_seconds="host_sequence", rank_seconds="rollout_host_rank", ranks="tensor", slowdown="host_slowdown",
          exposed_share="host_exposed"),
+    rule("gpu_seconds", decode_step.step_of_parts, **(STEP | {"host": 0.0})),
+    rule("launched/host_seconds", decode_step.host_time_without_graphs, scheduling_seconds="graphs/host_seconds",
+         layer_seconds="rollout_launch_step_layer", slowdown="host_slowdown"),
     rule("decode_step_seconds", decode_step.step_of_parts, **STEP),
 )  # fmt: skip
 """A decode step."""

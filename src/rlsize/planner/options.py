@@ -161,8 +161,6 @@ class LoopProblem:
         waste: Response tokens generated for each one that is trained. [1]
         headroom: Derating of a known instance rate. [1]
         available: Share of the time that an instance is there. [1]
-        losses_per_hour: How often an instance is lost, per hour that it is up. [1/h]
-        restart_seconds: Time until a lost instance is back. [s]
         sync_seconds: Pause of a weight sync, where known. [s]
         overhead_seconds: What of a step belongs to no phase, where known. [s]
         swap_seconds: Time that a colocated step spends changing over, both ways, where it is given. [s]
@@ -193,8 +191,6 @@ class LoopProblem:
     waste: Figure = _NOTHING_LOST
     headroom: Figure = _ONE
     available: Figure = _ONE
-    losses_per_hour: float = 0.0
-    restart_seconds: float = 0.0
     sync_seconds: Figure = absent("sync_seconds", "--sync-seconds")
     overhead_seconds: Figure = absent("overhead_seconds", "--overhead-seconds")
     swap_seconds: Figure = _NO_SWAP

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from rlsize.facts.fields import Quantity
 from rlsize.quantities.kinds import COUNT, COUNT_OR_NONE, CV, POSITIVE, SECONDS_OR_NONE, SHARE
-from rlsize.quantities.row import Row, Word
+from rlsize.quantities.row import Row, Text, Word
 
 _PER_HOUR = Quantity("count", least=0.0, most=3600.0)
 
@@ -67,6 +67,13 @@ POLICIES = (
         "--redealing",
         "arrivals",
         "default of --redealing",
+    ),
+    Row(
+        "resizes",
+        Text("CHANGES"),
+        "Instances that come or go during the run, after a step or at a time, as 100=+4,2h=-2.",
+        "policies.resizes",
+        "--resizes",
     ),
     Row(
         "micro_batches",

@@ -13,15 +13,17 @@ from rlsize.planner.choice import AS_GOOD
 from rlsize.planner.evaluation import central_results, memory_of
 from rlsize.planner.space import REASONS, keeps, misasked
 from rlsize.quantities.table import QUANTITIES
+from rlsize.reports.decision import Decision
 from rlsize.reports.plan_chart import plan_chart
 from rlsize.reports.plan_tables import candidates, front_table, next_gpus, rejections, sensitivity, simulated_ranks
 from rlsize.reports.report import Report, tables_of
-from rlsize.reports.wording import words
+from rlsize.reports.wording import numbered, words
 from rlsize.units import show
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
+    from rlsize.loop.assumed import Assumption
     from rlsize.planner.choice import Alternative, Choice
     from rlsize.planner.least_change import LeastChange
     from rlsize.planner.options import Placement
@@ -32,6 +34,9 @@ BEST = "best_"
 """What keys of the best plan begin with in JSON: it is another loop than the one that was said."""
 GOALS = {"time": "the shortest step", "cost": "the least cost per step", "gpus": "the fewest GPUs"}
 """What each objective looks for."""
+_DECIDING = ("step_seconds", "cost_per_step_usd", "trainer_idle_fraction", "rollout_idle_fraction", "gpus")
+_OF_RUN = ("run_seconds", "cost_per_run_usd")
+_KEEP = "--save plan.yaml keeps it for rlsize check, simulate and report"
 _QUIET = frozenset({"tail_seconds", "sync_seconds", "gpu_hours_per_step", "loop_tokens_per_gpu_second"})
 _SECONDS = {
     "generation_seconds": "generation",
@@ -45,7 +50,13 @@ _FEW = 3  # reasons that are told
 _WORTH_A_WORD = 0.005  # of the step: a smaller difference is none
 
 
-def plan_report(answer: Planned, told: Mapping[str, Any], ranked: Sequence[Ranked] = ()) -> Report:
+def plan_report(
+    answer: Planned,
+    told: Mapping[str, Any],
+    ranked: Sequence[Ranked] = (),
+    assumed: Sequence[Assumption] | None = None,
+    done: Sequence[str] = (),
+) -> Report:
     """
     The report of `rlsize plan`.
 
@@ -53,6 +64,8 @@ def plan_report(answer: Planned, told: Mapping[str, Any], ranked: Sequence[Ranke
         answer: The plan.
         told: What a report says of the inputs: those it was worked out from, warnings and notes.
         ranked: The best plans as the simulator ranks them, where it was asked.
+        assumed: What nobody said and that moves its step; None where nobody worked that out.
+        done: What was written, and what is left to do by hand.
     """
     inputs, warnings, notes = told["inputs"], told["warnings"], told["notes"]
     chosen = answer.chosen
@@ -78,7 +91,79 @@ def plan_report(answer: Planned, told: Mapping[str, Any], ranked: Sequence[Ranke
         notes=(*verdicts(answer, chosen), _searched(answer), *notes, *([order] if order and not doubted else [])),
         chart=plan_chart(answer, chosen),
         quiet=_QUIET,
+        decision=Decision(
+            take=[_layouts(chosen)],
+            figures=[*_DECIDING, *(_OF_RUN if answer.outlook.problem.steps.known else ())],
+            why=[_longer_side(chosen), *_other_modes(chosen), *_as_written(chosen)],
+            sure=[*_lost(chosen), *([order] if order else []), *_swing(answer, chosen)],
+            cheapest=[_cheapest(chosen)],
+            change=[
+                *_flips(answer),
+                *_next_gpus(answer),
+                *_as_good(chosen),
+                *_more_gpus(answer, chosen),
+                *_other_batch(answer),
+            ],
+            assumed=assumed,
+            done=done,
+            then=_KEEP,
+        ),
     )
+
+
+def _layouts(chosen: Choice) -> str:
+    """What an instance and the trainer are made of."""
+    found = {figure.key: figure for figure in _placement(chosen)}
+    own = [f"{words(key)} {show(found[key].value, key)}" for key in ("recompute", "micro_batch_tokens") if key in found]
+    sides = f"instances {found['rollout_layout'].value}; trainer {found['trainer_layout'].value}"
+    return f"{', '.join([sides, *own])}."
+
+
+def _longer_side(chosen: Choice) -> str:
+    """What holds a step up, and what both sides take."""
+    side = next(figure for figure in _placement(chosen) if figure.key == "bottleneck")
+    parts = [f"{name} {show(chosen.best.results[key], key)}" for key, name in _SECONDS.items()]
+    return (
+        f"{str(side.value).capitalize()} decide: {', '.join(parts)}."
+        if side.value == "late samples"
+        else (f"The {side.value} is the longer side: {', '.join(parts)}.")
+    )
+
+
+def _swing(answer: Planned, chosen: Choice) -> Iterator[str]:
+    """The input that moves the answer most."""
+    for swing in answer.swings[:1]:
+        ends_of = f"{show(swing.low, chosen.metric)} to {show(swing.high, chosen.metric)}"
+        yield f"Least sure of the {swing.meaning}: x {swing.ends[0]:.2f} to {swing.ends[1]:.2f} gives {ends_of}."
+
+
+def _cheapest(chosen: Choice) -> str:
+    """The plan that costs least among those that may be as good."""
+    able = [one for one in chosen.others if one.equal or one.close]
+    priced = all(one.results.get("cost_per_step_usd") is not None for one in (chosen.best, *able))
+    key = "cost_per_step_usd" if priced else "gpu_hours_per_step"
+    usual, one = chosen.best.results[key], min(able, key=lambda one: one.results[key], default=None)
+    if one is None or one.results[key] >= (1.0 - _WORTH_A_WORD) * usual:
+        return "this one: nothing that may be as good costs less."
+    cost, step = show(one.results[key], key), show(one.results["step_seconds"], "step_seconds")
+    unit = "GPU hours " if key == "gpu_hours_per_step" else ""
+    more = show(float(planning.overshoot(value=usual, limit=one.results[key])), "_fraction")
+    return f"{one.place.words}: {unit}{cost} a step, {show(usual, key)} for the above ({more} more); {step} a step."
+
+
+def _next_gpus(answer: Planned) -> Iterator[str]:
+    """What the next GPUs on each side bring."""
+    for one in (one for one in answer.neighbours if one.gpus > 0):
+        seconds = one.change["step_seconds"]
+        change = f"{show(abs(seconds), 'step_seconds')} {'longer' if seconds > 0 else 'shorter'}"
+        side = "both sides" if one.place.shared else f"the {one.side}"
+        yield f"{numbered(round(one.gpus), 'GPU')} more for {side}: a step {change}."
+
+
+def _flips(answer: Planned) -> Iterator[str]:
+    """What would make another plan the better one."""
+    for swing in (swing for swing in answer.swings if swing.flips):
+        yield f"With the {swing.meaning} x {swing.ends[0]:.2f} or {swing.ends[1]:.2f}, better: {swing.flips}."
 
 
 def place_words(place: Placement) -> str:
@@ -172,6 +257,7 @@ def _nothing(answer: Planned, inputs: Sequence[Figure], warnings: Sequence[str],
     ways = [_change_words(change, sources.get(change.key, "")) for change in answer.changes]
     least = f" The least change that makes one possible: {ways[0]}." if ways else ""
     why, others = _why_none(answer)
+    needed = [change.needed for change in answer.changes[:1] if change.key == "gpus"]
     return Report(
         command="plan",
         headline=f"{why}.{least}",
@@ -181,7 +267,21 @@ def _nothing(answer: Planned, inputs: Sequence[Figure], warnings: Sequence[str],
         warnings=tuple(warnings),
         notes=(*(f"Or: {way}." for way in ways[1:]), *_nearest(answer), *others, _searched(answer), *notes),
         no=True,
+        decision=Decision(
+            why=[*_left_out(answer), *others, _searched(answer)],
+            change=[*(f"Or: {way}." for way in ways[1:]), *_nearest(answer)],
+            then=f"the same with --gpus {needed[0]:g}" if needed else "rlsize memory bills what does not fit",
+        ),
     )
+
+
+def _left_out(answer: Planned) -> Iterator[str]:
+    """What most candidates were left out for, and the one that misses by least."""
+    rejected = answer.found.rejected
+    for reason, count in rejected.counts.most_common(_FEW):
+        narrow = rejected.nearest.get(reason)
+        nearest = f"; {narrow.what} misses by {narrow.short:.1%}" if narrow is not None else ""
+        yield f"{count:,.0f} left out, as {REASONS.get(reason) or f'{words(reason)} is beyond the limit'}{nearest}."
 
 
 def _nearest(answer: Planned) -> Iterator[str]:

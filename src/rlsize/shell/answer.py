@@ -83,7 +83,7 @@ def _print(report: Report, form: str, output: Mapping[str, Any]) -> None:
         sys.stdout.write(markdown_text(report, explain=explain))
         print_warnings(report)
     else:
-        print_report(report, explain=explain)
+        print_report(report, explain=explain, full=explain or bool(output.get("full")))
 
 
 def delivered(report: Report, text: str, output: Mapping[str, Any], path: str | None, *, force: bool) -> Report:

@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 
 OUTPUT_PANEL = "Output"
 TERMINAL = "-"
+FULL = "--full"
+EXAMPLES = "examples/"
 UNFINISHED = 3
 INTERRUPTED = 130
 _PAIR = 2
@@ -69,6 +71,7 @@ def _output_flags(
     plot: Annotated[
         str | None, option("--plot", "Draw it: in the terminal, or to FILE.png, .svg or .pdf.", OUTPUT_PANEL, "[FILE]")
     ] = None,
+    full: Annotated[bool, switch(FULL, "Print all figures, tables and inputs; with --help, all flags.")] = False,
     explain: Annotated[bool, switch("--explain", "Print formula, numbers and source of each result.")] = False,
     force: Force = False,
     profiles: Profiles = None,
@@ -82,27 +85,57 @@ def _output_parameters() -> list[Any]:
     return [parameter for parameter in typer.main.get_command(app).params if parameter.name in _OUTPUT_NAMES]
 
 
-_OUTPUT_NAMES = ("json", "csv", "markdown", "plot", "explain", "force", "profiles")
+_OUTPUT_NAMES = ("json", "csv", "markdown", "plot", "full", "explain", "force", "profiles")
 
 
 class Plain(TyperCommand):
     """A command that prints what it has to say itself; faults become messages and exit codes."""
 
+    whole_help = False
+
     def get_params(self, ctx: typer.Context) -> list[Any]:  # type: ignore[override]  # typer's context is the one it makes
         """The parameters, their text taken as it was typed."""
         return as_typed(super().get_params(ctx))
 
+    def parse_args(self, ctx: typer.Context, args: list[str]) -> list[str]:  # type: ignore[override]  # typer's context is the one it makes
+        """Note whether help is to show all flags: it is written before any flag is known."""
+        self.whole_help = FULL in args
+        if any(EXAMPLES in text for text in args):
+            from rlsize.readers.shipped import with_examples
+
+            args, taken = with_examples(args)
+            sys.stderr.write("".join(f"note: {name}: one that rlsize comes with\n" for name in taken))
+        return super().parse_args(ctx, args)
+
     def format_help(self, ctx: typer.Context, formatter: Any) -> None:  # type: ignore[override]  # typer's context is the one it makes
-        """Show each option by its first name; the others stand in its text, where 80 columns do not cut them off."""
+        """
+        Show the flags of the question, all of them with `--full`, each by its first name.
+
+        The other names stand in its text, where 80 columns do not cut them off.
+        """
         options: list[Any] = [option for option in self.params if len(option.opts) > 1]
         several = [(option, option.opts, option.help) for option in options]
         for option, names, text in several:
             option.opts, option.help = names[:1], f"{text} Also {', '.join(names[1:])}."
+        rest: list[Any] = [one for one in self.params if one.name in self.rarer and not self.whole_help]
+        for one in rest:
+            one.hidden = True
         try:
             super().format_help(ctx, formatter)
         finally:
             for option, names, text in several:
                 option.opts, option.help = names, text
+            for one in rest:
+                one.hidden = False
+        if rest:
+            typer.echo(f" {len(rest)} more flags: {ctx.command_path} --help {FULL}")
+            typer.echo(" --set KEY=VALUE says any key of a scenario: rlsize schema scenario\n")
+
+    @property
+    def rarer(self) -> frozenset[str]:
+        """Names of the parameters that help shows only where it shows all."""
+        found: frozenset[str] = getattr(self.callback, "rarer", frozenset())
+        return found
 
     def invoke(self, ctx: typer.Context) -> Any:  # type: ignore[override]  # typer's context is the one it makes
         """Run the command's function, and turn faults into messages and exit codes."""

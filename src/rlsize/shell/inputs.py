@@ -82,6 +82,7 @@ class Inputs:
         self.used: dict[str, Figure] = {}
         self.warnings: list[str] = []
         self.notes: list[str] = []
+        self.ignored: list[str] = []
         self.rates: Rates | None = None
         self.rates_name = ""
         self.refused = ""
@@ -213,7 +214,7 @@ class Inputs:
         """The same scenario, profiles and answers so far, to ask on without a trace."""
         other = copy(self)
         other.texts, other.flags, other.used = dict(self.texts), dict(self.flags), dict(self.used)
-        other.faults, other.warnings, other.notes = [], [], []
+        other.faults, other.warnings, other.notes, other.ignored = [], [], [], []
         other.refused, other.unpredicted, other.changes = "", {}, ()
         return other
 
@@ -259,6 +260,16 @@ class Inputs:
     def flag(self, key: str) -> str:
         """How this command is told a quantity: its own flag, the usual one, or the key in a scenario."""
         return self.flags.get(key) or QUANTITIES[key].said_by
+
+    def way(self, *keys: str) -> str:
+        """How this command is told one of several: by the first that it has a flag for, else by `--set`."""
+        own = (self.flags[key] for key in keys if key in self.flags)
+        return next(own, f"--set {QUANTITIES[keys[-1]].scenario}")
+
+    def ignore(self, sentence: str) -> None:
+        """Note that something that was said has no bearing on the answer, which every form of it says."""
+        self.notes.append(sentence)
+        self.ignored.append(sentence)
 
     def place(self, key: str) -> str:
         """Where a quantity was said: a flag, or file, line and key; how it could be said where nobody did."""

@@ -14,9 +14,9 @@ import typer
 from rlsize.errors import InputError
 from rlsize.facts.fields import Quantity
 from rlsize.quantities.row import Switch, Text
-from rlsize.quantities.table import QUANTITIES
+from rlsize.quantities.table import PLACES, QUANTITIES
 from rlsize.reports.report import Report
-from rlsize.shell.command import Profiles, argument, declared, option
+from rlsize.shell.command import Profiles, argument, declared
 from rlsize.shell.inputs import Inputs
 from rlsize.units import listed
 
@@ -40,9 +40,23 @@ _PREFIX = "quantity_"  # of the parameters, so that none has the name of an argu
 ScenarioFile = Annotated[
     str | None, argument("SCENARIO", "A scenario, a saved plan or a launch script; flags override what it says.")
 ]
+
+
+def _keys_begun(incomplete: str) -> list[str]:
+    """Keys of a scenario that begin as typed, for the shell to complete."""
+    return [f"{place}=" for place in PLACES if place.startswith(incomplete)]
+
+
 Changes = Annotated[
     list[str] | None,
-    option("--set", "Any key of a scenario, such as rollout.max_num_seqs=256; repeatable.", metavar="KEY=VALUE"),
+    typer.Option(
+        "--set",
+        help="Any key of a scenario, such as rollout.max_num_seqs=256; repeatable.",
+        rich_help_panel="Inputs",
+        metavar="KEY=VALUE",
+        show_default=False,
+        autocompletion=_keys_begun,
+    ),
 ]
 LOOP = ("model", "gpu", "mode", "gpus", "rollout_gpus", "trainer_gpus", "max_staleness", "transport")
 BATCH = ("prompts_per_step", "group_size")
@@ -76,6 +90,17 @@ WASTE = ("oversampling", "kept_fraction", "dropped_fraction")
 CHECKS = ("model", "params", "gpu")
 REFUSED = ("step_seconds",)
 _SIDES = ("rollout_", "wire_")
+_SHORT_HELP = 15  # quantities that a help page shows at first
+_ASKED_MOST = (
+    "model", "gpu", "gpus", "mode", "rollout_gpus", "trainer_gpus", "instances", "prompts_per_step", "group_size",
+    "prompt_tokens", "response_tokens", "framework", "objective", "budget_file", "finish_by_seconds", "max_staleness",
+    "gpu_hour_usd", "train_seconds", "instance_tokens_per_second", "consumption_tokens_per_second", "step_seconds",
+    "sync_seconds", "steps", "simulated_steps", "seeds", "headroom", "max_response_tokens", "rollout_tensor_parallel",
+    "concurrency", "engine", "fsdp", "tensor_parallel", "recompute", "micro_batch_tokens", "optimizer", "offload",
+    "transport", "link", "cluster", "bandwidth_bytes_per_second", "rollout_seconds", "batch_tokens",
+    "gpus_per_instance", "samples_per_step", "seconds", "measurement_seconds", "idle_target_fraction",
+)  # fmt: skip
+"""Quantities by how often people ask for them."""
 KNOWN_RATES = (
     "instance_tokens_per_second", "accept_lower_bound", "gpus_per_instance", "headroom",
     "rollout_gpu_tokens_per_second", "trainer_gpu_tokens_per_second", "train_seconds",
@@ -121,6 +146,21 @@ class Asks(NamedTuple):
     def parameters(self) -> list[inspect.Parameter]:
         """The parameters of a function that typer makes into these flags."""
         return [_parameter(row, names, panel, assumed=assumed) for row, names, panel, assumed in self._declared()]
+
+    def rarer(self, told: str) -> frozenset[str]:
+        """
+        Parameters that a short help leaves out: all but those of its example, and the first few of what is asked most.
+
+        Args:
+            told: The help, with its example.
+        """
+        example = {*told.partition("Example:")[2].split()}
+        declared_here = [row.key for row, *_ in self._declared()]
+        first = [row.key for row, names, *_ in self._declared() if example & {*names}]
+        usual = (key for key in _ASKED_MOST if key in declared_here and key not in first)
+        first += [*usual][: max(0, _SHORT_HELP - len(first))]
+        few = len(declared_here) <= _SHORT_HELP
+        return frozenset() if few else frozenset(f"{_PREFIX}{key}" for key in declared_here if key not in first)
 
     def _declared(self) -> Iterator[tuple[Row, list[str], str, bool]]:
         """Each quantity with its flags here and their panel, and whether its default holds here."""
@@ -249,10 +289,9 @@ def _asking(
                 why = cannot_run(inputs.refused)
                 told = () if why in report.headline else (why,)
                 report = replace(report, no=True, warnings=(*told, *report.warnings))
-            unused = inputs.unused()
-            if not unused:
-                return report
-            return replace(report, notes=(*report.notes, f"Not used here: {', '.join(unused)}"))
+            unused: tuple[str, ...] = inputs.unused()
+            told = (f"Not used here: {', '.join(unused)}",) if unused else ()
+            return replace(report, notes=(*report.notes, *told), unused=(*inputs.ignored, *told))
 
         own = [each for one in taken for each in _flags_of(one, groups.get(one.name))]
         keyword = inspect.Parameter.KEYWORD_ONLY
@@ -265,6 +304,7 @@ def _asking(
             inspect.Parameter("profiles", keyword, default=None, annotation=Profiles),
         ]
         answer.__signature__ = signature.replace(parameters=shared)  # type: ignore[attr-defined]  # what typer reads
+        answer.rarer = asked.rarer(command.__doc__ or "")  # type: ignore[attr-defined]  # what help goes by
         answer.__annotations__ = {one.name: one.annotation for one in shared} | {
             "return": getattr(command, "__annotations__", {}).get("return")
         }
