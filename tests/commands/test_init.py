@@ -183,6 +183,12 @@ def test_what_only_looks_like_a_contradiction_is_taken(rlsize: Run, flags: list[
     assert read_scenario("scenario.yaml").value("model") == "qwen3-32b"
 
 
+def test_gpus_of_both_sides_add_up_to_no_usual_number(rlsize: Run) -> None:
+    """A file that says 8 and 8 says no 64, of which the rest would be in neither pool."""
+    rlsize("init", "x.yaml", "--rollout-gpus", "8", "--trainer-gpus", "8")
+    assert "# gpus: 64" in Path("x.yaml").read_text(encoding="utf-8")
+
+
 def test_the_usual_cut_off_is_beyond_the_mean_and_within_the_context(rlsize: Run) -> None:
     """Long means have a longer one; a short context a shorter one."""
     for flags, longest in (

@@ -132,13 +132,13 @@ def test_a_fitted_step_time_is_used(rlsize: Run, checkout: Path) -> None:
     inputs = rlsize("simulate", *line("--concurrency", **change), "--json").document["inputs"]
     assert inputs["step_sample"] > 0
     assert "instance_tokens_per_second" not in inputs
-    assert "(measured)" in " ".join(rlsize("simulate", *line("--concurrency", **change)).stdout.split())
+    assert "(measured)" in " ".join(rlsize("simulate", *line("--concurrency", **change), "--full").stdout.split())
 
 
 def test_model_and_gpu_are_enough(rlsize: Run, checkout: Path) -> None:
     """Without any rate, engine step, train seconds and sync are predicted, and the answer says so."""
     path = str(checkout / "examples" / "unmeasured-8b.yaml")
-    ran = rlsize("simulate", path, *QUICK)
+    ran = rlsize("simulate", path, *QUICK, "--full")
     said = " ".join(ran.stdout.split())
     assert ran.code == 0
     assert "The engine step is predicted" in said
@@ -158,7 +158,7 @@ def test_a_rate_scales_the_predicted_step(rlsize: Run, checkout: Path) -> None:
 
 def test_a_rate_alone_is_the_same_at_every_batch(rlsize: Run) -> None:
     """64 slots at 4,000 tok/s make steps of 16 ms, and a note says what would know better."""
-    said = " ".join(rlsize("simulate", *line()).stdout.split())
+    said = " ".join(rlsize("simulate", *line(), "--full").stdout.split())
     assert "An engine step takes 16 ms at every batch" in said
 
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import shlex
 from typing import TYPE_CHECKING, Any
 
 import pytest
 import typer
+from tests.effort import THOROUGH
 
 from rlsize.shell.app import app
 
@@ -46,3 +48,67 @@ def test_every_flag_says_what_it_is(name: str) -> None:
     """No flag and no argument is without help."""
     silent = [parameter.name for parameter in COMMANDS[name].params if not getattr(parameter, "help", None)]
     assert not silent, f"{name} says nothing of {silent}"
+
+
+LONG = {"rlsize whatif", "rlsize validate", "rlsize report", "rlsize calibrate"}
+"""Whose examples take seconds: each of them is parsed, and run where tests take their time."""
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_a_commands_example_runs_as_printed_in_an_empty_folder(
+    name: str, rlsize: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Files that it names come with rlsize, and an answer of no would be no example."""
+    monkeypatch.chdir(tmp_path)
+    words = shlex.split((COMMANDS[name].help or "").partition("Example:")[2].partition(">")[0])
+    own = words[len(name.split()) :]
+    with COMMANDS[name].make_context(name, [*own], resilient_parsing=False):
+        pass
+    if name in LONG and not THOROUGH:
+        return
+    ran = rlsize(*words[1:])
+    assert ran.code == 0, ran.stderr
+    assert ran.stdout
+
+
+def test_the_examples_of_groups_run_too(rlsize: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The program's own, and those of `predict` and `profiles`."""
+    monkeypatch.chdir(tmp_path)
+    program = typer.main.get_command(app)
+    groups = [program, *(program.get_command(None, name) for name in ("predict", "profiles"))]  # type: ignore[attr-defined]
+    for group in groups:
+        example = shlex.split((group.help or "").partition("Example:")[2])
+        assert rlsize(*example[1:]).code == 0, example
+
+
+def test_a_folder_of_the_users_own_goes_before_the_shipped_examples(
+    rlsize: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A file that is not in it is missing; without such a folder the shipped one is taken, which is said."""
+    monkeypatch.chdir(tmp_path)
+    shipped = rlsize("diagnose", "examples/operate/starving.jsonl")
+    assert "note: examples/operate/starving.jsonl: one that rlsize comes with" in shipped.stderr
+    (tmp_path / "examples").mkdir()
+    assert rlsize("diagnose", "examples/operate/starving.jsonl").code == 2
+
+
+def test_a_short_help_has_the_flags_of_the_question_and_full_has_all(rlsize: Any) -> None:
+    """Ten to fifteen quantities; the others work all the same."""
+    for line in (("plan",), ("predict", "step"), ("simulate",), ("memory",), ("fleet",)):
+        name = " ".join(("rlsize", *line))
+        quantities = [one for one in COMMANDS[name].params if one.name.startswith("quantity_") and not one.hidden]
+        short, whole = rlsize(*line, "--help").stdout, rlsize(*line, "--help", "--full").stdout
+        shown = [one for one in quantities if f"│ {one.opts[0]} " in short]
+        assert 10 <= len(shown) <= 15, name
+        assert all(one.opts[0] in whole for one in quantities), name
+        assert f"{len(quantities) - len(shown)} more flags" in short
+        assert "more flags" not in whole
+
+
+def test_the_shell_completes_keys_of_a_scenario() -> None:
+    """After `--set`."""
+    found = next(one for one in COMMANDS["rlsize plan"].params if one.name == "changes")
+    context = typer.Context(COMMANDS["rlsize plan"])
+    told = [one.value for one in found.shell_complete(context, "trainer.para")]
+    assert "trainer.parallelism.fsdp=" in told
+    assert all(one.startswith("trainer.para") for one in told)

@@ -134,7 +134,7 @@ def fitted(fit: StepTimeFit, entry: Interval) -> float:
 
 def test_mixed_lengths_finish_later_than_equal_ones_of_the_same_tokens(engine: Instance) -> None:
     """The tail is real: as many tokens take more engine steps, and the last sample comes after the median one."""
-    shape = {"prompts": 4, "concurrencies": (), "seconds": 4.0, "mean": 60.0}  # no level, so that no clock cuts the batch
+    shape = {"prompts": 4, "concurrencies": (), "seconds": 4.0, "mean": 60.0}  # no level: no clock cuts the batch
     mixed = run(engine, **{**shape, "cv": 1.5})
     slow = finite_batch(mixed.batch, 4, 1.0)
     assert slow is not None

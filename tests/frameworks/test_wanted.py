@@ -12,7 +12,7 @@ from rlsize.facts.framework import Framework
 from rlsize.facts.launch import Setting, Span
 from rlsize.frameworks.demands import unmet
 from rlsize.frameworks.told import Reading
-from rlsize.frameworks.wanted import applied, changes, values
+from rlsize.frameworks.wanted import changes, values
 
 SPAN = Span("train.sh", 1)
 QUANTITIES = {
@@ -105,7 +105,7 @@ def test_what_stands_around_the_program_follows_only_where_it_was_in_step() -> N
 def test_changes_lead_to_what_is_wanted_or_are_refused(wanted: dict[str, Any]) -> None:
     """Whatever is wanted of a launch."""
     found = changes(launch(), wanted)
-    told = values(applied(launch(), found.keys))
+    told = values(launch().changed(found.keys))
     refused = {fault.where for fault in found.refused}
     for name, value in wanted.items():
         assert name in refused or (told.get(name) or None) == (value or None)

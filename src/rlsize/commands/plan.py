@@ -38,7 +38,7 @@ def plan(
     from rlsize.quantities.table import nested
     from rlsize.reports.plan import plan_report
     from rlsize.shell.launches import in_own_keys, keep_mode, wanted_of, write_back
-    from rlsize.shell.planning import kept_within, save_plan, search
+    from rlsize.shell.planning import assumed_by, kept_within, save_plan, search
     from rlsize.writers.files import check_target, write_whole
     from rlsize.writers.yaml_file import applied_text
 
@@ -47,6 +47,7 @@ def plan(
     if write is not None:
         keep_mode(inputs)
     found, ranked = search(inputs)
+    done: list[str] = []
     loop, chosen = found.loop, found.planned.chosen
     if chosen is not None and apply is not None:
         values = nested(applied(inputs.said_values(apply), loop, chosen.best.place))
@@ -58,17 +59,19 @@ def plan(
         besides = kept_within(inputs, values, wanted)
         if besides:
             keys = in_own_keys(inputs, besides)
-            inputs.notes.append(f"Set besides, as the launch keeps its memory: {keys}. The step above is without it.")
-        inputs.notes += write_back(inputs, {**wanted, **besides}, write, force=force)
+            done.append(f"Set besides, as the launch keeps its memory: {keys}. The step above is without it.")
+        done += write_back(inputs, {**wanted, **besides}, write, force=force)
     if chosen is not None and save is not None:
         lacking = save_plan(save, inputs, "plan", loop, chosen.best.place, chosen.evaluation, force=force)
         sys.stderr.write(f"wrote {save}\n")
         if lacking:
-            inputs.notes.append(f"{save} holds no scenario, so only check --baseline and diff take it: {lacking}.")
+            done.append(f"{save} holds no scenario, so only check --baseline and diff take it: {lacking}.")
+    inputs.notes += done
     if chosen is not None and not inputs.gives("framework"):
         inputs.notes += _runners(inputs, chosen.best.place)
     say_bottleneck(inputs, loop.outlook, None if chosen is None else chosen.best.place)
-    return plan_report(found.planned, inputs.told(), ranked)
+    assumed = None if chosen is None else assumed_by(inputs, loop, chosen.best.place)
+    return plan_report(found.planned, inputs.told(), ranked, assumed, done)
 
 
 def _runners(inputs: Inputs, place: Placement) -> Iterator[str]:

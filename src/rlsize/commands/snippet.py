@@ -95,10 +95,10 @@ def _late_words(one: Prepared) -> tuple[str, ...]:
     """What the framework does with late samples, where the step that was planned assumes otherwise."""
     from rlsize.frameworks.abilities import framework_mode
     from rlsize.frameworks.told import Reading
-    from rlsize.frameworks.wanted import applied, values
+    from rlsize.frameworks.wanted import values
 
     modes = {} if one.framework.runs is None else one.framework.runs.modes
-    told = values(applied(Reading(one.framework, ()), one.made.keys)).get("late_samples")
+    told = values(Reading(one.framework, ()).changed(one.made.keys)).get("late_samples")
     own = told or modes.get(framework_mode(one.found.mode), one.late)
     if not one.late or own == one.late:
         return ()

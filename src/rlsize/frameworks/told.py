@@ -7,17 +7,19 @@ from fnmatch import fnmatchcase
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal
 
+from rlsize.facts.launch import Setting, Span
 from rlsize.frameworks.expressions import UnreadableError, evaluate, names
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from rlsize.facts.framework import Era, Framework
-    from rlsize.facts.launch import Setting
 
 Provenance = Literal["said", "inherited", "default"]
 QUANTITY = "loop."
 """What stands before a quantity in an expression; other names are keys."""
+_ITSELF = "*"  # stands among what a quantity hangs on that hangs on itself: who asks first decides what it is
+NOWHERE = Span("", 0)
 _BESIDE = ("env.", "launcher.", "batch.", "server.", "accelerate.", "deepspeed.", "cluster.", "values.")
 
 
@@ -43,10 +45,11 @@ class Told:
 
 @dataclass(slots=True)
 class _Trace:
-    """Keys that an evaluation looked up: for the value itself, and to decide between values."""
+    """Keys that an evaluation looked up: for the value itself, to decide between values, and all, for others too."""
 
     values: list[str] = field(default_factory=list)
     tests: list[str] = field(default_factory=list)
+    every: set[str] = field(default_factory=set)
 
 
 def normal(key: str) -> str:
@@ -116,6 +119,7 @@ class Reading:
         self.used: set[str] = set()
         self.faults: dict[str, str] = {}
         self._told: dict[str, Told | None] = {}
+        self._hangs_on: dict[str, set[str]] = {}
         self._traces: list[_Trace] = []
         self._tests = 0
 
@@ -150,6 +154,8 @@ class Reading:
         below = [other for other in self.settings if other == key or other.startswith(f"{key}.")]
         for one in below or [key]:
             self._note(one)
+        if self._traces:
+            self._traces[-1].every |= {key, f"{key}."}
         return bool(below)
 
     def testing(self, step: int) -> None:
@@ -159,6 +165,7 @@ class Reading:
     def _note(self, key: str) -> None:
         self.used.add(key)
         if self._traces:
+            self._traces[-1].every.add(key)
             (self._traces[-1].tests if self._tests else self._traces[-1].values).append(key)
 
     def quantity(self, name: str) -> Told | None:
@@ -170,6 +177,8 @@ class Reading:
             self._told[name] = None  # one that hangs on itself is not known
             self._told[name] = self._worked(name, text) or self._given(name)
         told = self._told[name]
+        if self._traces:
+            self._traces[-1].every |= self._hangs_on.get(name, {_ITSELF})
         if told is not None and self._traces:
             keys = [self.key(setting.key) for setting in told.settings] + list(told.defaults)
             (self._traces[-1].tests if self._tests else self._traces[-1].values).extend(keys)
@@ -190,6 +199,7 @@ class Reading:
         finally:
             self._traces.pop()
             self._tests = tests
+            self._hangs_on[name] = trace.every | {QUANTITY + name}
         if value is None:
             return None
         keys = list(dict.fromkeys(trace.values or trace.tests))
@@ -202,6 +212,24 @@ class Reading:
         if settings:
             provenance = "inherited" if all(setting.inherited for setting in settings) else "said"
         return Told(name, value, provenance, settings, defaults)
+
+    def changed(self, keys: Mapping[str, Any], given: Mapping[str, float] | None = None) -> Reading:
+        """
+        The launch with other values of some keys, None where one goes, or of what is said beside it.
+
+        What hangs on none of that is not worked out anew: savers try hundreds of changes of some seventy quantities.
+        """
+        kept = [setting for key, setting in self.settings.items() if key not in keys]
+        new = [Setting(key, value, NOWHERE) for key, value in keys.items() if value is not None]
+        found = Reading(self.framework, [*kept, *new], self.given if given is None else given)
+        today = {self.key(key) for key in keys}
+        moved = {_ITSELF, *today} | {key[: end + 1] for key in today for end, one in enumerate(key) if one == "."}
+        moved |= {QUANTITY + name for name, _ in self.given.items() ^ found.given.items()}
+        found._hangs_on = {name: on for name, on in self._hangs_on.items() if on.isdisjoint(moved)}
+        found._told = {name: self._told[name] for name in found._hangs_on}
+        found.faults = {name: why for name, why in self.faults.items() if name in found._hangs_on}
+        found.used = set().union(*found._hangs_on.values())
+        return found
 
     def all(self) -> dict[str, Told]:
         """Every quantity that is told here, not beside it; those whose names begin with _ only serve others."""

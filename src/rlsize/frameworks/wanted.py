@@ -9,9 +9,9 @@ from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from rlsize.errors import Fault
-from rlsize.facts.launch import Setting, Span
+from rlsize.facts.launch import Setting
 from rlsize.frameworks.expressions import Plain, evaluate, items, names, parsed
-from rlsize.frameworks.told import QUANTITY, Reading, normal
+from rlsize.frameworks.told import NOWHERE, QUANTITY, Reading, normal
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from rlsize.facts.framework import Framework
 
 _ROUNDS = 6  # a key that is written may make another one count
-_NOWHERE = Span("", 0)
 _NOTHING = (None, "none")
 _NEUTRAL = (None, False, 0, 1, "none", ())
 """What a quantity may be wanted to be of which a framework knows nothing: off, not spread, every time."""
@@ -122,7 +121,7 @@ def whole(
     Returns:
         The keys, and all quantities that they tell.
     """
-    begun = Reading(framework, [Setting(key, value, _NOWHERE) for key, value in fixed.items()])
+    begun = Reading(framework, [Setting(key, value, NOWHERE) for key, value in fixed.items()])
     keys, after = _reached(begun, wanted, given, every=True)
     now = values(after)
     return Changes({**fixed, **keys}, refused=tuple(_refused(framework, wanted, now))), now
@@ -131,13 +130,6 @@ def whole(
 def _holds(reading: Reading, key: str, value: object) -> bool:
     """Whether a key has a value already, or is not set where it is not to be."""
     return key not in reading.settings if value is None else same(reading.value(key), value)
-
-
-def applied(reading: Reading, keys: Mapping[str, Any], given: Mapping[str, float] | None = None) -> Reading:
-    """A launch with other values of some keys, or of what is said beside it."""
-    kept = [setting for key, setting in reading.settings.items() if key not in keys]
-    new = [Setting(key, value, _NOWHERE) for key, value in keys.items() if value is not None]
-    return Reading(reading.framework, [*kept, *new], reading.given if given is None else given)
 
 
 def spelled(reading: Reading, key: str) -> str:
@@ -191,7 +183,7 @@ def _reached(
         if keys | found == keys and more.keys() <= goals.keys():
             break
         goals, keys = more | goals, keys | found
-        current = applied(reading, keys)
+        current = reading.changed(keys)
     return _needed(reading, keys, goals, given, every=every)
 
 
@@ -215,7 +207,7 @@ def _needed(
     reading: Reading, keys: dict[str, Any], goals: Mapping[str, Any], given: Mapping[str, Any], *, every: bool
 ) -> tuple[dict[str, Any], Reading]:
     """What is left of keys without those that have no effect: when others came, or beside what a launch has."""
-    current = applied(reading, keys)
+    current = reading.changed(keys)
     told = values(current)
     asked, _ = _proposed(current, {**given, **goals}, {**given, **goals}, every=True)
     said = asked if every else {key: keys.get(key) for key in reading.settings}
@@ -230,7 +222,7 @@ def _needed(
         kept |= _beside(reading, keys)
     for key in [key for key in keys if key not in kept]:
         fewer = {other: value for other, value in keys.items() if other != key}
-        without = applied(reading, fewer)
+        without = reading.changed(fewer)
         left = values(without)
         if all(same(left.get(name), told.get(name)) for name in goals):
             keys, current = fewer, without
@@ -250,7 +242,7 @@ def _settled(current: Reading, name: str, value: object, goals: Mapping[str, Any
     bare = text is not None and isinstance(parsed(text), (ast.Attribute, ast.Name)) and not text.startswith(QUANTITY)
     written = {} if bare and not every else _written(current, name, goals)
     if not every and (plain or written):  # a profile knows better than arithmetic backwards what hangs on what
-        reached = applied(current, written).value(QUANTITY + name) if written else None
+        reached = current.changed(written).value(QUANTITY + name) if written else None
         return written if written and (not plain or same(reached, value)) else plain
     written = {**plain, **written}
     kept = {key: to for key, to in written.items() if to is not None or key in current.settings}
@@ -416,4 +408,4 @@ def _refused(framework: Framework, wanted: Mapping[str, Any], now: Mapping[str, 
             yield Fault(what, name, "change what it follows from by hand")
 
 
-__all__ = ["Changes", "applied", "changes", "same", "spelled", "values", "whole"]
+__all__ = ["Changes", "changes", "same", "spelled", "values", "whole"]

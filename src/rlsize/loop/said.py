@@ -81,6 +81,9 @@ class Said(Protocol):
     def flag(self, key: str) -> str:
         """How a quantity is said."""
 
+    def way(self, *keys: str) -> str:
+        """How this command is told one of several: by the first that it has a flag for, else by `--set`."""
+
     def place(self, key: str) -> str:
         """Where a quantity was said."""
 
@@ -89,6 +92,9 @@ class Said(Protocol):
 
     def fault(self, what: str, where: str = "", todo: str = "") -> None:
         """Note something that is wrong."""
+
+    def ignore(self, sentence: str) -> None:
+        """Note that something that was said has no bearing on the answer."""
 
     def blame(self, error: InputError, where: str) -> None:
         """Note the faults of an error."""

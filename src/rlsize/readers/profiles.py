@@ -17,8 +17,9 @@ from rlsize.facts.gpu import completed
 from rlsize.facts.sourced import unverified
 from rlsize.readers.file_kinds import FOLDERS, KINDS
 from rlsize.readers.profile_checks import alias_faults, own_faults, reference_faults, stray_faults
+from rlsize.readers.shipped import shipped
 from rlsize.readers.validation import opened, validated
-from rlsize.readers.yaml_documents import read_bytes, read_document
+from rlsize.readers.yaml_documents import parse_document, read_bytes, read_document, read_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -37,8 +38,7 @@ SUFFIX = ".yaml"
 
 def shipped_folder() -> Path:
     """The profiles inside an installed package, else those of the checkout."""
-    package = Path(__file__).parents[1]
-    return package / "profiles" if (package / "profiles").is_dir() else package.parents[1] / "profiles"
+    return shipped("profiles")
 
 
 def user_folders(given: Iterable[str | Path] = (), environment: str | None = None) -> list[Path]:
@@ -158,7 +158,9 @@ class Catalogue:
         files = self._files(kind)
         wanted = name.strip().lower()
         if wanted not in files:
-            aliases = self._alias_names(kind)
+            aliases = self._aliases.get(kind) or self._aliases_holding(kind, wanted)
+            if wanted not in aliases:
+                aliases = self._alias_names(kind)
             if wanted not in aliases:
                 shown = name if len(name) <= _LONGEST_NAME else f"{name[:_LONGEST_NAME]}..."
                 todo = _nearest(shown, self.names(kind), aliases)
@@ -283,16 +285,21 @@ class Catalogue:
     def _alias_names(self, kind: str) -> dict[str, str]:
         """The name behind each alias, all in lower case; files that cannot be read have none."""
         if kind not in self._aliases:
-            found: dict[str, str] = {}
-            for stem, path in self._files(kind).items():
-                try:
-                    data = read_document(path).data
-                except InputError:
-                    continue
-                aliases = data.get("aliases") if isinstance(data, dict) else None
-                found |= {alias.lower(): stem for alias in aliases or () if isinstance(alias, str)}
-            self._aliases[kind] = found
+            self._aliases[kind] = self._aliases_holding(kind, "")
         return self._aliases[kind]
+
+    def _aliases_holding(self, kind: str, text: str) -> dict[str, str]:
+        """The name behind each alias of the files that hold a text: to parse them all takes long."""
+        found: dict[str, str] = {}
+        for stem, path in self._files(kind).items():
+            try:
+                content = read_text(path)
+                data = parse_document(content, str(path)).data if text in content.lower() else None
+            except InputError:
+                continue
+            aliases = data.get("aliases") if isinstance(data, dict) else None
+            found |= {alias.lower(): stem for alias in aliases or () if isinstance(alias, str)}
+        return found
 
 
 def _nearest(name: str, names: list[str], aliases: Mapping[str, str]) -> str:

@@ -7,10 +7,14 @@ from typing import TYPE_CHECKING, Any
 
 from rlsize.facts.figure import Figure
 from rlsize.loop.said import cannot_run
+from rlsize.reports.decision import Decision
 from rlsize.reports.report import Report
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
+
+_RUNS = "rlsize plan with the same flags looks for a loop that runs, or says the least change"
 
 
 def refused_report(command: str, reason: str, told: Mapping[str, Any]) -> Report:
@@ -23,7 +27,9 @@ def refused_report(command: str, reason: str, told: Mapping[str, Any]) -> Report
         told: What the report says of the inputs: those used, warnings and notes.
     """
     why = Figure(key="loop_runs", value=False, provenance="predicted", source=reason)
-    return Report(command=command, headline=cannot_run(reason), results=(why,), no=True, **told)
+    return Report(
+        command=command, headline=cannot_run(reason), results=(why,), no=True, decision=Decision(then=_RUNS), **told
+    )
 
 
 def bounded(report: Report, bound: str) -> Report:

@@ -10,6 +10,7 @@ from rlsize.facts.figure import Figure, Value
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
+    from rlsize.reports.decision import Decision
     from rlsize.reports.pictures import Picture
 
 
@@ -136,6 +137,8 @@ class Report:
         quiet: Keys of results that JSON carries and the table leaves out.
         of: What keys of results begin with in JSON, where they are of another loop than the one that was said.
         command: The command that asked; the shell says it where the answer leaves.
+        decision: What people see of it at first; None where they see all of it.
+        unused: Sentences on what was said and has no bearing on it; notes say so too.
     """
 
     headline: str
@@ -149,6 +152,8 @@ class Report:
     quiet: frozenset[str] = frozenset()
     of: str = ""
     command: str = ""
+    decision: Decision | None = None
+    unused: tuple[str, ...] = ()
 
     @property
     def told(self) -> tuple[Figure, ...]:

@@ -98,7 +98,7 @@ def band(figure: Figure) -> str:
         return ""
     if unit_of(figure.key) == "tok/s":
         return f"{short(figure.band[0])} to {short(figure.band[1])}"
-    low, high = (show(end, figure.key) for end in figure.band)
+    low, high = (bare(show(end, figure.key), figure.key) for end in figure.band)
     units = {end.partition(" ")[2] for end in (low, high)}
     if len(units) > 1:
         return f"{low} to {high}"

@@ -16,6 +16,7 @@ from typing import Annotated
 import typer
 
 from rlsize.shell.command import UNFINISHED, Entry, Group
+from rlsize.shell.progress import saying_if_long
 
 COMMANDS: dict[str, Entry] = {
     "fleet": Entry("Size", "How many rollout instances match this trainer.", "fleet"),
@@ -40,7 +41,11 @@ COMMANDS: dict[str, Entry] = {
     "diagnose": Entry(
         "Operate", "Which side of a running loop starves, and what to do in which order.", "diagnose.command"
     ),
+    "watch": Entry(
+        "Operate", "Follow a training log: the verdict at each step, what changed, what is ahead.", "diagnose.watch"
+    ),
     "alerts": Entry("Operate", "Write Prometheus rules, their tests and a dashboard for this plan.", "alerts.command"),
+    "export": Entry("Operate", "Serve what a training log tells as counters, for Prometheus.", "export.command"),
     "manifest": Entry(
         "Operate", "Write the resize for Kubernetes, Ray, KEDA or Kueue; nothing is applied.", "manifest.command"
     ),
@@ -99,8 +104,10 @@ def main() -> None:
             stream.reconfigure(errors="replace")
     if sys.stdout is None:  # started with stdout closed: there is nowhere to answer
         raise SystemExit(UNFINISHED)
+    command = " ".join(word for word in sys.argv[1:3] if word.isalpha())
     try:
-        app()
+        with saying_if_long(f"rlsize {command}: working"):
+            app()
     except OSError as error:
         raise SystemExit(_cannot_print(error)) from None
     except SystemExit as stop:

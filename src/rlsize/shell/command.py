@@ -18,14 +18,17 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 from typer.models import ParameterInfo
 
-from rlsize.errors import Fault, RlsizeError
+from rlsize.errors import Fault, InputError, RlsizeError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
 
+UsageError: Any = typer.BadParameter.__mro__[1]  # typer does not name it
 OUTPUT_PANEL = "Output"
 TERMINAL = "-"
+FULL = "--full"
+EXAMPLES = "examples/"
 UNFINISHED = 3
 INTERRUPTED = 130
 _PAIR = 2
@@ -69,6 +72,7 @@ def _output_flags(
     plot: Annotated[
         str | None, option("--plot", "Draw it: in the terminal, or to FILE.png, .svg or .pdf.", OUTPUT_PANEL, "[FILE]")
     ] = None,
+    full: Annotated[bool, switch(FULL, "Print all figures, tables and inputs; with --help, all flags.")] = False,
     explain: Annotated[bool, switch("--explain", "Print formula, numbers and source of each result.")] = False,
     force: Force = False,
     profiles: Profiles = None,
@@ -82,27 +86,60 @@ def _output_parameters() -> list[Any]:
     return [parameter for parameter in typer.main.get_command(app).params if parameter.name in _OUTPUT_NAMES]
 
 
-_OUTPUT_NAMES = ("json", "csv", "markdown", "plot", "explain", "force", "profiles")
+_OUTPUT_NAMES = ("json", "csv", "markdown", "plot", "full", "explain", "force", "profiles")
 
 
 class Plain(TyperCommand):
     """A command that prints what it has to say itself; faults become messages and exit codes."""
 
+    whole_help = False
+
     def get_params(self, ctx: typer.Context) -> list[Any]:  # type: ignore[override]  # typer's context is the one it makes
         """The parameters, their text taken as it was typed."""
         return as_typed(super().get_params(ctx))
 
+    def parse_args(self, ctx: typer.Context, args: list[str]) -> list[str]:  # type: ignore[override]  # typer's context is the one it makes
+        """Note whether help is to show all flags: it is written before any flag is known."""
+        self.whole_help = FULL in args
+        if any(EXAMPLES in text for text in args):
+            from rlsize.readers.shipped import with_examples
+
+            args, taken = with_examples(args)
+            sys.stderr.write("".join(f"note: {name}: one that rlsize comes with\n" for name in taken))
+        try:
+            return super().parse_args(ctx, args)
+        except UsageError as error:
+            raise _refused(ctx, error) from None
+
     def format_help(self, ctx: typer.Context, formatter: Any) -> None:  # type: ignore[override]  # typer's context is the one it makes
-        """Show each option by its first name; the others stand in its text, where 80 columns do not cut them off."""
+        """
+        Show the flags of the question, all of them with `--full`, each by its first name.
+
+        The other names stand in its text, where 80 columns do not cut them off.
+        """
         options: list[Any] = [option for option in self.params if len(option.opts) > 1]
         several = [(option, option.opts, option.help) for option in options]
         for option, names, text in several:
             option.opts, option.help = names[:1], f"{text} Also {', '.join(names[1:])}."
+        rest: list[Any] = [one for one in self.params if one.name in self.rarer and not self.whole_help]
+        for one in rest:
+            one.hidden = True
         try:
             super().format_help(ctx, formatter)
         finally:
             for option, names, text in several:
                 option.opts, option.help = names, text
+            for one in rest:
+                one.hidden = False
+        if rest:
+            typer.echo(f" {len(rest)} more flags: {ctx.command_path} --help {FULL}")
+            typer.echo(" --set KEY=VALUE says any key of a scenario: rlsize schema scenario\n")
+
+    @property
+    def rarer(self) -> frozenset[str]:
+        """Names of the parameters that help shows only where it shows all."""
+        found: frozenset[str] = getattr(self.callback, "rarer", frozenset())
+        return found
 
     def invoke(self, ctx: typer.Context) -> Any:  # type: ignore[override]  # typer's context is the one it makes
         """Run the command's function, and turn faults into messages and exit codes."""
@@ -169,6 +206,14 @@ class Group(TyperGroup):
         """The parameters, their text taken as it was typed."""
         return as_typed(super().get_params(ctx))
 
+    def parse_args(self, ctx: typer.Context, args: list[str]) -> list[str]:  # type: ignore[override]  # typer's context is the one it makes
+        """Tell what is wrong as commands do; where nothing is typed, typer shows the help."""
+        typed = bool(args)
+        try:
+            return super().parse_args(ctx, args)
+        except UsageError as error:
+            raise (_refused(ctx, error) if typed else error) from None
+
     def list_commands(self, ctx: typer.Context) -> list[str]:  # type: ignore[override]  # noqa: ARG002 (typer's signature)
         """The names, in the order in which help shows them."""
         return list(self.entries)
@@ -185,7 +230,10 @@ class Group(TyperGroup):
     def resolve_command(self, ctx: typer.Context, args: list[str]) -> Any:  # type: ignore[override]  # typer's context is the one it makes
         """Offer the nearest command where there is none of that name."""
         self.commands = dict.fromkeys(self.entries)  # type: ignore[assignment]  # only the names are read, for the suggestion
-        return super().resolve_command(ctx, args)
+        try:
+            return super().resolve_command(ctx, args)
+        except UsageError as error:
+            raise _refused(ctx, error) from None
 
     def format_help(self, ctx: typer.Context, formatter: Any) -> None:  # type: ignore[override]  # typer's context is the one it makes
         """Write the help page without importing a single command."""
@@ -269,6 +317,21 @@ def _names_a_file(text: str) -> bool:
     """Whether what follows --plot is its file: a name with an ending, but neither a scenario nor a flag."""
     name = text.rpartition("/")[2]
     return "." in name[1:] and not text.startswith("-") and not text.lower().endswith((".yaml", ".yml"))
+
+
+def _refused(ctx: typer.Context, error: Any) -> typer.Exit:
+    """A command line that cannot be read, told as all else that is wrong; what has no flag here may be a key."""
+    fault = Fault(error.format_message().removesuffix("."), "", f"`{ctx.command_path} --help` tells what there is")
+    if hasattr(error, "possibilities"):  # a flag that there is not
+        from rlsize.quantities.table import QUANTITIES
+
+        flag, nearest = error.option_name, error.possibilities
+        place = next((row.scenario for row in QUANTITIES.values() if flag in row.flags and row.scenario), "")
+        todo = f"did you mean {' or '.join(nearest)}?" if nearest else fault.todo
+        settable = place and any(one.name == "changes" for one in ctx.command.params)
+        fault = Fault("there is no such flag here", flag, f"say it as --set {place}=..." if settable else todo)
+    tell(InputError(fault))
+    return typer.Exit(InputError.exit_code)
 
 
 def tell(error: RlsizeError) -> None:

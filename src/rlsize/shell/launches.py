@@ -189,7 +189,7 @@ def untold(inputs: Inputs, wanted: Mapping[str, Any]) -> str:
         wanted: What is to be, by quantity; None for what is not to hold.
     """
     from rlsize.frameworks.demands import unmet
-    from rlsize.frameworks.wanted import applied, changes, values
+    from rlsize.frameworks.wanted import changes, values
 
     launch = launch_of(inputs)
     if launch is None:
@@ -199,7 +199,7 @@ def untold(inputs: Inputs, wanted: Mapping[str, Any]) -> str:
         return found.refused[0].what
     demands, before = launch.framework.demands, values(reading)
     held = {text: says for text, says in demands.items() if not any(unmet({text: says}, before))}
-    broken = next(unmet(held, {**before, **values(applied(reading, found.keys))}), None)
+    broken = next(unmet(held, {**before, **values(reading.changed(found.keys))}), None)
     return "" if broken is None else broken.what
 
 
@@ -212,7 +212,7 @@ def as_told(inputs: Inputs, values: Mapping[str, Any], wanted: Mapping[str, Any]
         values: All values of the scenario, by dotted place: what flags and `--set` say goes before the launch.
         wanted: What is to be in the launch, by quantity; None for what is not to hold.
     """
-    from rlsize.frameworks.wanted import applied, changes
+    from rlsize.frameworks.wanted import changes
     from rlsize.readers.launch.scenario import scenario_of_launch
     from rlsize.readers.scenarios import scenario_of
 
@@ -220,7 +220,7 @@ def as_told(inputs: Inputs, values: Mapping[str, Any], wanted: Mapping[str, Any]
     if launch is None or inputs.file is None:
         return inputs
     before = inputs.file.leaves()
-    reading = applied(launch.reading, changes(launch.reading, wanted).keys)
+    reading = launch.reading.changed(changes(launch.reading, wanted).keys)
     told = scenario_of(scenario_of_launch(replace(launch, reading=reading), inputs.catalogue)[0]).leaves()
     instead = {place for place in before if place not in inputs.file.places}
     instead |= {QUANTITIES[key].scenario for key in inputs.texts} - {""}

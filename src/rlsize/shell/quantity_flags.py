@@ -14,15 +14,16 @@ import typer
 from rlsize.errors import InputError
 from rlsize.facts.fields import Quantity
 from rlsize.quantities.row import Switch, Text
-from rlsize.quantities.table import QUANTITIES
+from rlsize.quantities.table import PLACES, QUANTITIES
 from rlsize.reports.report import Report
-from rlsize.shell.command import Profiles, argument, declared, option
+from rlsize.shell.command import Profiles, argument, declared
 from rlsize.shell.inputs import Inputs
 from rlsize.units import listed
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+    from rlsize.errors import Fault
     from rlsize.quantities.row import Row
 
 Asked: TypeAlias = str | tuple[str, str]
@@ -40,9 +41,23 @@ _PREFIX = "quantity_"  # of the parameters, so that none has the name of an argu
 ScenarioFile = Annotated[
     str | None, argument("SCENARIO", "A scenario, a saved plan or a launch script; flags override what it says.")
 ]
+
+
+def _keys_begun(incomplete: str) -> list[str]:
+    """Keys of a scenario that begin as typed, for the shell to complete."""
+    return [f"{place}=" for place in PLACES if place.startswith(incomplete)]
+
+
 Changes = Annotated[
     list[str] | None,
-    option("--set", "Any key of a scenario, such as rollout.max_num_seqs=256; repeatable.", metavar="KEY=VALUE"),
+    typer.Option(
+        "--set",
+        help="Any key of a scenario, such as rollout.max_num_seqs=256; repeatable.",
+        rich_help_panel="Inputs",
+        metavar="KEY=VALUE",
+        show_default=False,
+        autocompletion=_keys_begun,
+    ),
 ]
 LOOP = ("model", "gpu", "mode", "gpus", "rollout_gpus", "trainer_gpus", "max_staleness", "transport")
 BATCH = ("prompts_per_step", "group_size")
@@ -50,7 +65,8 @@ LENGTHS = ("prompt_tokens", "response_tokens", "response_cv", "max_response_toke
 WORKLOAD = (*BATCH, "samples_per_step", *LENGTHS, "updates", "mini_batches")
 AGENTS = (
     "turns", "turn_end_fraction", "tool_seconds", "tool_cv", "tool_tokens", "environments", "environment_seconds",
-    "failed_fraction", "verify_seconds", "verify_cv", "verify_workers",
+    "failed_fraction", "verify_seconds", "verify_cv", "verify_failed_fraction",
+    "verify_workers",
 )  # fmt: skip
 INSTANCE = (
     "engine", "engine_version", "rollout_tensor_parallel", "rollout_pipeline_parallel", "rollout_data_parallel",
@@ -76,6 +92,31 @@ WASTE = ("oversampling", "kept_fraction", "dropped_fraction")
 CHECKS = ("model", "params", "gpu")
 REFUSED = ("step_seconds",)
 _SIDES = ("rollout_", "wire_")
+_GIVEN_BY: Mapping[tuple[str, ...], str] = {
+    ("consumption_tokens_per_second", "train_seconds", "trainer_gpu_tokens_per_second"): (
+        "`rlsize predict train` predicts it, `rlsize observe` reads it from a training log"
+    ),
+    ("instance_tokens_per_second", "rollout_gpu_tokens_per_second", "group_seconds", "rollout_seconds"): (
+        "`rlsize predict rollout` predicts it, `rlsize measure` measures it, `rlsize observe` reads it from engines"
+    ),
+    ("step_seconds",): "`rlsize predict step` predicts it, `rlsize observe` reads it from a training log",
+    ("sync_seconds",): "`rlsize predict sync` predicts it",
+    ("instances", "rollout_gpus", "trainer_gpus"): "`rlsize plan` finds how many are best",
+    ("gpu_hour_usd", "rollout_gpu_hour_usd", "trainer_gpu_hour_usd"): "`rlsize profiles list price` has some",
+}
+"""Which command gives a quantity that another one lacks."""
+_REFUSED = "Refused"  # the panel of flags that are taken to be refused with a reason, which no help shows
+_SHORT_HELP = 15  # quantities that a help page shows at first
+_ASKED_MOST = (
+    "model", "gpu", "gpus", "mode", "rollout_gpus", "trainer_gpus", "instances", "prompts_per_step", "group_size",
+    "prompt_tokens", "response_tokens", "framework", "objective", "budget_file", "finish_by_seconds", "max_staleness",
+    "gpu_hour_usd", "train_seconds", "instance_tokens_per_second", "consumption_tokens_per_second", "step_seconds",
+    "sync_seconds", "steps", "simulated_steps", "seeds", "headroom", "max_response_tokens", "rollout_tensor_parallel",
+    "concurrency", "engine", "fsdp", "tensor_parallel", "recompute", "micro_batch_tokens", "optimizer", "offload",
+    "transport", "link", "cluster", "bandwidth_bytes_per_second", "rollout_seconds", "batch_tokens",
+    "gpus_per_instance", "samples_per_step", "seconds", "measurement_seconds", "idle_target_fraction",
+)  # fmt: skip
+"""Quantities by how often people ask for them."""
 KNOWN_RATES = (
     "instance_tokens_per_second", "accept_lower_bound", "gpus_per_instance", "headroom",
     "rollout_gpu_tokens_per_second", "trainer_gpu_tokens_per_second", "train_seconds",
@@ -86,7 +127,8 @@ PLANNED: Mapping[str, tuple[Asked, ...]] = {
     "Goal_and_limits": ("objective", "least_steps_per_day", "finish_by_seconds", "budget_file", "memory_margin"),
     "Search": (
         "searched_modes", "searched_rollout_gpus", "searched_trainer_gpus", "searched_transports",
-        "searched_rollout_tensor_parallel", "searched_rollout_data_parallel", "searched_tensor_parallel",
+        "searched_rollout_tensor_parallel", "searched_rollout_data_parallel", "searched_rollout_pipeline_parallel",
+        "searched_tensor_parallel",
         "searched_pipeline_parallel", "searched_context_parallel", "searched_expert_parallel", "searched_recompute",
         "searched_micro_batch_tokens", "whole_nodes", "rollout_pools", "trainer_pools", "simulated_plans",
     ),
@@ -120,6 +162,29 @@ class Asks(NamedTuple):
     def parameters(self) -> list[inspect.Parameter]:
         """The parameters of a function that typer makes into these flags."""
         return [_parameter(row, names, panel, assumed=assumed) for row, names, panel, assumed in self._declared()]
+
+    def with_command(self, fault: Fault) -> Fault:
+        """The fault of a quantity that is missing, with the command that would give it."""
+        key = next((key for key, flag in self.flags.items() if flag == fault.where), "")
+        by = next((by for keys, by in _GIVEN_BY.items() if key in keys), "")
+        if not by or "missing" not in fault.what or by in fault.todo:
+            return fault
+        return fault._replace(todo=f"{fault.todo}; {by}".removeprefix("; "))
+
+    def rarer(self, told: str) -> frozenset[str]:
+        """
+        Parameters that a short help leaves out: all but those of its example, and the first few of what is asked most.
+
+        Args:
+            told: The help, with its example.
+        """
+        example = {*told.partition("Example:")[2].split()}
+        declared_here = [row.key for row, _, panel, _ in self._declared() if panel != _REFUSED]
+        first = [row.key for row, names, *_ in self._declared() if example & {*names}]
+        usual = (key for key in _ASKED_MOST if key in declared_here and key not in first)
+        first += [*usual][: max(0, _SHORT_HELP - len(first))]
+        few = len(declared_here) <= _SHORT_HELP
+        return frozenset() if few else frozenset(f"{_PREFIX}{key}" for key in declared_here if key not in first)
 
     def _declared(self) -> Iterator[tuple[Row, list[str], str, bool]]:
         """Each quantity with its flags here and their panel, and whether its default holds here."""
@@ -171,7 +236,7 @@ def _parameter(row: Row, names: list[str], panel: str, *, assumed: bool) -> insp
         rich_help_panel=panel,
         metavar=None if yes_or_no else metavar,
         show_default=False,
-        hidden=panel == "Refused",
+        hidden=panel == _REFUSED,
     )
     return inspect.Parameter(
         f"{_PREFIX}{row.key}", inspect.Parameter.KEYWORD_ONLY, default=None, annotation=Annotated[takes, told]
@@ -235,9 +300,10 @@ def _asking(
             inputs.check_texts()
             try:
                 report = command(inputs, **own)
-            except InputError:  # what is missing may stand in a file that the launch names
+            except InputError as error:  # what is missing may stand in a file that the launch names
                 lacking = [note for note in inputs.notes if " is missing: " in note]
                 sys.stderr.write("".join(f"note: {note}\n" for note in lacking))
+                error.faults = tuple(map(asked.with_command, error.faults))
                 raise
             if not isinstance(report, Report):
                 return report
@@ -248,10 +314,9 @@ def _asking(
                 why = cannot_run(inputs.refused)
                 told = () if why in report.headline else (why,)
                 report = replace(report, no=True, warnings=(*told, *report.warnings))
-            unused = inputs.unused()
-            if not unused:
-                return report
-            return replace(report, notes=(*report.notes, f"Not used here: {', '.join(unused)}"))
+            unused: tuple[str, ...] = inputs.unused()
+            told = (f"Not used here: {', '.join(unused)}",) if unused else ()
+            return replace(report, notes=(*report.notes, *told), unused=(*inputs.ignored, *told))
 
         own = [each for one in taken for each in _flags_of(one, groups.get(one.name))]
         keyword = inspect.Parameter.KEYWORD_ONLY
@@ -264,6 +329,7 @@ def _asking(
             inspect.Parameter("profiles", keyword, default=None, annotation=Profiles),
         ]
         answer.__signature__ = signature.replace(parameters=shared)  # type: ignore[attr-defined]  # what typer reads
+        answer.rarer = asked.rarer(command.__doc__ or "")  # type: ignore[attr-defined]  # what help goes by
         answer.__annotations__ = {one.name: one.annotation for one in shared} | {
             "return": getattr(command, "__annotations__", {}).get("return")
         }

@@ -18,6 +18,7 @@ from rlsize.reports.wording import inputs_line, lines, origin_word, shown, words
 from rlsize.units import printable
 
 if TYPE_CHECKING:
+    from rlsize.reports.decision import Decision
     from rlsize.reports.report import Report, Table
 
 NARROW = 80
@@ -43,9 +44,19 @@ def console(*, stderr: bool = False, width: int | None = None) -> Console:
     return _Console(file=stream, width=width, highlight=False, soft_wrap=False, markup=False, emoji=False)
 
 
-def print_report(report: Report, *, explain: bool = False) -> None:
-    """Print a report: answer on stdout, warnings on stderr."""
+def print_report(report: Report, *, explain: bool = False, full: bool = True) -> None:
+    """
+    Print a report: answer on stdout, warnings on stderr.
+
+    Args:
+        report: The report.
+        explain: Whether to add formula, numbers and source of each result.
+        full: Whether all of it is printed, also where its decision says what it comes to.
+    """
     out = console()
+    if report.decision is not None and not full:
+        _print_decision(out, report, report.decision)
+        return
     out.print(Text(printable(report.headline), style="bold"))
     if report.told:
         out.print()
@@ -66,6 +77,24 @@ def print_report(report: Report, *, explain: bool = False) -> None:
         _print_explanations(out, report)
     out.file.flush()
     print_warnings(report)
+
+
+def _print_decision(out: Console, report: Report, decision: Decision) -> None:
+    from rlsize.writers.decision_lines import LABEL, decision_lines, headline_lines, table_shown, warning_lines
+
+    for line in headline_lines(report, out.width):
+        out.print(Text(line, style="bold"))
+    out.print()
+    for label, line in decision_lines(report, decision, out.width):
+        out.print(Text.assemble((label.ljust(LABEL), "dim"), line))
+    if decision.table:
+        out.print()
+        _print_table(out, table_shown(report.tables[decision.table]))
+    out.file.flush()
+    err = console(stderr=True)
+    for line in warning_lines(report, out.width):
+        first, mark, rest = line.partition("warning: ")
+        err.print(Text.assemble(first, (mark, "bold yellow"), rest))
 
 
 def _doubtful(report: Report) -> bool:

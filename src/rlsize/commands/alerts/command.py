@@ -67,7 +67,7 @@ def alerts(
     Thresholds follow from the plan, or from a budget where there is one. It
     prints the rules; into a folder it writes tests for promtool as well.
 
-    Example:  rlsize alerts plan.yaml -o alerts/ --grafana
+    Example:  rlsize alerts examples/baseline.yaml -o alerts/ --grafana
     """
     faults = inputs.faults
     setup = setup_of(said, faults)

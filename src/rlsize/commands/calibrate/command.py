@@ -65,7 +65,8 @@ def calibrate(
     """
     Compare a measurement with the predictions, stage by stage.
 
-    Example:  rlsize calibrate run.log train.sh --set cluster.gpu=h100-sxm --save twin.yaml
+    Example:  rlsize calibrate examples/launch/distil-3b.log examples/launch/distil-3b.sh --set cluster.gpu=a800-sxm
+    --save twin.yaml
     """
     from rlsize.commands.calibrate.answer import all_points, calibration_of, outlook
     from rlsize.commands.calibrate.report import calibrate_report

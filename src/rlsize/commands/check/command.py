@@ -47,10 +47,12 @@ def check(
     """
     Check a loop against its budget, and against a baseline.
 
-    Example:  rlsize check scenario.yaml --budget budget.yaml
+    Example:  rlsize check examples/unmeasured-8b.yaml --budget examples/budget.yaml --gpu-hour 2.50
+    --baseline examples/baseline.yaml
     """
     from rlsize.loop.agents import say_bottleneck
     from rlsize.loop.answer import answer_of
+    from rlsize.loop.assumed import assumptions
     from rlsize.loop.resolve import resolve
     from rlsize.loop.search import refuse_lacking
     from rlsize.shell.planning import save_plan
@@ -73,7 +75,7 @@ def check(
             kept = [f"{save} is not written: a loop that cannot run is no baseline."]
         warnings = _moved(against, inputs.folders)
         told = inputs.told(first=_said(against, found), warnings=warnings, notes=kept)
-        report = check_report(checked, **told)
+        report = check_report(checked, assumptions(inputs, loop), kept, **told)
     except RlsizeError as error:
         said: RlsizeError = error
         if type(error) is InputError:
@@ -154,7 +156,7 @@ def _judged(inputs: Inputs, against: _Against, loop: Loop, found: Evaluation, *,
 
     lines: tuple[Line, ...] = ()
     if found.refused:
-        inputs.notes.append(f"Not judged: {', '.join(f'budget.{key}' for key in against.budget.limits)}")
+        inputs.ignore(f"Not judged: {', '.join(f'budget.{key}' for key in against.budget.limits)}")
     else:
         lines = judged(found.results, against.budget, against.baseline)
         sides = {"rollout": loop.known.rate.known, "trainer": loop.known.train_seconds.known}
@@ -163,7 +165,7 @@ def _judged(inputs: Inputs, against: _Against, loop: Loop, found: Evaluation, *,
     waiting = [line for line in lines if saving and line.lacking == "baseline"]
     if waiting:
         names = ", ".join(line.name for line in waiting)
-        inputs.notes.append(f"Not judged, as this run makes the baseline: {names}.")
+        inputs.ignore(f"Not judged, as this run makes the baseline: {names}.")
         lines = tuple(line for line in lines if line not in waiting)
     refuse(_fault(line, against) for line in lines if line.status == "unknown")
     files = [(line, against.file(line.quantity)) for line in lines if not line.implied]

@@ -8,18 +8,23 @@ from typing import TYPE_CHECKING, Any
 
 from rlsize.facts.budget import Change
 from rlsize.facts.figure import Figure
+from rlsize.reports.decision import Decision
 from rlsize.reports.findings import Finding, Level
 from rlsize.reports.report import Column, Report, Table, Unseen
 from rlsize.reports.wording import band, bare, counted, gap, numbered, percent, row_name, sentence, signed, words
 from rlsize.units import show, unit_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from rlsize.errors import Fault
     from rlsize.facts.figure import Value
+    from rlsize.loop.assumed import Assumption
     from rlsize.verdicts.budget import Line
 
+_FIGURES = 5  # that stand in a decision, broken limits first
+_WHEN_BROKEN = "rlsize whatif SCENARIO ranks what would change it; rlsize plan SCENARIO looks for a better loop"
+_WHEN_KEPT = "--save plan.yaml makes this the baseline of the next check"
 IMPOSSIBLE = "the loop cannot run"
 _PLACE = re.compile(r"(?P<file>[^\n]+?):(?P<line>[1-9]\d{0,8})(?=:|$)")
 _ORDER = ("fail", "warn", "pass")
@@ -76,12 +81,16 @@ class Checked:
         return sum(line.status == status for line in self.lines)
 
 
-def check_report(checked: Checked, **told: Any) -> Report:
+def check_report(
+    checked: Checked, assumed: Sequence[Assumption] | None = None, done: Sequence[str] = (), **told: Any
+) -> Report:
     """
     The report of `rlsize check`.
 
     Args:
         checked: What was found.
+        assumed: What nobody said and that moves the step; None where nobody worked that out.
+        done: What was written.
         told: What the report says of the inputs.
     """
     broken, doubtful = checked.count("fail"), checked.count("warn")
@@ -94,8 +103,42 @@ def check_report(checked: Checked, **told: Any) -> Report:
         tables={"limits": _table(checked)} if checked.lines else {},
         no=bool(checked.refused or checked.impossible),
         quiet=frozenset(figure.key for figure in results),
+        decision=Decision(
+            take=_judged_loop(checked),
+            figures=[*dict.fromkeys(line.quantity for line in checked.ranked)][:_FIGURES],
+            why=[sentence(_told(line)) for line in checked.ranked if line.status == "fail"],
+            sure=[_sure(checked)] if checked.lines else [],
+            change=[*_tightest(checked)],
+            assumed=assumed,
+            done=done,
+            then=_WHEN_BROKEN if checked.refused or checked.impossible else _WHEN_KEPT,
+        ),
         **told,
     )
+
+
+def _judged_loop(checked: Checked) -> list[str]:
+    """Which loop was judged."""
+    if not checked.placement:
+        return []
+    words_of = {key: show(figure.value) for key, figure in checked.placement.items()}
+    fleet = f"{words_of['rollout_gpus']} rollout GPUs ({words_of['instances']} x {words_of['gpus_per_instance']})"
+    return [f"the loop as it is: {words_of['mode']}, {fleet}, {words_of['trainer_gpus']} trainer GPUs."]
+
+
+def _sure(checked: Checked) -> str:
+    """How many limits a band crosses, and which."""
+    doubtful = [words(line.quantity) for line in checked.lines if line.status == "warn"]
+    kept = f"{checked.count('pass')} of {numbered(len(checked.lines), 'limit')} kept at both ends of the 80 % band"
+    return f"{kept}; {', '.join(doubtful)} at one end only." if doubtful else f"{kept}."
+
+
+def _tightest(checked: Checked) -> Iterator[str]:
+    """The limits with the least room, which a change of the loop would break first."""
+    known = [line for line in checked.lines if line.status != "fail" and line.margin_fraction.known]
+    for line in sorted(known, key=lambda one: one.margin_fraction.number)[:3]:
+        room = bare(signed(line.margin.number, line.quantity), line.quantity)
+        yield f"{words(line.quantity)} has {room.lstrip('+')} of room to {_asked(line)}."
 
 
 def findings(checked: Checked) -> tuple[Finding, ...]:

@@ -7,17 +7,19 @@ from typing import TYPE_CHECKING
 from rlsize.commands.diagnose.normal import cause_words, causes_table, phases_table
 from rlsize.commands.diagnose.words import CHECKS, action, because, headline, verification
 from rlsize.facts.figure import Figure
+from rlsize.reports.decision import Decision
 from rlsize.reports.report import Column, Report, Table, Unseen
 from rlsize.reports.running_loop import apart_words, instances_table
-from rlsize.reports.wording import words
+from rlsize.reports.wording import numbered, sentence, words
 from rlsize.units import show
 from rlsize.verdicts.diagnosis_rates import AGREE
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from rlsize.facts.evidence import Diagnosis, Evidence, Finding
     from rlsize.facts.observation_file import ObservedAllocation, RunObservation
+    from rlsize.loop.assumed import Assumption
     from rlsize.verdicts.before_after import Compared
 
 _LASTING = {  # what stands by itself when it got better, and whether more of it is better
@@ -37,6 +39,7 @@ def diagnose_report(
     *,
     changes: Sequence[str] = (),
     costs: Sequence[Figure] = (),
+    assumed: Sequence[Assumption] | None = None,
     no: bool = False,
 ) -> Report:
     """
@@ -50,6 +53,7 @@ def diagnose_report(
         told: Warnings and notes from reading.
         changes: What to set for each cause.
         costs: What a step costs, and what it would after the first thing to do.
+        assumed: What nobody said and that moves what is usual, or the fleet that matches; None where there is neither.
         no: Whether `--fail-on` asked for exit code 1.
     """
     run, fleet, (compared, rollback), (warnings, notes) = evidence.run, evidence.fleet, comparison, told
@@ -74,7 +78,41 @@ def diagnose_report(
         warnings=(*(fleet.warnings if fleet else ()), *run.warnings, *_doubts(evidence), *warnings),
         notes=(*apart_words(run), *rollback, *notes),
         no=no,
+        decision=Decision(
+            take=[f"{place}. {_todo(one, found, changes)}." for place, one in enumerate(found.steps, 1)],
+            figures=[one.key for one in (found.trainer_idle, *logged[:2], *rates, *costs) if one.known],
+            why=[sentence(because(one)) for one in found.steps],
+            sure=[*rollback[:1], *_not_known(found)],
+            change=[f"{place}. done when {verification(one)}." for place, one in enumerate(found.steps, 1)],
+            assumed=assumed,
+            done=rollback[1:],
+            then="--record before.json keeps this for --before, which tells what a change did",
+        ),
     )
+
+
+def _not_known(found: Diagnosis) -> Iterator[str]:
+    """What could not be looked at, and what that needs."""
+    unknown = [one for one in found.findings if one.status == "unknown"]
+    yield f"{len(found.findings) - len(unknown)} of {numbered(len(found.findings), 'check')} could be made."
+    for why, names in _lacking(found).items():
+        yield f"Not known: {', '.join(names)} ({why})."
+
+
+def _lacking(found: Diagnosis) -> dict[str, list[str]]:
+    """Checks that could not be made, by what they need."""
+    lacking: dict[str, list[str]] = {}
+    for one in found.findings:
+        if one.status == "unknown":
+            lacking.setdefault(because(one), []).append(CHECKS[one.check])
+    return lacking
+
+
+def _todo(one: Finding, found: Diagnosis, changes: Sequence[str]) -> str:
+    """What to do; of a phase its likeliest cause, and what to set."""
+    if one.check != "phases" or not found.causes:
+        return action(one)
+    return f"Look for {cause_words(found.causes[0])}" + (f" ({changes[0]})" if changes and changes[0] else "")
 
 
 def _doubts(evidence: Evidence) -> list[str]:
@@ -93,18 +131,12 @@ def _doubts(evidence: Evidence) -> list[str]:
 
 
 def _steps_table(found: Diagnosis, changes: Sequence[str]) -> Table:
-    """What to do, first things first; of a phase its likeliest cause, and what to set."""
-
-    def todo(one: Finding) -> str:
-        if one.check != "phases" or not found.causes:
-            return action(one)
-        return f"Look for {cause_words(found.causes[0])}" + (f" ({changes[0]})" if changes and changes[0] else "")
-
+    """What to do, first things first."""
     steps = tuple(found.steps)
     cells: tuple[Column | Unseen, ...] = (
         Column("step", "#", of=lambda one: steps.index(one) + 1),
         *map(Unseen, ("check", "kind")),
-        Column("action", "do", "left", wide=True, of=todo),
+        Column("action", "do", "left", wide=True, of=lambda one: _todo(one, found, changes)),
         Column("evidence", "because", "left", wide=True, of=because),
         Column("gain_fraction", "gain, at most", of=lambda one: one.gain.value),
         Unseen("verify", verification),
@@ -116,10 +148,6 @@ def _steps_table(found: Diagnosis, changes: Sequence[str]) -> Table:
 def _checks_table(found: Diagnosis) -> Table:
     """Every check; people see those that could be made, and below them what the others need."""
     known = [one for one in found.findings if one.status != "unknown"]
-    lacking: dict[str, list[str]] = {}
-    for one in found.findings:
-        if one.status == "unknown":
-            lacking.setdefault(because(one), []).append(CHECKS[one.check])
     cells: tuple[Column | Unseen, ...] = (
         *map(Unseen, ("check", "status", "kind")),
         Column("_name", "check", "left", of=lambda one: CHECKS[one.check]),
@@ -128,7 +156,7 @@ def _checks_table(found: Diagnosis) -> Table:
         Unseen("names", lambda one: ", ".join(one.names)),
     )
     ordered = sorted(found.findings, key=lambda one: one.status == "unknown")
-    note = "".join(f"not known: {', '.join(names)} ({why})\n" for why, names in lacking.items()).strip()
+    note = "".join(f"not known: {', '.join(names)} ({why})\n" for why, names in _lacking(found).items()).strip()
     return Table.of("Checks", ordered, cells, note=note, shown=len(known))
 
 

@@ -46,7 +46,7 @@ def diff(
     """
     What changed between two files, and what that did to every result.
 
-    Example:  rlsize diff before.yaml after.yaml
+    Example:  rlsize diff examples/unmeasured-8b.yaml examples/longer-8b.yaml
     """
     from rlsize.commands.diff.rates import rates_compared
     from rlsize.commands.diff.saved_plans import plans_compared

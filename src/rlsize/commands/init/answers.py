@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from rlsize.commands.init.questions import Desk
 
 BUDGET_FLAG = "--budget"
+_BOTH_SIDES = {"--rollout-gpus", "--trainer-gpus"}
 _LOOPS = (
     "cluster.gpus", "placement.mode", "placement.rollout_gpus", "placement.trainer_gpus", "workload.prompt_tokens",
     "workload.response_tokens.mean", "workload.response_tokens.max",
@@ -42,6 +43,8 @@ def flagged(said: Mapping[str, str], limits: Iterable[str], desk: Desk, *, alone
         with noting(desk.inputs.faults):
             if flags:
                 answers[question.key] = question.answer(flags[-1], said[flags[-1]], desk)
+            elif question.key == "cluster.gpus" and said.keys() >= _BOTH_SIDES:
+                continue  # they add up to what they are
             elif alone and question.applies(answers, desk):
                 text = question.suggestion(answers, desk) if question.alone is None else question.alone
                 answers[question.key] = question.answer(question.flag, text, desk)

@@ -79,9 +79,9 @@ def measure(
     """
     Measure rollouts, train steps and weight syncs on the GPUs at hand.
 
-    Any Hugging Face id is a model here too.
+    Where there are GPUs: rlsize measure SCENARIO --model qwen3-8b --save rates.yaml. Any Hugging Face id is a model.
 
-    Example:  rlsize measure examples/grpo-32b.yaml --model qwen3-8b --save rates.yaml
+    Example:  rlsize measure --show examples/measured-cpu.yaml
     """
     asked = {name: value for name, value in locals().items() if name not in {"inputs", "context"}}
     if show is not None:

@@ -46,7 +46,7 @@ def observe(
     """
     The rates of what runs: from engines, Prometheus, training logs, benchmarks.
 
-    Example:  rlsize observe http://engine-0:8000 http://engine-1:8000 train.log --save rates.yaml
+    Example:  rlsize observe examples/operate/starving.jsonl
     """
     for key in ("skipped_steps", "group_size", "max_num_seqs"):
         inputs.ask(key)

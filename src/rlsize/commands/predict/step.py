@@ -8,6 +8,7 @@ from rlsize.errors import Fault, InputError
 from rlsize.estimates.figures import ends
 from rlsize.facts.figure import Figure
 from rlsize.reports.chart import Chart, Series
+from rlsize.reports.decision import Decision
 from rlsize.reports.report import Column, Report, Table, Unseen, tables_of
 from rlsize.reports.wording import interval
 from rlsize.shell.inputs import Inputs
@@ -17,9 +18,9 @@ from rlsize.units import listed, show
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from rlsize.commands.predict.step_assumptions import Assumption
     from rlsize.estimates.step_assembly import StepPart
     from rlsize.estimates.train_prediction import TrainQuestion
+    from rlsize.loop.assumed import Assumption
     from rlsize.loop.modes import Mode, StepOutlook
     from rlsize.loop.resolve import Loop, Stages
     from rlsize.planner.options import Placement
@@ -31,9 +32,8 @@ _PARTS = {
     "logprobs": "log-probs and scores",
     "update": "update",
     "sync": "weight sync",
-    "fixed": "switching, fixed",
+    "fixed": "the rest, fixed",
     "samples": "handling of samples",
-    "params": "handling of parameters",
     "own": "the rest, as the run had it",
     "said": "the rest, as it was said",
 }
@@ -44,7 +44,7 @@ _BARS = {
     "log-probs and scores": ("logprobs",),
     "update": ("update",),
     "weight sync": ("sync",),
-    "overhead": ("fixed", "samples", "params", "own", "said"),
+    "overhead": ("fixed", "samples", "own", "said"),
 }
 _RESULTS = (
     "step_seconds", "generation_seconds", "generation_exposed_seconds", "tail_seconds", "train_seconds",
@@ -53,18 +53,6 @@ _RESULTS = (
     "steps_per_day", "longest_response_tokens", "samples_in_flight", "cache_concurrency", "longest_response_seconds",
     "limited_by", "late_dropped_fraction",
 )  # fmt: skip
-_TOLD_INPUTS = {
-    "memory_fraction": "share of GPU memory for engines",
-    "rollout_tensor_parallel": "size of an instance",
-    "kv_dtype": "number type of the KV cache",
-    "response_cv": "spread of response lengths (cv)",
-    "max_response_tokens": "cap on the response length",
-    "max_staleness": "steps of staleness, so samples in flight",
-    "mode": "refill or barrier",
-    "logprob_passes": "extra forward passes",
-    "offload": "optimizer states",
-    "compiled": "trainer kernels",
-}
 _FIRST = {
     "rollout": "the generation time of a step, or engine rates at two concurrencies (rlsize measure)",
     "train": "the train time of a step, log-prob passes and update apart",
@@ -73,13 +61,9 @@ _FIRST = {
     "step": "one whole step beside its phase times, and the mean and the longest response",
 }
 _QUIET = frozenset({"tail_seconds", "cache_concurrency", "longest_response_seconds", "quickest_mode"})
-_MATTERS = 1.01  # times longer or shorter from which an assumption is worth a line
-
-
-_OF_THE_FLEET = frozenset(
-    {"memory_fraction", "rollout_tensor_parallel", "kv_dtype", "response_cv", "max_response_tokens"}
-)
-_OF_THE_TRAINER = frozenset({"logprob_passes", "offload", "compiled"})
+_TOLD = 1.01  # times longer or shorter from which an assumption is worth a row
+_DECIDING = ("step_seconds", "steps_per_day", "trainer_idle_fraction", "rollout_idle_fraction")
+_THEN = "rlsize plan with the same flags finds the best split; rlsize memory bills the memory"
 
 
 @asks(
@@ -100,6 +84,7 @@ def predict_step(inputs: Inputs) -> Report:
     """
     from rlsize.estimates.step_assembly import step_parts
     from rlsize.loop.agents import say_bottleneck
+    from rlsize.loop.assumed import MATTERS, assumptions
     from rlsize.loop.modes import step_outlook
     from rlsize.loop.resolve import resolve
     from rlsize.reports.plan import dropped_words
@@ -118,34 +103,24 @@ def predict_step(inputs: Inputs) -> Report:
     quickest = Figure(key="quickest_mode", value=verdict, provenance="predicted", source="table of modes")
     own = outlook.modes[0]
     parts = step_parts(own.step, own.place.loop) if own.step is not None else ()
-    assumed = _assumptions(inputs, loop, own.place)
+    assumed = assumptions(inputs, loop, least=_TOLD) or ()
+    notes, measure = [*_notes(outlook, parts)], [*_measure(outlook)]
     return Report(
         headline=_headline(outlook, loop, stages),
         results=(*results, quickest),
         tables=tables_of(parts=_parts(parts), modes=_modes(outlook), assumed=_assumed(assumed) if assumed else None),
         chart=_chart(outlook, stages.train),
         quiet=_QUIET,
-        **inputs.told(warnings=dropped_words(outlook.results), notes=(*_notes(outlook, parts), *_measure(outlook))),
+        **inputs.told(warnings=dropped_words(outlook.results), notes=(*notes, *measure)),
+        decision=Decision(
+            figures=_DECIDING,
+            why=[_longest(parts), *notes],
+            sure=[*_spread(outlook, loop), *measure[:-1]],
+            change=[*_others(outlook)],
+            assumed=[one for one in assumed if one.effect >= MATTERS],
+            then=_THEN,
+        ),
     )
-
-
-def _assumptions(inputs: Inputs, loop: Loop, place: Placement) -> tuple[Assumption, ...]:
-    """Inputs that matter and that nobody gave, those that matter most first; what a known rate settles is none."""
-    from rlsize.commands.predict.step_assumptions import assumptions
-
-    asked = ("memory_fraction", "rollout_tensor_parallel", "kv_dtype", "response_cv", "max_staleness", "mode")
-    keys = {key for key in asked if key in inputs.used and inputs.used[key].provenance == "default"}
-    said = {
-        "max_response_tokens": ("max_response_tokens",),
-        "logprob_passes": ("old_logprob", "reference", "logprob_passes"),
-        "offload": ("offload",),
-        "compiled": ("compiled", "native_attention"),
-    }
-    keys |= {key for key, ways in said.items() if not any(map(inputs.gives, ways))}
-    keys -= _OF_THE_FLEET if loop.known.rate.known else set()
-    keys -= _OF_THE_TRAINER if loop.known.train_seconds.known else set()
-    found = assumptions(loop.outlook.central, place, keys)
-    return tuple(entry for entry in found if max(entry.times, 1 / entry.times) >= _MATTERS)
 
 
 def _does_not_fit(inputs: Inputs, loop: Loop, stages: Stages) -> Report:
@@ -163,6 +138,7 @@ def _does_not_fit(inputs: Inputs, loop: Loop, stages: Stages) -> Report:
         headline=cannot_run(reason),
         results=(Figure(key="step_fits", value=False, provenance="predicted", source=reason),),
         no=True,
+        decision=Decision(change=[_way_out(loop, stages)], then="rlsize memory with the same flags bills all of it"),
         **inputs.told(first=[f"{loop.pools.loop} {where}: {_way_out(loop, stages)}"]),
     )
 
@@ -255,7 +231,7 @@ def _verdict(mode: Mode) -> str:
 
 def _assumed(assumed: Sequence[Assumption]) -> Table:
     cells = (
-        Column("input", "input", "left", wide=True, of=lambda entry: _TOLD_INPUTS[entry.key]),
+        Column("input", "input", "left", wide=True, of=lambda entry: entry.flag),
         Unseen("key"),
         Column("taken", "taken", "left", wide=True),
         Column("instead", "else", "left", wide=True),
@@ -273,7 +249,7 @@ def _notes(outlook: StepOutlook, parts: Sequence[StepPart]) -> Iterator[str]:
     if stuck:
         seconds = sum(part.seconds.number for part in stuck)
         share, names = sum(part.share.number for part in stuck), listed([_PARTS[part.name] for part in stuck])
-        yield f"{show(seconds, '_seconds')} of the step ({share:.0%}) do not shrink with GPUs: {names}."
+        yield f"{show(seconds, '_seconds')} of the step ({show(share, '_fraction')}) do not shrink with GPUs: {names}."
     found = outlook.results
     if "samples_in_flight" in found:
         batch, limit = show(found["samples_in_flight"].value), LIMITS[str(found["limited_by"].value)]
@@ -285,10 +261,33 @@ def _notes(outlook: StepOutlook, parts: Sequence[StepPart]) -> Iterator[str]:
 def _measure(outlook: StepOutlook) -> Iterator[str]:
     """What the band comes from, and what to measure first."""
     if outlook.doubts:
-        largest = "; ".join(f"{doubt.meaning} ({doubt.share:.0%})" for doubt in outlook.doubts[:3])
+        largest = "; ".join(f"{doubt.meaning} ({show(doubt.share, '_fraction')})" for doubt in outlook.doubts[:3])
         yield f"The band comes from: {largest}."
     if outlook.stages:
         yield f"Measure first: {_FIRST[outlook.stages[0].name]}; rlsize calibrate takes it."
+
+
+def _longest(parts: Sequence[StepPart]) -> str:
+    """What the step is made of, the longest part first."""
+    ranked = sorted(parts, key=lambda part: -part.seconds.number)
+    longest = [f"{_PARTS[one.name]} {show(one.share.value, one.share.key)}" for one in ranked[:3]]
+    return f"{listed(longest)} of the step."
+
+
+def _spread(outlook: StepOutlook, loop: Loop) -> Iterator[str]:
+    """How wide the answer is, and what of it was measured."""
+    low, high = ends(outlook.results["step_seconds"])
+    known = loop.known.rate.known or loop.known.train_seconds.known or loop.problem.run is not None
+    by = "some rates are known" if known else "nothing was measured on your GPUs"
+    yield f"80 of 100 such loops take {show(low, '_seconds')} to {show(high, '_seconds')}; {by}."
+
+
+def _others(outlook: StepOutlook) -> Iterator[str]:
+    """What other modes would take."""
+    others = [mode for mode in outlook.modes[1:] if mode.seconds is not None and mode.times is not None]
+    for mode in sorted(others, key=lambda mode: mode.seconds.number if mode.seconds else 0.0):
+        step = show(mode.seconds.value, "step_seconds") if mode.seconds else ""
+        yield f"{mode.place.loop} on {_gpus(mode.place)}: {step} ({_verdict(mode)})."
 
 
 def _chart(outlook: StepOutlook, train: TrainQuestion) -> Chart:

@@ -95,7 +95,7 @@ def _in_a_loop(loop: Loop, question: TrainQuestion, alone: TrainAnswer) -> Train
     own = {figure.key: figure for figure in alone.results}
     told = {figure.key: figure for figure in agreed(alone.results, found)}
     seconds = told["train_seconds"]
-    slow = loop.outlook.explained.values["step_train_colocated" if loop.pools.shared else "step_train_disaggregated"]
+    slow = loop.outlook.explained.values["step_train"]
     measured = loop.known.train_seconds.known
     predicted = apply("predicted_train_seconds", kernel_time.slowed, seconds=own["train_seconds"], slowdown=slow)
     longer, why = predicted.number - own["train_seconds"].number, "times longer, or shorter, than by itself"
@@ -179,7 +179,7 @@ def _notes(question: TrainQuestion, answer: TrainAnswer) -> list[str]:
 
     passes = [EXTRA_PASSES[name] for name in question.passes]
     counted = f"beside the update: {'; '.join(passes)}" if passes else "none beside the update"
-    largest = "; ".join(f"{doubt.meaning} ({doubt.share:.0%})" for doubt in answer.doubts)
+    largest = "; ".join(f"{doubt.meaning} ({show(doubt.share, '_fraction')})" for doubt in answer.doubts)
     narrowed = f"The band comes from: {largest}. One measured train time narrows it most (rlsize calibrate)."
     return [
         f"Passes counted {counted}.",

@@ -90,7 +90,7 @@ def check_profiles(
     """
     Whether every profile is well formed, sourced and consistent.
 
-    Example:  rlsize profiles check my-profiles
+    Example:  rlsize profiles check examples/my-profiles
     """
     from rlsize.commands.profiles.listing import check_report
     from rlsize.errors import refuse
@@ -137,7 +137,7 @@ def add_model(
     """
     Make a profile of a Hugging Face config.json, with computed parameter counts.
 
-    Example:  rlsize profiles add-model ~/models/my-model/config.json --output my-profiles
+    Example:  rlsize profiles add-model examples/my-model/config.json --output my-profiles
     """
     from pathlib import Path
 

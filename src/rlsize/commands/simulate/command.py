@@ -16,11 +16,16 @@ from rlsize.shell.quantity_flags import AGENTS, PRICES, REFUSED, asks
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from rlsize.commands.simulate.runs import Job
     from rlsize.commands.simulate.setting import Simulated
+    from rlsize.loop.assumed import Assumption
 
+_SHORT_STEPS = 40
+_SHORT_SAMPLES = 100_000  # that the kernel plays in a moment
 LOOP = (
     "model", "gpu", "mode", "gpus", "rollout_gpus", "trainer_gpus", "instances", "gpus_per_instance", "max_staleness",
     "late_samples", "queue_order", "queue_steps", "oversampling", "kept_fraction", "micro_batches", "redealing",
+    "resizes",
 )  # fmt: skip
 LENGTHS = (
     "prompts_per_step", "group_size", "prompt_tokens", "response_tokens", "response_cv", "max_response_tokens",
@@ -28,7 +33,7 @@ LENGTHS = (
 )  # fmt: skip
 ENGINE = (
     "instance_tokens_per_second", "accept_lower_bound", "routing", "concurrency", "step_fixed", "step_sample",
-    "step_kv_token", "step_prompt_token", "kv_cache_tokens",
+    "step_points", "more_instances", "step_kv_token", "step_prompt_token", "kv_cache_tokens",
 )  # fmt: skip
 SYNC = ("train_seconds", "overhead_seconds", "sync_seconds", "sync_every", "sync_way", "kv_after_sync", "swap_seconds")
 TROUBLE = (
@@ -38,7 +43,7 @@ TROUBLE = (
 SWEPT = tuple(
     key
     for key in (*LOOP, *LENGTHS, *ENGINE, *SYNC, *AGENTS, *TROUBLE, *PRICES)
-    if key not in {"lengths_file", "accept_lower_bound"}
+    if key not in {"lengths_file", "accept_lower_bound", "step_points", "resizes", "more_instances"}
 )
 """What a grid may vary."""
 
@@ -203,9 +208,34 @@ def _answer(inputs: Inputs, orders: Orders) -> Report:
         ladder=tuple(rows) if len(rows) == len(ladder) else (),
         recorded=recorded,
         done=tuple(done.values()),
+        assumed=None if interrupted else _assumed(inputs, found, over[0].compiled, own[0]),
     )
     report = simulate_report(answer, inputs)
     return leave(report, orders) if interrupted else report
+
+
+def _assumed(inputs: Inputs, found: Simulated, compiled: bool, job: Job) -> tuple[Assumption, ...] | None:
+    """What nobody said and that moves the step, by short runs where they are quick, else by the closed form."""
+    from rlsize.commands.simulate.runs import run_job
+    from rlsize.commands.simulate.setting import simulated
+    from rlsize.loop.assumed import assumptions
+    from rlsize.simulator.first_order import first_order
+
+    steps = min(job.steps, _SHORT_STEPS)
+    plays = compiled and job.samples * steps / job.steps < _SHORT_SAMPLES
+
+    def step(said: Any) -> float:
+        loop = simulated(said)
+        other = replace(job, setting=loop.setting, pools=loop.pools, steps=steps, keeps_ledger=False)
+        run = run_job(other, compiled=True) if plays else None
+        if run is not None and run.outcome is not None:
+            return float(run.outcome.measures["step_seconds"])
+        first = first_order(loop.setting, loop.pools)["step_seconds"]
+        if first is None:
+            raise Refused("no closed form")
+        return first
+
+    return assumptions(inputs, found.loop, answer=step)
 
 
 def _parts(found: Simulated) -> tuple[Any, ...]:

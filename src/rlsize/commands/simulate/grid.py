@@ -21,6 +21,7 @@ from rlsize.errors import Fault, InputError, suggestion
 from rlsize.facts.figure import Figure
 from rlsize.facts.records.record import Refused
 from rlsize.reports.chart import Chart, Series
+from rlsize.reports.decision import Decision
 from rlsize.reports.pictures import Panels
 from rlsize.reports.report import Column, Report, Table
 from rlsize.reports.wording import counted, numbered, words
@@ -225,6 +226,11 @@ def _report(points: Sequence[GridPoint], inputs: Inputs, runs: Collection[Done])
         ),
         chart=_chart(done, headline),
         quiet=frozenset({"points", _BEST, COMPILED}),
+        decision=Decision(
+            sure=[f"the same samples at every point; mean over {numbered(len(best.outcomes), 'seed')}."],
+            then="the same point without --sweep tells why",
+            table="grid",
+        ),
     )
 
 

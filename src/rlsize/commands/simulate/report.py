@@ -8,6 +8,7 @@ from rlsize.commands.simulate.chart import gantt, over_steps
 from rlsize.commands.simulate.measures import MEASURES, SHORT, half_shown, key_of, meaning, measure_name, number_shown
 from rlsize.commands.simulate.runs import COMPILED, compiled_figure, played_by
 from rlsize.facts.figure import Figure
+from rlsize.reports.decision import Decision
 from rlsize.reports.pictures import Panels
 from rlsize.reports.report import Column, Report, Table, Unseen, tables_of
 from rlsize.reports.wording import numbered
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 
     from rlsize.commands.simulate.recording import Recorded
     from rlsize.commands.simulate.runs import Done
+    from rlsize.loop.assumed import Assumption
     from rlsize.shell.inputs import Inputs
     from rlsize.simulator.outcome import Outcome, Spread
     from rlsize.simulator.setting import Setting
@@ -28,6 +30,8 @@ _TELLING = (
     "step_seconds", "trainer_idle_fraction", "rollout_unused_fraction", "staleness_mean_steps", "cost_per_step_usd",
 )  # fmt: skip
 _SMALL = 0.005  # relative difference from the first order that is not worth a word
+_WAITS = 0.1  # of the time: a side that waits less hardly waits
+_ALIKE = 0.1  # likewise: a difference that is none
 _MANY = 10.0  # relative difference that no percentage tells
 _FEW_STEPS = 100
 _MOST_SHOWN = 8  # of the staleness table
@@ -46,6 +50,7 @@ class SimulationAnswer(NamedTuple):
         ladder: What simpler loops came to, each with one cause more; the whole loop is not among them.
         recorded: Accounts and spans for a picture, where one is wanted.
         done: All runs, those of simpler loops among them.
+        assumed: What nobody said and that moves the step; None where nobody worked that out.
     """
 
     setting: Setting
@@ -55,6 +60,7 @@ class SimulationAnswer(NamedTuple):
     ladder: tuple[tuple[str, Outcome], ...] = ()
     recorded: Recorded | None = None
     done: tuple[Done, ...] = ()
+    assumed: tuple[Assumption, ...] | None = None
 
 
 def simulate_report(answer: SimulationAnswer, inputs: Inputs) -> Report:
@@ -89,7 +95,47 @@ def simulate_report(answer: SimulationAnswer, inputs: Inputs) -> Report:
         notes=(*_notes(answer), *inputs.notes),
         chart=_chart(answer, spreads),
         quiet=frozenset((*map(key_of, spreads), COMPILED)),
+        decision=Decision(
+            figures=[key_of(name) for name in _TELLING],
+            why=[*_moved_by(answer, spreads)],
+            sure=[_halves(spreads, seeds), *(note for note in _notes(answer) if note.startswith("Few steps"))],
+            change=[*_waits(spreads)],
+            assumed=answer.assumed,
+            then="--sweep max_staleness=0:8 tries other values of a key; --plot draws it",
+        ),
     )
+
+
+def _moved_by(answer: SimulationAnswer, spreads: Mapping[str, Spread]) -> Iterator[str]:
+    """What makes the step longer or shorter than the formula has it, most first; else what the formula says."""
+    changes = sorted(changes_of(answer, "step_seconds"), key=lambda entry: -abs(entry[1]))
+    first, end = answer.first_order["step_seconds"], spreads["step_seconds"].mean
+    telling = [entry for entry in changes if abs(entry[1]) > _SMALL * end]
+    told = [f"{cause} {_signed(change, 'step_seconds', end)}" for cause, change in telling]
+    if first is not None:
+        beyond = f": {', '.join(told)}" if told else "; nothing beside it matters"
+        yield f"The first order has {number_shown(first, 'step_seconds', end)}{beyond}."
+
+
+def _halves(spreads: Mapping[str, Spread], seeds: int) -> str:
+    """How far seeds lie apart."""
+    if seeds == 1:
+        return "one run: --seeds 4 tells how far runs lie apart."
+    told = [f"{SHORT[name]} {_half(spreads[name], name)}" for name in _TELLING[:3] if name in spreads]
+    return f"95 % over {seeds} seeds: {', '.join(told)}."
+
+
+def _waits(spreads: Mapping[str, Spread]) -> Iterator[str]:
+    """Which side waits more, so what would shorten the step."""
+    trainer, fleet = spreads["trainer_idle_fraction"].mean, spreads["rollout_unused_fraction"].mean
+    sides = f"the trainer waits {show(trainer, '_fraction')}, the fleet {show(fleet, '_fraction')}"
+    if max(trainer, fleet) < _WAITS:
+        yield f"Neither side waits much: {sides}; only more of both shortens the step."
+    elif abs(trainer - fleet) < _ALIKE:
+        yield f"Both sides wait ({sides}): what holds samples up, not more GPUs."
+    else:
+        short = "the fleet is short" if trainer > fleet else "the trainer is short"
+        yield f"{short.capitalize()}: {sides}."
 
 
 def _headline(answer: SimulationAnswer, spreads: Mapping[str, Spread], runs: str) -> str:
@@ -247,10 +293,10 @@ def _chart(answer: SimulationAnswer, spreads: Mapping[str, Spread]) -> Panels | 
     if recorded is None:
         return None
     setting = answer.setting
-    engines = f"{setting.engine.instances} instances x {setting.engine.slots} slots"
+    engines = " + ".join(f"{kind.instances} instances x {kind.slots} slots" for kind in setting.kinds)
     subtitle = f"{setting.rules.mode}, {engines}, {setting.work.samples:,} samples a step"
     step, first = spreads["step_seconds"].mean, answer.first_order["step_seconds"]
     title = f"{show(step, 'step_seconds')} per step{_beside(step, first) if first else ''}"
     panels = over_steps(recorded.ledger, answer.outcomes[0].warm_up, title, subtitle)
-    who = gantt(recorded.spans, setting.engine.slots, "A few steps: who does what when")
+    who = gantt(recorded.spans, max(kind.slots for kind in setting.kinds), "A few steps: who does what when")
     return Panels(title=panels.title, subtitle=panels.subtitle, charts=(*panels.charts, who))

@@ -47,7 +47,7 @@ def validate(
     """
     Grade the predictions against recorded measurements.
 
-    Example:  rlsize validate runs.yaml --transfer
+    Example:  rlsize validate examples/my-runs.yaml --transfer
     """
     from rlsize.commands.validate.report import validate_report
     from rlsize.estimates.recorded.registry import predictors

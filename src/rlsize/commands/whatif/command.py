@@ -44,7 +44,7 @@ def whatif(
     """
     What each change of a run would do: step, cost, idle and memory.
 
-    Example:  rlsize whatif train.sh --calibration twin.yaml --set rollout.tensor_parallel=2
+    Example:  rlsize whatif examples/unmeasured-8b.yaml --set rollout.tensor_parallel=2
     """
     from rlsize.commands.whatif.report import whatif_report
     from rlsize.loop.knobs import Change, single_steps

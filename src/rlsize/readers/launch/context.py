@@ -120,7 +120,7 @@ class Context:
     def named(self, name: str, prefix: str, folder: str = "", overrides: Sequence[Setting] = ()) -> Iterator[Setting]:
         """What a file that is named sets; a note where it is missing."""
         names = [f"{folder}/{name}", name] if folder else [name]
-        endings = ("",) if _SHIPPED.fullmatch(name) else ("", ".yaml", ".toml", ".json")  # such a name is whole
+        endings = ("",) if _SHIPPED.fullmatch(name) else (".yaml", ".toml", ".json", "")  # such a name is whole
         for one in [f"{each}{ending}" for each in names for ending in endings]:
             text = self.beside(one)
             if text is not None:

@@ -1,0 +1,101 @@
+"""The default answers of the commands that decide: a decision that fits on a screen, all of the rest under `--full`."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from tests.effort import THOROUGH
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+GRPO = "examples/grpo-32b.yaml"
+UNMEASURED = "examples/unmeasured-8b.yaml"
+LOOP = ("--model", "qwen3-8b", "--gpu", "h100-sxm", "--prompts", "64", "--group", "16", "--response-tokens", "2k")
+RATES = (
+    *("simulate", "--mode", "async", "--max-staleness", "4", "--instances", "13", "--per-instance", "4000"),
+    *("--concurrency", "64", "--prompts", "16", "--group", "8", "--response-tokens", "1536"),
+    *("--train-seconds", "20", "--sync-seconds", "2", "--steps", "20"),
+)
+QUICK: tuple[Sequence[str], ...] = (
+    ("plan", "--gpus", "64", "--rollout-tps", "2000", "--trainer-tps", "6000", "--batch-tokens", "786432"),
+    ("plan", *LOOP, "--gpus", "16"),
+    ("plan", *LOOP, "--model", "llama3.1-70b", "--gpus", "8"),
+    ("predict", "step", *LOOP, "--mode", "async", "--rollout-gpus", "8", "--trainer-gpus", "8"),
+    ("predict", "step", *LOOP, "--gpus", "1"),
+    ("check", UNMEASURED, "--budget", "examples/budget.yaml", "--gpu-hour", "2.5", "--baseline",
+     "examples/baseline.yaml"),
+    ("diagnose", "examples/operate/starving.jsonl", "--instances", "8", "--per-instance", "4000"),
+    ("diagnose", "examples/operate/slow.jsonl", "--set", "model=qwen2.5-3b", "--set", "cluster.gpu=a800-sxm", "--set",
+     "cluster.gpus=4", "--set", "placement.mode=colocated", "--set", "workload.prompts_per_step=64"),
+    RATES,
+    (*RATES, "--sweep", "max_staleness=0:9"),
+)  # fmt: skip
+LONG: tuple[Sequence[str], ...] = (
+    ("plan", UNMEASURED, "--gpu-hour", "2.5"),
+    ("plan", GRPO, "--gpu-hour", "2.5", "--steps", "500"),
+    ("plan", *LOOP, "--gpus", "64", "--max-staleness", "4", "--simulate", "2"),
+    ("predict", "step", UNMEASURED),
+    ("predict", "step", "examples/longer-8b.yaml"),
+    (
+        "check",
+        GRPO,
+        "--budget",
+        "examples/budget.yaml",
+        "--gpu-hour",
+        "2.5",
+        "--strict",
+        "--set",
+        "budget.gpus=8",
+        "--baseline",
+        "examples/baseline.yaml",
+    ),
+    ("simulate", GRPO, "--steps", "20"),
+    ("simulate", UNMEASURED, "--steps", "20", "--seeds", "2"),
+)
+
+
+@pytest.mark.parametrize("asked", [*QUICK, *(LONG if THOROUGH else ())], ids=lambda asked: " ".join(asked[:4]))
+def test_a_decision_fits_on_a_screen_and_full_has_the_rest(
+    rlsize: Any, asked: Sequence[str], checkout: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """25 lines of 80 columns with warnings and all; `--full` has each figure of it, and what JSON has in its tables."""
+    monkeypatch.chdir(checkout)
+    ran = rlsize(*asked)
+    whole = rlsize(*asked, "--full")
+    document = rlsize(*asked, "--json").document
+    shown = [*ran.stdout.splitlines(), *(line for line in ran.stderr.splitlines() if " of " not in line[:12])]
+    assert ran.code == whole.code in {0, 1}
+    assert len(shown) <= 25, ran.stdout + ran.stderr
+    assert max(map(len, shown)) <= 80
+    assert "next:" in ran.stdout
+    assert "--full shows all" in " ".join(ran.stdout.split())
+    said = " ".join(whole.stdout.split())
+    assert " ".join(document["headline"].split()) in said
+    for note in document["notes"]:
+        assert " ".join(note.split()) in said
+    figures = re.search(r"^figures: (.*?)^\w+:", ran.stdout, re.DOTALL | re.MULTILINE)
+    for number in re.findall(r"[\d.,]+ (?:s|min|%)(?= )", figures[1]) if figures else ():
+        assert number in said
+
+
+def test_what_is_assumed_is_told_with_the_flag_that_says_it(rlsize: Any) -> None:
+    """Saying it takes it out of the line, and the answer becomes the one that the line foretold."""
+    asked = ("predict", "step", *LOOP, "--mode", "async", "--rollout-gpus", "8", "--trainer-gpus", "8")
+    told = " ".join(rlsize(*asked).stdout.split())
+    found = re.search(r"--response-cv 0\.6 \(1: x ([\d.]+)\)", told)
+    assert found is not None
+    usual, other = (rlsize(*asked, *more, "--json").results["step_seconds"] for more in ((), ("--response-cv", "1")))
+    assert other / usual == pytest.approx(float(found[1]), abs=0.005)
+    assert "--response-cv" not in " ".join(rlsize(*asked, "--response-cv", "1").stdout.split())
+
+
+def test_what_has_no_bearing_is_told_by_default(rlsize: Any) -> None:
+    """A flag that does nothing here, and one that does nothing in this mode."""
+    told = " ".join(rlsize(*RATES[:1], *RATES[1:], "--mode", "sync").stdout.split())
+    assert "Without effect where the mode is sync: --max-staleness" in told
+    other = ("plan", "--gpus", "64", "--rollout-tps", "2000", "--trainer-tps", "6000", "--batch-tokens", "786432")
+    assert "Not used here: --kv-dtype" in " ".join(rlsize(*other, "--kv-dtype", "fp8").stdout.split())
