@@ -191,7 +191,8 @@ def test_measured_rates_of_a_scenario_go_before_predictions(rlsize: Any, checkou
     assert (yours["mode"], yours["rollout_gpus"], yours["trainer_gpus"]) == ("async", 32, 32)
     assert yours["step_seconds"] > 20.0
     assert document["inputs"]["instance_tokens_per_second"] == 4000
-    assert document["results"]["best_step_seconds"] <= yours["step_seconds"]
+    best, used = rows[0], yours["rollout_gpus"] + yours["trainer_gpus"]  # ranked by tokens per GPU: it may take fewer
+    assert best["step_seconds"] * (best["rollout_gpus"] + best["trainer_gpus"]) <= yours["step_seconds"] * used
     assert all(row["rollout_layout"].endswith("tp2") for row in rows)
 
 
