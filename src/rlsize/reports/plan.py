@@ -280,7 +280,7 @@ def _left_out(answer: Planned) -> Iterator[str]:
     rejected = answer.found.rejected
     for reason, count in rejected.counts.most_common(_FEW):
         narrow = rejected.nearest.get(reason)
-        nearest = f"; {narrow.what} misses by {narrow.short:.1%}" if narrow is not None else ""
+        nearest = f"; {narrow.what} misses by {show(narrow.short, '_fraction')}" if narrow is not None else ""
         yield f"{count:,.0f} left out, as {REASONS.get(reason) or f'{words(reason)} is beyond the limit'}{nearest}."
 
 
@@ -409,7 +409,7 @@ def _as_good(chosen: Choice) -> Iterator[str]:
                 f" with {more:g} GPUs more" if more > 0 else f", {one.place.fleet.name} and {one.place.trainer.name}"
             )
             need = show(best.family.step_seconds / (1.0 + AS_GOOD), "step_seconds")
-            yield f"As good: {one.place.words}, {shorter:.1%} shorter{beside}. To be the answer it must take under {need}."
+            yield f"As good: {one.place.words}, {shorter:.1%} shorter{beside}. To be the answer it must take {need}."
 
 
 def _other_batch(answer: Planned) -> Iterator[str]:
