@@ -98,7 +98,15 @@ ADDS_NO_KEY: Mapping[str, str] = MappingProxyType(
     }
 )
 
-ENGINE_INPUTS = ("at", "every_seconds", "prometheus", "selector", "timeout_seconds", "window_seconds")
+ENGINE_INPUTS = (
+    "at",
+    "every_seconds",
+    "prometheus",
+    "queue_limit_samples",
+    "selector",
+    "timeout_seconds",
+    "window_seconds",
+)
 
 MEASURE_INPUTS: Mapping[str, str] = MappingProxyType(
     {
@@ -225,7 +233,7 @@ rlsize predict step --model qwen3-8b --gpu h100-sxm --mode colocated --gpus 32 -
     --fsdp 32 --lora-rank 16
 rlsize predict step examples/unmeasured-8b.yaml --turns 8 --turn-end-fraction 0.1 --tool-seconds 5 --tool-cv 1 \\
     --tool-tokens 100 --environments 128 --environment-seconds 5 --failed-fraction 0.01 --verify-seconds 1 \\
-    --verify-cv 0.5 --verify-workers 32
+    --verify-cv 0.5 --verify-failed-fraction 0.01 --verify-workers 32
 rlsize simulate --mode async --max-staleness 2 --late-samples drop --queue-order completion --queue-steps 3 \\
     --prompts 16 --group 4 --prompt-tokens 300 --response-tokens 1000 --response-cv 1 --max-response-tokens 8k \\
     --length-distribution gamma --group-correlation 0.3 --length-drift 0.2 --instances 4 --gpus-per-instance 2 \\
@@ -233,7 +241,8 @@ rlsize simulate --mode async --max-staleness 2 --late-samples drop --queue-order
     --train-seconds 5 --sync-seconds 1 --sync-every 2 --sync-way in-flight --kv-after-sync kept \\
     --kept-fraction 0.8 --micro-batches 4 --turns 3 --tool-seconds 5 --tool-cv 1 --tool-tokens 100 \\
     --turn-end-fraction 0.1 --environments 200 --environment-seconds 5 --failed-fraction 0.01 \\
-    --verify-seconds 1 --verify-cv 0.5 --verify-workers 32 --straggler-fraction 0.25 --straggler-slowdown 1.5 \\
+    --verify-seconds 1 --verify-cv 0.5 --verify-failed-fraction 0.01 --verify-workers 32 \\
+    --straggler-fraction 0.25 --straggler-slowdown 1.5 \\
     --losses-per-hour 2 --lost-together 2 --redealing running --overhead-seconds 1 \\
     --notice-seconds 10 --restart-seconds 60 --failures-per-hour 2 \\
     --trainer-restart-seconds 30 --checkpoint-every 4 --lent-instances 1 --lend-seconds 1 --gpu-hour 2.5 \\
@@ -243,6 +252,10 @@ rlsize simulate --mode partial --oversampling 1.5 --late-samples continue --prom
     --max-response-tokens 8k --instances 4 --step-fixed "10 ms" --step-sample "50 us" --step-kv-token "0.01 us" \\
     --step-prompt-token "20 us" --train-seconds 5 --swap-seconds 2 --rollout-gpus 8 --gpus-per-instance 2 \\
     --trainer-gpus 8 --rollout-gpu-hour 1.25 --trainer-gpu-hour 2.95 --steps 10 --seeds 1
+rlsize simulate --mode async --prompts 16 --group 4 --response-tokens 1000 --instances 4 --per-instance 2000 \\
+    --more-instances "2 slowdown=2" --train-seconds 5 --steps 5 --seeds 1
+rlsize simulate --mode sync --prompts 16 --group 4 --response-tokens 1000 --instances 4 \\
+    --step-points "1=9ms,16=14ms" --resizes "3=+2" --train-seconds 5 --steps 5 --seeds 1
 rlsize simulate examples/unmeasured-8b.yaml --model qwen3-8b --gpu h100-sxm --price nebius-h100-sxm-8x \\
     --gpus 32 --rollout-gpus 16 --trainer-gpus 16 --steps 5 --seeds 1
 rlsize simulate --per-instance examples/rates-lower-bound.yaml --accept-lower-bound --prompts 16 --group 4 \\

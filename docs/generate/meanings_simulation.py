@@ -12,6 +12,8 @@ SIMULATED: dict[str, str] = {
     "simulated_backlog_steps": "The same in batches.",
     "simulated_best_step_seconds": "The shortest mean step time of a grid.",
     "simulated_cost_per_step_usd": "Cost of an optimizer step.",
+    "simulated_cost_per_run_usd": "Cost of the run that was simulated, its first steps too, by the instances it had.",
+    "simulated_gpu_hours_per_run": "GPU-hours of both pools in the run that was simulated, its first steps too.",
     "simulated_dropped_fraction": "Share of the generated tokens that were dropped: rejected, stale, aborted or lost.",
     "simulated_overhead_fraction": "Share of the trainer's time in what belongs to no phase, such as validation.",
     "simulated_failure_fraction": "Share of the trainer's time in restarts and in doing again what a failure lost.",

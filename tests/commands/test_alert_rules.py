@@ -106,8 +106,8 @@ def test_labels_that_a_target_lacks_do_not_hide_it() -> None:
     both = (*JOB, Matcher("model_name", "=", "policy"))
     rules = rules_of({"instances": 4.0}, selector=both)
     exprs = {one["record"]: one["expr"] for one in rules.records()}
-    assert exprs["rlsize:rollout_instances_up"] == 'sum(up{job="rollout"})'
-    assert 'job="rollout",model_name="policy"' in exprs["rlsize:instance_output_tokens_per_second"]
+    assert 'up{job="rollout"}' in exprs["rlsize:rollout_instances_up"]
+    assert 'job="rollout",model_name="policy"' in exprs["rlsize:engine_generation_tokens_total"]
     assert "up" in rules_of({"instances": 4.0}, selector=both[1:]).left_out
 
 

@@ -128,7 +128,7 @@ def test_a_scenario_is_worked_out_and_its_budget_goes_first(alerts: Callable[...
     text = Path("r.yml").read_text(encoding="utf-8")
     found = rules(text)
     assert found["RlsizeTrainerIdle"].endswith("> 0.6")
-    assert "sglang:realtime_tokens_total" in found["rlsize:rollout_output_tokens_per_second"]
+    assert "sglang[:_]realtime_tokens(_total)?" in found["rlsize:engine_generation_tokens_total"]
     assert "--window 11m s.yaml" in " ".join(text.split())
     assert "s.yaml:7: budget.trainer_idle_fraction" in text
 
@@ -149,7 +149,7 @@ def test_a_loop_that_cannot_run_has_no_alerts(alerts: Callable[..., Any]) -> Non
         (("rates.yaml",), "is a rates file, neither plan nor scenario"),
         (("noheader.yaml",), "neither plan nor scenario"),
         (("nostep.yaml",), "how long a step takes"),
-        (("plan.yaml", "--engine", "tensorrt-llm"), "signals of 'tensorrt-llm' are not known"),
+        (("plan.yaml", "--engine", "lmdeploy"), "signals of 'lmdeploy' are not known"),
         (("plan.yaml", "--selector", 'job="a"} or up{'), "is no matcher"),
         (("plan.yaml", "--selector", ""), "selects nothing"),
         (("plan.yaml", "--selector", '9job="a"'), "is no matcher"),
@@ -343,7 +343,7 @@ def test_a_loop_that_ran_well_is_what_it_should_be(alerts: Callable[..., Any]) -
     assert found["RlsizeGoodputLow"].endswith("< 800")  # 0.8 of 32,000 tok/s over 32 GPUs
     assert found["RlsizeSamplesStale"].endswith("> 2")
     assert found["RlsizeInstancesMissing"].endswith("< 8")
-    assert "sglang:realtime_tokens_total" in found["rlsize:instance_output_tokens_per_second"]
+    assert "sglang[:_]realtime_tokens(_total)?" in found["rlsize:engine_generation_tokens_total"]
     assert "--per-instance: an observation is taken as it was seen" in alerts("seen.yaml", "--per-instance", "9").stderr
 
 

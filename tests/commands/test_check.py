@@ -29,7 +29,7 @@ rollout: {tensor_parallel: 1}
 HEADER = "rlsize: {kind: budget, version: 1}\n"
 EASY = f"{HEADER}gpus: 64\nsteps_per_day: 10\n"
 HARD = f"{HEADER}gpus: 16\n\nsteps_per_day: 10\n"
-DOUBTFUL = f"{HEADER}steps_per_day: {{min: 1500}}\n"
+DOUBTFUL = f"{HEADER}steps_per_day: {{min: 1400}}\n"
 CHANGES = f"{HEADER}cost_per_step_usd: {{max: 2.5, max_increase: 5%}}\n"
 GITHUB = ("GITHUB_STEP_SUMMARY", "GITHUB_WORKSPACE")
 

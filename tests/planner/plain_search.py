@@ -15,7 +15,7 @@ import numpy as np
 from rlsize.facts.records.record import Refused
 from rlsize.planner.evaluation import memory_of, worked
 from rlsize.planner.options import Placement
-from rlsize.planner.space import misfit, packed
+from rlsize.planner.space import misfits, packed
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -125,7 +125,7 @@ def _trainer_gpus(outlook: Outlook, space: Space, trainer: TrainerOption) -> Ite
                 continue
         if space.trainer_gpus and gpus not in space.trainer_gpus:
             continue
-        if not misfit(outlook.problem, trainer, float(gpus)):
+        if misfits(outlook.problem, trainer, np.array([float(gpus)])) == [""]:
             yield float(gpus)
 
 

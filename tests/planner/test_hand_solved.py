@@ -321,12 +321,16 @@ def test_the_planner_splits_16_gpus_for_7b_as_the_rule_of_thumb_does(rlsize: Any
 
 
 def test_the_planner_splits_8_gpus_for_7b_as_the_rule_of_thumb_does(rlsize: Any) -> None:
-    """4 + 4 is as quick as any, as is 2 + 4: the trainer holds both back. In turn on all 8 is too close to call."""
+    """4 + 4 is as quick as any split, as is 2 + 4: the trainer holds both back. In turn on all 8 is too close to call."""
     rows = rlsize(*SEVEN, "--gpus", "8", "--json").document["rows"]["candidates"]
     alike = {(row["rollout_gpus"], row["trainer_gpus"]): row["step_seconds"] for row in rows if row["mode"] == "async"}
-    assert alike[4, 4] == pytest.approx(rows[0]["step_seconds"])
+    assert alike[4, 4] == min(alike.values())
     assert alike[4, 4] == pytest.approx(alike[2, 4])
-    assert next(row for row in rows if row["mode"] == "colocated")["verdict"] == "too close"
+    assert alike[4, 4] == pytest.approx(rows[0]["step_seconds"], rel=0.02)
+    assert (rows[0]["mode"], next(row for row in rows if row["mode"] == "async")["verdict"]) == (
+        "colocated",
+        "too close",
+    )
 
 
 SEVEN = ("plan", "--model", "qwen2.5-7b", "--gpu", "h100-sxm", "--prompts", "256", "--group", "8",

@@ -5,7 +5,7 @@ Get what the Prometheus tests need: the programs `prometheus` and `promtool`.
 
 They are those that RLSIZE_PROMETHEUS_BIN (a folder) or PATH holds; where there are none, root on Debian installs
 Debian's package by apt-get. Its service is not needed, and no test uses it. Exit code 77: they cannot be had here;
-stderr says why.
+stderr says why. `clients` has versions of prometheus_client, each in a folder of the cache.
 """
 
 from __future__ import annotations
@@ -14,12 +14,15 @@ import os
 import shutil
 import subprocess
 import sys
+from contextlib import suppress
 from pathlib import Path
 
 PROGRAMS = ("prometheus", "promtool")
 FOLDER_VARIABLE = "RLSIZE_PROMETHEUS_BIN"
 MOST_SECONDS = 300
 CANNOT = 77
+CLIENTS = ("0.20.0", "0.22.1", "0.23.1", "0.26.0")
+"""The oldest that vLLM takes, the last that answers every Prometheus alike, the first that does not, and the newest."""
 
 
 def main() -> int:
@@ -31,6 +34,7 @@ def main() -> int:
     try:
         if missing():
             install()
+        clients()
     except (subprocess.CalledProcessError, subprocess.TimeoutExpired) as error:
         sys.stderr.write(f"the Prometheus tests cannot be set up here: {' '.join(error.cmd[:4])} ... failed\n")
         return CANNOT
@@ -75,6 +79,18 @@ def install() -> None:
     sys.stderr.write("installing prometheus by apt-get: about half a minute, 150 MB\n")
     run("apt-get", "update", "-qq")
     run("apt-get", "install", "-y", "-qq", "--no-install-recommends", "prometheus")
+
+
+def clients() -> dict[str, Path]:
+    """The folder of each version of prometheus_client that can be had, kept in the cache."""
+    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "rlsize" / "prometheus_client"
+    found = {version: cache / version for version in CLIENTS}
+    for version, folder in found.items():
+        if not (folder / "prometheus_client").is_dir():
+            pip = (sys.executable, "-m", "pip", "install", "-q", "--disable-pip-version-check", "--no-deps")
+            with suppress(subprocess.CalledProcessError, subprocess.TimeoutExpired):
+                run(*pip, "--target", str(folder), f"prometheus_client=={version}")
+    return {version: folder for version, folder in found.items() if (folder / "prometheus_client").is_dir()}
 
 
 def run(*argv: str) -> None:

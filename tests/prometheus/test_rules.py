@@ -14,10 +14,12 @@ import yaml
 
 from rlsize.commands.alerts.cases import Cases
 from rlsize.commands.alerts.dashboard import dashboard_text
-from rlsize.commands.alerts.rules import AlertSetup, Rules
+from rlsize.commands.alerts.engines import ENGINES
+from rlsize.commands.alerts.rules import SERIES, AlertSetup, Rules
 from rlsize.commands.alerts.signals import MISSING, SIGNALS
 from rlsize.commands.alerts.text import rendered, yaml_below
 from rlsize.commands.alerts.thresholds import PlannedLoop, alert_plan
+from rlsize.commands.alerts.trainer import EXPRESSIONS
 from rlsize.facts.figure import Figure
 from rlsize.shell.selectors import matchers
 
@@ -189,7 +191,7 @@ def test_data_parallel_ranks_of_sglang_add_up_and_others_do_not(promtool_says: C
     series = [
         {
             "series": f'sglang:{name}job="rollout",instance="a:1",dp_rank="{data}",tp_rank="{tensor}"}}',
-            "values": f"0+{rate * seconds}x20",
+            "values": f"0+{rate * seconds}x30",
         }
         for name, seconds in page.items()
         for data, tensor, rate in ranks
@@ -200,10 +202,56 @@ def test_data_parallel_ranks_of_sglang_add_up_and_others_do_not(promtool_says: C
         "rlsize:instance_prefix_cache_hit_fraction": 0,
     }
     looks = [
-        {"expr": f"sum({name})", "eval_time": "15m", "exp_samples": [{"labels": "{}", "value": value}]}
+        {"expr": f"sum({name})", "eval_time": "20m", "exp_samples": [{"labels": "{}", "value": value}]}
         for name, value in expected.items()
     ]
     test = {"interval": "1m", "input_series": series, "promql_expr_test": looks}
+    recorded = {"groups": [{"name": "a", "rules": rules.records()}]}
+    promtool_says(yaml_below([], recorded), yaml.safe_dump({"rule_files": ["rules.yml"], "tests": [test]}))
+
+
+VERL = {
+    "timing_s_step": 30, "timing_s_gen": 6, "timing_s_update_weights": 3, "perf_total_num_tokens": 1_200_000,
+    "response_length_mean": 1500, "prompt_length_mean": 500, "training_off_policy_trajectory_staleness_worst_max": 5,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("series", "expected"),
+    [
+        pytest.param(
+            {f"rl_insight_monitor_{name}": f"{value}+0x40" for name, value in VERL.items()},
+            {"idle": 0.2, "sync": 0.1, "age": 5, "trained": 30_000},
+            id="verl",
+        ),
+        pytest.param({'ray_skyrl_gen_buffer_qsize{WorkerId="w"}': "4+0x40"}, {"queue": 32}, id="skyrl"),
+        pytest.param({"trainer_step": "0+2x40"}, {"trained": 20480}, id="prime-rl"),
+        pytest.param(
+            {"rlsize_queue_samples": "7+0x40", "skyrl_gen_buffer_qsize": "4+0x40"}, {"queue": 7}, id="ours first"
+        ),
+    ],
+)
+def test_exporters_of_frameworks_are_taken(
+    series: Mapping[str, str], expected: Mapping[str, float], promtool_says: Callable[..., str]
+) -> None:
+    """What a framework exports gives the signal in its unit: shares of a step, samples, response tokens per second."""
+    rules = rules_of()
+    looks = [
+        {
+            "expr": SERIES[signal],
+            "eval_time": "20m",
+            "exp_samples": [{"labels": f'{SERIES[signal]}{{loop="loop-a"}}', "value": value}],
+        }
+        for signal, value in expected.items()
+    ]
+    absent = [
+        {"expr": SERIES[signal], "eval_time": "20m", "exp_samples": []} for signal in EXPRESSIONS.keys() - expected
+    ]
+    test = {
+        "interval": "1m",
+        "input_series": [{"series": name, "values": values} for name, values in series.items()],
+        "promql_expr_test": [*looks, *absent],
+    }
     recorded = {"groups": [{"name": "a", "rules": rules.records()}]}
     promtool_says(yaml_below([], recorded), yaml.safe_dump({"rule_files": ["rules.yml"], "tests": [test]}))
 
@@ -226,11 +274,11 @@ def test_values_are_shown_as_templates_show_them(promtool_says: Callable[..., st
 
 def test_every_expression_of_the_dashboard_is_promql(promtool_says: Callable[..., str]) -> None:
     """Grafana's own variables filled in, promtool takes them all."""
-    boards = [json.loads(dashboard_text(rules_of(engine))) for engine in ("vllm", "sglang")]
+    boards = [json.loads(dashboard_text(rules_of(engine))) for engine in ENGINES]
     expressions = [target["expr"] for board in boards for one in board["panels"] for target in one["targets"]]
     filled = [text.replace("$__rate_interval", "5m").replace("$instance", ".*") for text in expressions]
     rules = [{"record": f"a:{index}", "expr": text} for index, text in enumerate(filled)]
-    assert len(rules) > 40
+    assert len(rules) > 60
     promtool_says(yaml.safe_dump({"groups": [{"name": "g", "rules": rules}]}))
 
 

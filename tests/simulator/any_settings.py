@@ -16,6 +16,7 @@ from rlsize.simulator.setting import (
     Mode,
     Order,
     Redealing,
+    Resize,
     Routing,
     RuleSetting,
     Setting,
@@ -77,6 +78,7 @@ def some_work(draw: st.DrawFn) -> WorkSetting:
         tool=draw(latencies()) if turns > 1 else Latency(),
         tool_tokens=draw(st.integers(0, 3)) if turns > 1 else 0,
         verify=draw(latencies()),
+        verify_failed_fraction=draw(st.sampled_from((0.0, 0.0, 0.25))),
         verify_workers=draw(st.sampled_from((None, 1, 2))),
     )
 
@@ -104,6 +106,12 @@ def some_engines(draw: st.DrawFn, work: WorkSetting) -> EngineSetting:
     )
 
 
+def some_resizes() -> st.SearchStrategy[Resize]:
+    """Up to three instances come or go, after one of the first steps or in the first seconds."""
+    change = st.sampled_from((-3, -2, -1, 1, 2, 3))
+    return st.builds(Resize, change, st.integers(1, 6)) | st.builds(Resize, change, st.none(), some_seconds(0.0, 4.0))
+
+
 @st.composite
 def some_rules(draw: st.DrawFn, mode: Mode) -> RuleSetting:
     """Rules that mean something in a mode."""
@@ -117,6 +125,7 @@ def some_rules(draw: st.DrawFn, mode: Mode) -> RuleSetting:
         oversampling=1.0 if asynchronous else draw(st.sampled_from((1.0, 1.5, 2.0))),
         unfinished=draw(st.sampled_from(get_args(Unfinished))),
         redealing=draw(st.sampled_from(get_args(Redealing))),
+        resizes=() if mode == "colocated" else draw(st.just(()) | st.lists(some_resizes(), max_size=3).map(tuple)),
     )
 
 
@@ -146,6 +155,7 @@ def any_setting(draw: st.DrawFn) -> Setting:
     work = draw(some_work())
     return Setting(
         engine=draw(some_engines(work)),
+        others=tuple(draw(st.just([]) | st.lists(some_engines(work), max_size=2))),
         work=work,
         trainer=TrainerSetting(
             seconds=draw(some_seconds(0.0, 2.0)),

@@ -26,6 +26,7 @@ from rlsize.simulator.engine import BatchingEngine
 from rlsize.simulator.fleet import STATES
 from rlsize.simulator.ledger import Ledger
 from rlsize.simulator.modes import Barrier
+from rlsize.simulator.resizing import held_seconds
 from rlsize.simulator.run import conductor_of, simulate
 from rlsize.simulator.setting import (
     EngineSetting,
@@ -120,12 +121,17 @@ def test_seconds_of_trainer_and_instances_add_up(setting: Setting, seed: int, st
         close = partial(pytest.approx, rel=1e-9, abs=1e-9 * max(1.0, end))
         assert sum(at[f"{part}_seconds"] for part in PARTS) == close(end - begun)
         assert min(at[f"{part}_seconds"] for part in PARTS) >= 0.0
-        instances = setting.engine.instances + setting.trouble.lent_instances
+        instances = setting.most_instances + setting.trouble.lent_instances
         assert sum(at[f"{state}_seconds"] for state in STATES) == close(instances * end)
+        if not setting.trouble.lent_instances:
+            held = held_seconds(setting, columns["end_seconds"][: step + 1], 0.0)
+            assert held == close(instances * end - at["away_seconds"])
         assert 0.0 <= at["tail_seconds"] <= at["idle_seconds"] + 1e-9
         assert at["stepping_seconds"] <= at["generating_seconds"] + 1e-9 * max(1.0, end)
         assert at["stepping_seconds"] <= at["slot_seconds"] + 1e-9 * max(1.0, end)
-        assert at["slot_seconds"] <= setting.engine.slots * at["stepping_seconds"] + 1e-9 * max(1.0, end)
+        assert at["slot_seconds"] <= max(kind.slots for kind in setting.kinds) * at["stepping_seconds"] + 1e-9 * max(
+            1.0, end
+        )
         begun = end
 
 

@@ -64,9 +64,10 @@ def covered(draw: st.DrawFn) -> Setting:
     return replace(
         found,
         engine=replace(engine, routing=draw(st.sampled_from(ROUTINGS))),
+        others=(),
         work=work,
         trainer=trainer,
-        rules=replace(found.rules, redealing="arrivals"),
+        rules=replace(found.rules, redealing="arrivals", resizes=()),
         sync=replace(found.sync, way=way),
         trouble=TroubleSetting(straggler_fraction=slow[0], straggler_slowdown=slow[1]),
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rlsize.equations._ops import minimum, where
+from rlsize.equations._ops import maximum, minimum, where
 
 if TYPE_CHECKING:
     from rlsize.equations._ops import Real
@@ -224,6 +224,33 @@ def host_time(
         * slowdown
         * (step_seconds + sequences * (sequence_seconds + rank_seconds * (ranks - 1)))
     )
+
+
+def host_time_without_graphs(
+    scheduling_seconds: Real, layers: Real, layer_seconds: Real, slowdown: Real, gpu_seconds: Real
+) -> Real:
+    """
+    Time of a step in which the GPU waits for a host that launches every kernel by itself.
+
+    t = t_s + max(0, s L t_l - T_g)
+
+    Args:
+        scheduling_seconds: What it waits for where a step is one graph, t_s. [s]
+        layers: Layers, L. [1]
+        layer_seconds: Host time to launch the kernels of a layer, t_l. [s]
+        slowdown: How much slower this host is than the one that time is of, s. [1]
+        gpu_seconds: Time of the kernels, T_g. [s]
+
+    Returns:
+        t. [s]
+
+    Assumes launches run ahead of the GPU as far as it takes.
+    Source: definition.
+
+    >>> host_time_without_graphs(scheduling_seconds=1.0, layers=10, layer_seconds=0.5, slowdown=1, gpu_seconds=2.0)
+    4.0
+    """
+    return scheduling_seconds + maximum(0.0, slowdown * layers * layer_seconds - gpu_seconds)
 
 
 def step_of_parts(

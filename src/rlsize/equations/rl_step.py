@@ -10,18 +10,16 @@ if TYPE_CHECKING:
     from rlsize.equations._ops import Real
 
 
-def step_overhead(fixed_seconds: Real, sample_seconds: Real, samples: Real, param_seconds: Real, params: Real) -> Real:
+def step_overhead(fixed_seconds: Real, sample_seconds: Real, samples: Real) -> Real:
     """
-    Time of a step beside its phases: switching, rewards, data handling, logging.
+    Time of a step beside its phases: rewards, data handling, logging.
 
-    t = t_0 + t_1 S + t_2 N
+    t = t_0 + t_1 S
 
     Args:
         fixed_seconds: Of any step, t_0. [s]
         sample_seconds: Of each sample: detokenising, rewards, padding, moving, t_1. [s]
         samples: Samples of the step, S. [1]
-        param_seconds: Of each parameter: switching models, checks, t_2. [s/param]
-        params: Parameters, N. [param]
 
     Returns:
         t. [s]
@@ -29,10 +27,10 @@ def step_overhead(fixed_seconds: Real, sample_seconds: Real, samples: Real, para
     Assumes one process that prepares the samples, however many GPUs there are.
     Source: what published step times leave beside their phases; constants are fitted.
 
-    >>> step_overhead(fixed_seconds=10, sample_seconds=0.005, samples=1000, param_seconds=1e-10, params=1e10)
-    16.0
+    >>> step_overhead(fixed_seconds=10, sample_seconds=0.005, samples=1000)
+    15.0
     """
-    return fixed_seconds + sample_seconds * samples + param_seconds * params
+    return fixed_seconds + sample_seconds * samples
 
 
 def shared_out_sync(seconds: Real, gpus: Real, usual_gpus: Real, exponent: Real) -> Real:

@@ -57,6 +57,55 @@ def unbiased_autocorrelation(autocorrelation: Real, count: Real) -> Real:
     return autocorrelation + (1.0 + 3.0 * autocorrelation) / (count - 1.0)
 
 
+def trend_error(scatter: Real, count: Real, autocorrelation: Real) -> Real:
+    """
+    Standard error of the slope of a straight line through a series, for each step of it.
+
+    e = s sqrt(12 / (n^3 - n)) sqrt((1 + r) / (1 - r))
+
+    Args:
+        scatter: Standard deviation of the series around the line, s. [value]
+        count: Steps in the series, n; more than 1. [1]
+        autocorrelation: Correlation of a step's deviation with the next one's, r. [1]
+
+    Returns:
+        e. [value]
+
+    Assumes deviations that are a first-order autoregression, in a series much longer than its memory; below 0 counts as
+    none, and above 0.97 as that.
+    Source: least squares on equally spaced points; the variance of a mean of correlated values (Bayley and Hammersley,
+    The effective number of independent observations in an autocorrelated time series, 1946).
+
+    >>> round(trend_error(scatter=1.0, count=60.0, autocorrelation=0.5), 5)
+    0.01291
+    """
+    remembered = minimum(maximum(autocorrelation, 0.0), MOST_AUTOCORRELATION)
+    return scatter * sqrt(12.0 / (count**3 - count)) * sqrt((1.0 + remembered) / (1.0 - remembered))
+
+
+def steps_to_limit(level: Real, growth: Real, limit: Real) -> Real:
+    """
+    Steps until something that grows by as much each step is at its limit.
+
+    h = (L - y) / g
+
+    Args:
+        level: Where it is, y. [value]
+        growth: What it grows by in a step, g; more than 0. [value/step]
+        limit: Its limit, L. [value]
+
+    Returns:
+        h. [step]
+
+    Assumes that it goes on as it did; 0 or less where it is there.
+    Source: definition.
+
+    >>> steps_to_limit(level=8000.0, growth=100.0, limit=12000.0)
+    40.0
+    """
+    return (limit - level) / growth
+
+
 def interval_widening(parts: Real, deviate: Real) -> Real:
     """
     Factor by which an interval from a few parts of a series is too narrow.

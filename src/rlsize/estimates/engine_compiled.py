@@ -84,7 +84,9 @@ def compiled(question: EngineQuestion) -> Numbers:
         moe_layers: Layers with routed experts. [1]
         recurrent_layers: Layers with a recurrent state. [1]
         tensor: Tensor-parallel ranks. [1]
-        data: Data-parallel ranks of attention. [1]
+        data: Parts that a step's sequences are dealt out to: ranks of attention, times stages, which work on micro-batches
+            in turn, so that each of them goes through all layers as if there was no pipeline. [1]
+        stages: Pipeline stages. [1]
         gpus: GPUs of the replica. [1]
         hidden_size: Width of the residual stream. [1]
         vocab_size: Entries of the vocabulary. [1]
@@ -149,7 +151,8 @@ def compiled(question: EngineQuestion) -> Numbers:
         raise Refused(f"{question.gpu.title} has no kernel times: add `kernels` or `kernels_like` to its profile")
     return {
         "tensor": float(layout.tensor),
-        "data": float(layout.data),
+        "data": float(layout.data * layout.pipeline),
+        "stages": float(layout.pipeline),
         "gpus": float(layout.tensor * layout.data * layout.pipeline),
         "bandwidth": question.gpu.specification.memory_bandwidth.value,
         "operation_seconds": kernels.small_operation or _OPERATION,
@@ -190,7 +193,7 @@ def _counts(shape: Architecture) -> Numbers:
 def _dense(question: EngineQuestion, shape: EngineShape, kernels: Kernels, engine: InferenceEngine) -> Numbers:
     types, layout = question.weights or native(question.model.name), question.layout
     mixers, dense, routers = shape.mixers.number, shape.dense.number, shape.routers.number
-    each = layout.tensor * layout.pipeline
+    each = layout.tensor
     weighed = mixers * WIDTHS[types.attention] + dense * WIDTHS[types.dense] + routers * _WIDE
     dtype = types.dense if dense > mixers else types.attention
     top = peak(question.gpu, dtype)
@@ -224,7 +227,7 @@ def _experts(question: EngineQuestion, shape: EngineShape, kernels: Kernels, eng
     if moe is None:
         spare = {"moe_seconds": 0.0, "moe_memory": said.memory_bandwidth.value, "moe_compute": said.bf16_dense.value}
         return {"experts": 1.0, "experts_per_token": 1.0, "expert_bytes": 0.0, "expert_flops": 0.0, **spare}
-    each = layout.tensor * layout.data * layout.pipeline
+    each = layout.tensor * layout.data
     of_expert = shape.routed.number / moe.experts
     key, kernel = pick(kernels.moe, "mxfp4" if types.experts == "mxfp4" else peak(question.gpu, types.experts).kernel)
     peaks = {"bf16": said.bf16_dense, "fp8": said.fp8_dense, "fp4": said.fp4_dense}
@@ -238,7 +241,7 @@ def _experts(question: EngineQuestion, shape: EngineShape, kernels: Kernels, eng
         "experts": moe.experts,
         "experts_per_token": moe.experts_per_token,
         "expert_bytes": of_expert * WIDTHS[types.experts] / each,
-        "expert_flops": _FLOPS * of_expert * moe.experts_per_token / each,
+        "expert_flops": _FLOPS * of_expert * moe.experts_per_token / (each * layout.pipeline),
         "moe_seconds": kernel.fixed,
         "moe_memory": said.memory_bandwidth.value * min(kernel.memory_fraction, 1.0),
         "moe_compute": found.value * share,
@@ -256,7 +259,7 @@ def _attention(question: EngineQuestion, shape: EngineShape, kernels: Kernels, e
         _, mla = pick(kernels.latent_decode, cached)
         fixed, reached, compute, each = mla.fixed, mla.memory_fraction, mla.compute_fraction, mla.seconds_per_sequence
         width = 2 * latent.kv_lora_rank + latent.qk_rope_head_dim  # scores and values against the compressed cache
-        flops = _FLOPS * latent.layers * latent.heads * width / (layout.tensor * layout.pipeline)
+        flops = _FLOPS * latent.layers * latent.heads * width / layout.tensor
     else:
         _, decode = pick(kernels.decode_attention, timed)
         heads = max(1.0, (attention.kv_heads if attention else 1) / layout.tensor)
@@ -266,17 +269,17 @@ def _attention(question: EngineQuestion, shape: EngineShape, kernels: Kernels, e
     linear = kernels.linear_decode
     index = shape.size.index_bytes_per_token.number
     return {
-        "kv_bytes_per_token": float(held.bytes_per_token) - index,
+        "kv_bytes_per_token": float(held.bytes_per_token) * layout.pipeline - index,
         "index_bytes_per_token": index,
         "index_topk": float(latent.index_topk) if latent else 0.0,
-        "window_bytes_per_token": float(held.window_bytes_per_token),
+        "window_bytes_per_token": float(held.window_bytes_per_token) * layout.pipeline,
         "window_tokens": float(held.window_tokens),
-        "state_bytes": 2.0 * float(held.state_bytes),
+        "state_bytes": 2.0 * float(held.state_bytes) * layout.pipeline,
         "latent_flops": flops,
         "attention_seconds": max(0.0, fixed - _GRAPH_GAP),
         "attention_memory": bandwidth * min(reached, 1.0),
         "attention_compute": question.gpu.specification.bf16_dense.value * compute,
-        "sequence_seconds": each * attending / layout.pipeline,
+        "sequence_seconds": each * attending,
         "recurrent_seconds": linear.fixed if linear else 0.0,
         "recurrent_memory": bandwidth * (linear.memory_fraction if linear else 1.0),
     }

@@ -35,6 +35,7 @@ class EngineQuestion:
         chunk_tokens: Tokens that one step prefills at most. [token]
         served: Whether requests come through its server, which streams tokens.
         graphs_counted: Whether CUDA graphs are taken off before the cache is sized (vLLM since 0.19).
+        graphs: Whether decode steps are CUDA graphs, not launched kernel by kernel.
         windows_whole: Whether sliding layers keep every token (engines without a cache per kind of layer).
     """
 
@@ -52,4 +53,5 @@ class EngineQuestion:
     chunk_tokens: float = 8192.0
     served: bool = False
     graphs_counted: bool = True
+    graphs: bool = True
     windows_whole: bool = False

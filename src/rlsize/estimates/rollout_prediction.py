@@ -246,7 +246,8 @@ def _flow(work: Work, asked: Replica, sequences: Worked, lengths: Lengths, value
     }
     host = {f"host_{part}": values[f"rollout_host_{part}_{runs.key}"] for part in ("step", "sequence", "request")}
     exposed = values["rollout_host_exposed"] if runs.hides_host(question.version) else 1.0
-    return Flow(RULES, {**known, **values, **load, **host, "host_exposed": exposed}, work)
+    host |= {"host_exposed": exposed, "host_seconds": f"{'graphs' if question.graphs else 'launched'}/host_seconds"}
+    return Flow(RULES, {**known, **values, **load, **host}, work)
 
 
 def offline(work: Work, asked: Replica, requests: Worked, lengths: Lengths, values: Mapping[str, Real]) -> Steady:

@@ -228,11 +228,9 @@ def within_a_loop(work: Work, key: str, seconds: Worked, values: Mapping[str, Wo
     return seconds
 
 
-def trained_in_loop(
-    work: Work, train: TrainStep, values: Mapping[str, Worked], *, shared: bool
-) -> tuple[Worked, Worked]:
+def trained_in_loop(work: Work, train: TrainStep, values: Mapping[str, Worked]) -> tuple[Worked, Worked]:
     """Update and extra forward passes within a loop."""
-    own = values["step_train_colocated" if shared else "step_train_disaggregated"]
+    own = values["step_train"]
     extra = added(work, "forward_seconds", list(train.forward_seconds.values()) or [0.0])
     updates = work("update_seconds", rollout_batch.beyond, whole=train.train_seconds, part=extra)
     update = work("update_seconds", kernel_time.slowed, seconds=updates, slowdown=own)
@@ -326,12 +324,8 @@ def _overhead_parts(step: Step) -> dict[str, Figure]:
         return {"own": step.overhead_seconds}
     if "fixed_seconds" not in values:
         return {"said": step.overhead_seconds}
-    none = {"fixed_seconds": 0.0, "sample_seconds": 0.0, "samples": 0.0, "param_seconds": 0.0, "params": 0.0}
-    kinds = {
-        "fixed": ("fixed_seconds",),
-        "samples": ("sample_seconds", "samples"),
-        "params": ("param_seconds", "params"),
-    }
+    none = {"fixed_seconds": 0.0, "sample_seconds": 0.0, "samples": 0.0}
+    kinds = {"fixed": ("fixed_seconds",), "samples": ("sample_seconds", "samples")}
     return {
         name: apply("overhead_seconds", rl_step.step_overhead, **{**none, **{key: values[key] for key in keys}})
         for name, keys in kinds.items()

@@ -9,7 +9,6 @@ from rlsize.equations import matching, rl_step
 from rlsize.estimates import constants_memory, constants_rollout, constants_step, constants_sync, constants_train
 from rlsize.estimates.figures import numbers
 from rlsize.estimates.generation import StepBatch, generation
-from rlsize.estimates.model_size import model_size
 from rlsize.estimates.prefix_cache import expected_hits
 from rlsize.estimates.step_assembly import REFILLING, LoopParts, Step, assembled, trained_in_loop, within_a_loop
 from rlsize.estimates.sync_prediction import TRANSPORTS, SyncTimeQuestion, sync_time
@@ -89,7 +88,7 @@ def predicted_step(question: StepQuestion, values: Mapping[str, Real]) -> Step:
     work, shared, model = numbers, question.loop == "colocated", question.engine.question.model
     moe = model.architecture.moe is not None
     fleet = fleet_generation(question, values)
-    update, forwards = trained_in_loop(work, train_step(work, question.train, values), values, shared=shared)
+    update, forwards = trained_in_loop(work, train_step(work, question.train, values), values)
     sync = SyncTimeQuestion(
         model=model,
         gpu=question.engine.question.gpu,
@@ -108,9 +107,7 @@ def predicted_step(question: StepQuestion, values: Mapping[str, Real]) -> Step:
         update_seconds=update,
         logprob_seconds=forwards,
         sync_seconds=sync_in_loop(work, sync, values),
-        overhead_seconds=overhead_in_loop(
-            work, question.samples, model_size(model).params.number, values, shared=shared
-        ),
+        overhead_seconds=overhead_in_loop(work, question.samples, values),
         exposed_share=values["step_sync_exposed"],
         variation=values["step_variation"],
     )
@@ -159,20 +156,16 @@ def sync_in_loop(work: Work, wanted: SyncTimeQuestion, values: Mapping[str, Work
         seconds=sync_time(work, wanted, values),
         gpus=wanted.trainer_gpus,
         usual_gpus=_SYNC_GPUS,
-        exponent=values["step_sync_shared"],
+        exponent=values["step_sync_colocated" if TRANSPORTS[wanted.transport].colocated else "step_sync_split"],
     )
 
 
-def overhead_in_loop(
-    work: Work, samples: Worked, params: Worked, values: Mapping[str, Worked], *, shared: bool
-) -> Worked:
+def overhead_in_loop(work: Work, samples: Worked, values: Mapping[str, Worked]) -> Worked:
     """What belongs to no phase of a loop's step."""
     return work(
         "overhead_seconds",
         rl_step.step_overhead,
-        fixed_seconds=values["step_fixed_colocated" if shared else "step_fixed_disaggregated"],
+        fixed_seconds=values["step_fixed"],
         sample_seconds=values["step_sample"],
         samples=samples,
-        param_seconds=values["step_param"],
-        params=params,
     )

@@ -50,7 +50,7 @@ def applied(said: Mapping[str, Any], loop: Loop, place: Placement) -> dict[str, 
         | _kinds(said, place)
         | _prices(said, loop, place)
         | _instance(loop, place)
-        | _trainer(loop, place)
+        | _trainer(said, loop, place)
     )
     found = {key: value for key, value in said.items() if key not in changed} | changed
     order = {key: rank for rank, key in enumerate(PLACES)}
@@ -122,7 +122,7 @@ def _instance(loop: Loop, place: Placement) -> dict[str, Any]:
     return found
 
 
-def _trainer(loop: Loop, place: Placement) -> dict[str, Any]:
+def _trainer(said: Mapping[str, Any], loop: Loop, place: Placement) -> dict[str, Any]:
     """How the trainer is spread and works, how new weights reach the fleet, and what its seconds were measured on."""
     found: dict[str, Any] = {}
     if place.trainer.seconds.known and place.trainer.measured_gpus.key == "measured_trainer_gpus":
@@ -150,6 +150,10 @@ def _trainer(loop: Loop, place: Placement) -> dict[str, Any]:
     found |= {
         "trainer.recompute": asked.recompute,
         "trainer.micro_batch_tokens": float(asked.micro_batch_tokens),
+        **{
+            f"trainer.{key}": True if saves else said.get(f"trainer.{key}")
+            for key, saves in (("offload", asked.offload), ("chunked_loss", asked.keeps.chunked_loss))
+        },
         "weight_sync.transport": None if place.shared else place.transport,
         "weight_sync.dtype": loop.problem.wire_dtype,
     }

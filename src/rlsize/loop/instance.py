@@ -62,7 +62,7 @@ def instance(said: Said, model: Model | None, gpu: Gpu | None, *, shared: bool) 
     version, where = said.name("engine_version")
     if version is not None:
         said.keep(Figure(key="engine_version", value=version[:_LONGEST_WORD], source=where))
-    served = bool(said.yes("served"))
+    served, graphs = bool(said.yes("served")), said.yes("cuda_graphs")
     if said.faults or model is None or gpu is None:
         return None
     question = EngineQuestion(
@@ -78,6 +78,7 @@ def instance(said: Said, model: Model | None, gpu: Gpu | None, *, shared: bool) 
         batched_tokens=batched.number if batched.known else None,
         promised_tokens=promised.number if promised.known else 0.0,
         served=served,
+        graphs=graphs is not False,
     )
     return Instance(question=question, stated=stated)
 

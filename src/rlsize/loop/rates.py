@@ -14,6 +14,7 @@ from rlsize.facts.figure import Figure, absent
 from rlsize.facts.headroom import FULL_HEADROOM, HEADROOM_PARTS, PLAIN_HEADROOM
 from rlsize.loop.instance_count import instance_gpus
 from rlsize.loop.late import late_samples
+from rlsize.loop.step_table import rate_of_points
 from rlsize.loop.workload import agree, batch_tokens
 
 if TYPE_CHECKING:
@@ -86,7 +87,9 @@ def instance_rate(said: Said, *, full: float = FULL_HEADROOM) -> tuple[Figure, F
         figure = measured("instance_tokens_per_second", rate.mean, source, deviation=spread)
         return said.keep(replace(figure, least=0.0)), _headroom_left(said, rates.includes, full)
     why = "default for a typed rate" if full < 1 else "rates are taken as they are"
-    return said.ask("instance_tokens_per_second"), said.ask("headroom", default=full, why=why)
+    stated = said.ask("instance_tokens_per_second")
+    plain = stated if stated.known else rate_of_points(said)
+    return plain, said.ask("headroom", default=full, why=why)
 
 
 def _deviation(rate: InstanceRate) -> float:
@@ -134,6 +137,10 @@ def measured_on(said: Said) -> Figure:
             "gpus" if shared else "trainer_gpus"
         )  # all of them, where both sides share them
         pool = said.keep(Figure(key="measured_trainer_gpus", value=own.value, source=own.source, missing=own.missing))
+    if not pool.known:  # the one number that a plan is asked for
+        text, source = said.name("searched_trainer_gpus")
+        one = said.instead(measured_trainer_gpus=str(text)) if text and "," not in str(text) else None
+        pool = pool if one is None else said.keep(replace(one.ask("measured_trainer_gpus"), source=source))
     if not pool.known:
         where = next((figure.source for key in _BUSY if (figure := said.used.get(key)) and figure.source), pool.missing)
         what = "busy time holds for a number of GPUs, and nobody says which"

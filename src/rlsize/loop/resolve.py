@@ -434,8 +434,6 @@ def _problem(said: Said, loop: LoopKind, stages: Stages | None, known: KnownRate
         waste=waste(said),
         headroom=known.headroom,
         available=_available(said, losses, restart),
-        losses_per_hour=0.0 if losses is None else losses.number,
-        restart_seconds=0.0 if restart is None else restart.number,
         sync_seconds=known.sync_seconds,
         overhead_seconds=known.overhead_seconds,
         swap_seconds=swap,

@@ -14,13 +14,14 @@ from rlsize.loop.moves import moved_seconds
 from rlsize.loop.phases import phases_of
 from rlsize.loop.resolve import resolve
 from rlsize.planner.evaluation import worked
+from rlsize.planner.rounding import WITHIN
 from rlsize.quantities.table import QUANTITIES
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from rlsize.loop.knobs import Kind
-    from rlsize.loop.phases import Phases
+    from rlsize.loop.phases import PhaseMemory, Phases
     from rlsize.loop.resolve import Loop
     from rlsize.loop.said import Said
 
@@ -73,7 +74,8 @@ def savers(
     enough = _BETTER[before.verdict]
     possible = (Knob(tuple(filter(can, knob.tries))) for knob in saving(said, loop))
     knobs = [knob for knob in possible if knob.tries]
-    found, helpful = [], []
+    found: list[Saver] = []
+    helpful: list[Saver] = []
     for index, knob in enumerate(knobs):
         tell(index / len(knobs))
         mildest, strongest = _turned(said, knob, enough)
@@ -81,7 +83,22 @@ def savers(
         helpful += [strongest] if mildest is None and strongest is not None else []
     if not any(saver.kind == KINDS[0] for saver in found):
         found += _pairs(said, helpful, enough)
-    return tuple(sorted(found, key=lambda saver: saver.rank))
+    return tuple(_ranked(found, before.dying or before.worst))
+
+
+def _ranked(found: list[Saver], full: PhaseMemory) -> Iterator[Saver]:
+    """The best first; of those whose cost is the same, as far as can be told, what leaves the full phase most room."""
+
+    def fill(saver: Saver) -> float:
+        left = (one.fill for one in saver.phases.phases if (one.name, one.pool) == (full.name, full.pool))
+        return next(left, 0.0)
+
+    found.sort(key=lambda saver: saver.rank)
+    while found:
+        *kind, least = found[0].rank
+        alike = [one for one in found if [*one.rank[:2]] == kind and one.rank[2] <= least * (1 + WITHIN)]
+        yield from sorted(alike, key=fill)
+        del found[: len(alike)]
 
 
 def _turned(said: Said, knob: Knob, enough: frozenset[str]) -> tuple[Saver | None, Saver | None]:

@@ -3,23 +3,24 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, fields, replace
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from rlsize.equations import planning
 from rlsize.errors import Fault, InputError, suggestion
 from rlsize.facts.figure import Figure, absent
+from rlsize.facts.records.record import Refused
 from rlsize.frameworks.abilities import runs_layout
 from rlsize.loop.instance import memory_fractions
 from rlsize.loop.pools import LOOPS, Pools, pools
 from rlsize.loop.resolve import as_stated, resolve_on
 from rlsize.loop.said import cannot_run
-from rlsize.planner.options import Offer, TriedDegrees
+from rlsize.planner.options import RECOMPUTES, Offer, TriedDegrees
 from rlsize.planner.space import Limit, Space
 from rlsize.quantities.rollout import SHARED_MEMORY_FRACTION
 from rlsize.quantities.table import QUANTITIES
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
     from rlsize.estimates.step_assembly import Loop as Kind
     from rlsize.estimates.train_prediction import TrainQuestion
@@ -29,7 +30,8 @@ if TYPE_CHECKING:
     from rlsize.loop.said import Said
     from rlsize.planner.families import Objective
     from rlsize.planner.options import FleetOption, Placement, TrainerOption
-    from rlsize.planner.plan import Planned
+    from rlsize.planner.outlook import Terms
+    from rlsize.planner.plan import Otherwise, Planned
     from rlsize.planner.tables import Rejections
 
 MODES: tuple[Kind, ...] = ("colocated", "synchronous", "one-step-off", "async", "hybrid")
@@ -38,7 +40,7 @@ MODES: tuple[Kind, ...] = ("colocated", "synchronous", "one-step-off", "async", 
 _UNASKED = MODES[:-1]  # a scenario cannot say a hybrid loop, so that one is searched where it is asked for
 
 _OBJECTIVES: tuple[Objective, ...] = ("time", "cost", "gpus")
-_RECOMPUTES = ("none", "selective", "full")
+SAVED = ("offload", "chunked_loss")  # what saves memory, and leaves training and numerics as they are
 _MICRO_BATCHES = (4096.0, 8192.0, 16384.0, 32768.0)
 _MOST_STALENESS = 64
 _MOST_GPUS = 32_768  # every number of GPUs is tried with every other, so there must be an end
@@ -88,14 +90,9 @@ def searched(
         InputError: All that is missing or wrong, or what is not modelled here.
     """
     from rlsize.planner.plan import planned
-    from rlsize.planner.tables import Rejections
 
-    wanted = _wanted(said)
-    found, stated, plain = _pools(said)
-    loop = resolve_on(said, found, placed=False)
-    refuse_lacking(loop)
-    rejected = Rejections()
-    space = _space(said, loop, wanted, budget, rejected)
+    posed = _posed(said, budget)
+    wanted, loop, space, rejected, stated, plain = posed
     own = None
     if stated:
         loop = as_stated(said, loop)
@@ -106,7 +103,7 @@ def searched(
     for key in (*(() if loop.known.rate.known else _SEARCHED[True]), *_SEARCHED[False]):
         said.used.pop(key, None)  # what is searched is no input, whatever the scenario has in its place
     said.used.pop("max_staleness", None)
-    for key in ("memory_fraction", "transport", "late_samples"):
+    for key in ("memory_fraction", "transport", "late_samples", *SAVED):
         if not said.gives(key):
             said.used.pop(key, None)  # it goes with the mode
     places = ("mode", "rollout_gpus", "trainer_gpus", "instances", "max_staleness")
@@ -115,13 +112,62 @@ def searched(
     if passed_over:
         said.notes.append(f"{', '.join(dict.fromkeys(passed_over))}: searched, and as said only in yours")
     reasons: list[str] = []
-    answer = planned(loop.outlook, space, wanted.objective, own, tell, _asking(loop, takes, reasons))
+    taken = _asking(loop, takes, reasons)
+    answer = planned(loop.outlook, space, wanted.objective, own, tell, taken, _otherwise(said.instead(), loop, budget))
     if answer.chosen is None and reasons:
         answer = replace(answer, refusals=tuple(reasons))
         said.notes += [] if own is None or why_not else ["As it is said the loop can run: see `rlsize predict step`."]
     for reason, count in rejected.counts.items():
         answer.found.rejected.add(reason, count)
     return Searched(loop=loop, planned=answer)
+
+
+class _Posed(NamedTuple):
+    """What is asked: of which loop, in which space, and whether it has a plan of its own."""
+
+    wanted: _Wanted
+    loop: Loop
+    space: Space
+    rejected: Rejections
+    stated: bool
+    plain: Pools | None
+
+
+def _posed(said: Said, budget: tuple[Budget | None, str]) -> _Posed:
+    """
+    What is asked.
+
+    Raises:
+        InputError: All that is missing or wrong, or what is not modelled here.
+    """
+    from rlsize.planner.tables import Rejections
+
+    wanted = _wanted(said)
+    found, stated, plain = _pools(said)
+    loop = resolve_on(said, found, placed=False)
+    refuse_lacking(loop)
+    rejected = Rejections()
+    return _Posed(wanted, loop, _space(said, loop, wanted, budget, rejected), rejected, stated, plain)
+
+
+def _otherwise(said: Said, loop: Loop, budget: tuple[Budget | None, str]) -> Otherwise | None:
+    """How the loop is posed with some quantities otherwise; None where its rates are known for what it is."""
+    from rlsize.planner.least_change import LEVERS
+    from rlsize.planner.plan import Otherwise
+
+    if loop.stages is None or loop.known.rate.known or loop.known.train_seconds.known or loop.problem.run is not None:
+        return None
+
+    def pose(values: Mapping[str, Any]) -> tuple[Terms, Space] | None:
+        try:
+            posed = _posed(said.instead(**values), budget)
+        except (InputError, Refused):
+            return None
+        return posed.loop.outlook.central, posed.space
+
+    keys = ("prompts_per_step", "samples_per_step")
+    batch = next(((key, said.ask(key).number) for key in keys if said.gives(key)), None)
+    return Otherwise(pose=pose, unsaid=tuple(key for key, _ in LEVERS if not said.gives(key)), batch=batch)
 
 
 def _asking(
@@ -223,12 +269,15 @@ class _Wanted:
 def _wanted(said: Said) -> _Wanted:
     """What was said of the search; faults are noted."""
     framework = said.framework()
+    degrees = _degrees(said)
+    if framework is not None and "rollout_data_parallel" not in framework.quantities and not degrees.rollout_data:
+        degrees = replace(degrees, rollout_data=(1,))
     return _Wanted(
         objective=_objective(said),
         runs=_runs(said, framework),
         rollout=_offers(said, "rollout_pools"),
         trainer=_offers(said, "trainer_pools"),
-        degrees=_degrees(said),
+        degrees=degrees,
         modes=_modes(said, framework),
         micro_batches=_numbers(said, "searched_micro_batch_tokens"),
         rollout_gpus=_numbers(said, "searched_rollout_gpus"),
@@ -365,26 +414,14 @@ def _fleets(
     """Ways to build instances: as measured where their rate is known, else all."""
     if loop.known.rate.known or loop.stages is None:
         return (loop.fleet,)
-    from rlsize.planner.choices import fleet_options, larger_fleets
+    from rlsize.planner.choices import fleet_options
 
     asked = loop.stages.rollout.engine
     fractions = memory_fractions(asked, shared=loop.pools.shared)
     asked, shared = replace(asked, memory_fraction=fractions[False]), fractions[True] or SHARED_MEMORY_FRACTION
-    found: list[FleetOption] = []
-    for kind in offers or (Offer(gpu=asked.gpu, most=stock),):
-        offer = kind if kind.gpu_hour.known else replace(kind, gpu_hour=loop.fleet.gpu_hour)
-        some = list(fleet_options(asked, shared, offer, degrees, rejected))
-        holds = any(_fits(loop, option) for option in some)
-        found += some if holds else [*some, *larger_fleets(asked, shared, offer, degrees)]
-    return tuple(found)
-
-
-def _fits(loop: Loop, option: FleetOption) -> bool:
-    from rlsize.estimates.loop_memory import fleet_headroom
-    from rlsize.planner.evaluation import longest_tokens
-
-    engine, central = option.engines[False], loop.outlook.central
-    return not isinstance(engine, str) and float(fleet_headroom(engine, longest_tokens(central), central.values)) > 0
+    kinds = offers or (Offer(gpu=asked.gpu, most=stock),)
+    priced = [kind if kind.gpu_hour.known else replace(kind, gpu_hour=loop.fleet.gpu_hour) for kind in kinds]
+    return tuple(option for offer in priced for option in fleet_options(asked, shared, offer, degrees, rejected))
 
 
 def _trainers(loop: Loop, wanted: _Wanted, stock: float | None, rejected: Rejections) -> tuple[TrainerOption, ...]:
@@ -454,11 +491,13 @@ def _degrees(said: Said) -> TriedDegrees:
     return TriedDegrees(
         rollout_tensor=whole("rollout_tensor_parallel"),
         rollout_data=whole("rollout_data_parallel"),
+        rollout_pipeline=whole("rollout_pipeline_parallel"),
         tensor=whole("tensor_parallel"),
         pipeline=whole("pipeline_parallel"),
         context=whole("context_parallel"),
         expert=whole("expert_parallel"),
-        recompute=tuple(_words(said, "searched_recompute", _RECOMPUTES)),
+        recompute=tuple(_words(said, "searched_recompute", RECOMPUTES)),
+        **{key: () if said.gives(key) else (False, True) for key in SAVED},
     )
 
 

@@ -15,9 +15,8 @@ from rlsize.equations import rl_step
 from rlsize.estimates.figures import DRAWS
 from rlsize.facts.figure import Figure
 from rlsize.planner.evaluation import central_results, evaluation, worked
-from rlsize.planner.families import ORDER, Family
+from rlsize.planner.families import SAME, Family
 from rlsize.planner.outlook import band_of
-from rlsize.planner.rounding import WITHIN
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -32,10 +31,13 @@ if TYPE_CHECKING:
     Array = NDArray[np.float64]
     Takes = Callable[[Placement], bool]
 
-METRICS: dict[Objective, str] = {"time": "step_seconds", "cost": "cost_per_step_usd", "gpus": "gpus"}
+METRICS: dict[str, str] = {"time": "step_seconds", "cost": "cost_per_step_usd", "gpus": "gpus"}
 """The result that each objective makes small."""
 PARTS = ("generation_seconds", "train_seconds", "sync_exposed_seconds", "overhead_seconds")
 _SAME = 1e-9  # relative: what differs by less differs by rounding
+AS_GOOD = 0.03
+"""Of what is made small: what a plan may be worse by and still do as well, where draws do not tell them apart."""
+_MOST_DRAWN = 16  # plans that are held against the best on draws
 _MOST_REFUSED = 16  # of the best, before those of other modes are tried
 SHOWN = 4
 """Alternatives that a plan tells, the best of each mode apart."""
@@ -114,7 +116,12 @@ class Choice:
 
 
 def choice(
-    outlook: Outlook, found: Found, written: Placement | None = None, shown: int = SHOWN, takes: Takes | None = None
+    outlook: Outlook,
+    found: Found,
+    written: Placement | None = None,
+    shown: int = SHOWN,
+    takes: Takes | None = None,
+    alike: Callable[[Family, float], list[Family]] | None = None,
 ) -> Choice | None:
     """
     The best plan and what stands beside it.
@@ -125,6 +132,8 @@ def choice(
         written: The plan as the scenario has it.
         shown: How many alternatives are told.
         takes: Whether what runs the loop takes a placement; None for all.
+        alike: Plans that are worse than one by a share at most, those of the fewest GPUs and the plainest first; None
+            for none.
 
     Returns:
         None where nothing was found.
@@ -132,12 +141,17 @@ def choice(
     Raises:
         Refused: The plan as written cannot run.
     """
-    families = list(_shortlist(_smaller_first(found), shown, takes or (lambda _: True)))
+    families = list(_shortlist(found, shown, takes or (lambda _: True)))
     if not families:
         return None
     metric = METRICS[found.objective]
     metric = metric if metric != "cost_per_step_usd" or found.priced else "gpu_hours_per_step"
     best = _alternative(outlook, families[0], metric)
+    if alike is not None:
+        least, best = best, _plainest(outlook, best, metric, alike, takes)
+        rest = [family for family in families if split_key(family.place) != split_key(best.place)]
+        families = [best.family, *([least.family] if least.family in rest else []), *rest]
+        families = list({id(family): family for family in families}.values())
     others = [_beside(_alternative(outlook, family, metric), best) for family in families[1:]]
     as_written = None
     if written is not None:
@@ -152,6 +166,29 @@ def choice(
         written=as_written,
         fresher=_fresher(outlook, best.place, priced=found.priced),
     )
+
+
+def _plainest(
+    outlook: Outlook,
+    best: Alternative,
+    metric: str,
+    alike: Callable[[Family, float], list[Family]],
+    takes: Takes | None,
+) -> Alternative:
+    """Of the plans that nobody can tell from the best by a step, that of the fewest GPUs, and the plainest of those."""
+    refused = 0
+    for family in alike(best.family, AS_GOOD if best.band is not None or metric == "gpus" else SAME)[:_MOST_DRAWN]:
+        if family.place == best.place:
+            break
+        if takes is not None and not takes(family.place):
+            refused += 1
+            if refused == _MOST_DRAWN // 2:
+                break
+            continue
+        one = _beside(_alternative(outlook, family, metric), best)
+        if one.close or one.equal:
+            return replace(one, times=None, why=())
+    return best
 
 
 def _fresher(outlook: Outlook, place: Placement, *, priced: bool) -> Family | None:
@@ -176,29 +213,6 @@ def family_of(outlook: Outlook, place: Placement, *, priced: bool) -> Family:
 def split_key(place: Placement) -> tuple[object, ...]:
     """What makes a plan another one: mode and split, and the kinds of GPUs; layouts and staleness alone do not."""
     return (place.loop, place.fleet.gpu, place.trainer.gpu, float(place.rollout_gpus), float(place.trainer_gpus))
-
-
-def _smaller_first(found: Found) -> Found:
-    """
-    What was found, with smaller instances before larger ones that do hardly better on the same GPUs.
-
-    It is the rule for a loop of which nobody says how large an instance is, so that a plan and such a loop agree.
-    """
-    if not found.best:
-        return found
-    best = found.best[0]
-    metric = ORDER[found.objective][0]
-    most = getattr(best, metric) * (1 + WITHIN)
-    alike = [
-        family
-        for family in found.best
-        if split_key(family.place) == split_key(best.place) and getattr(family, metric) <= most
-    ]
-    first = min(alike, key=lambda family: (family.place.fleet.gpus, family.score(found.objective)))
-    if first is best:
-        return found
-    modes = found.modes | {first.place.loop: first}
-    return replace(found, best=[first, *(family for family in found.best if family is not first)], modes=modes)
 
 
 def _shortlist(found: Found, shown: int, takes: Takes) -> Iterator[Family]:

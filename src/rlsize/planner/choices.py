@@ -12,7 +12,7 @@ from rlsize.estimates.rollout_prediction import engine
 from rlsize.estimates.trainer_layout import Degrees, divides, model_objections
 from rlsize.facts.figure import Figure, absent
 from rlsize.facts.records.record import Refused
-from rlsize.planner.options import FleetOption, TrainerOption
+from rlsize.planner.options import RECOMPUTES, FleetOption, TrainerOption
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -22,21 +22,21 @@ if TYPE_CHECKING:
     from rlsize.estimates.train_prediction import TrainQuestion
     from rlsize.estimates.trainer_layout import Sharding
     from rlsize.facts.model import Model
+    from rlsize.facts.records.record import Layout
     from rlsize.planner.options import Offer, TriedDegrees
     from rlsize.planner.tables import Rejections
 
 POWERS = (1, 2, 4, 8, 16, 32, 64)
 SHORT = {"tensor": "tp", "pipeline": "pp", "context": "cp", "expert": "ep", "data": "dp"}
 """How people write degrees of parallelism."""
-_RECOMPUTES = ("none", "selective", "full")
-_NODES = 4  # that one instance may lie over, where a node does not hold it
+_STAGES = (1, 2, 4)  # of an instance
 
 
 def fleet_options(
     asked: EngineQuestion, shared_fraction: float, offer: Offer, degrees: TriedDegrees, rejected: Rejections
 ) -> Iterator[FleetOption]:
     """
-    Ways to build instances on GPUs of one kind.
+    Ways to build instances on GPUs of one kind: tensor, data and pipeline ranks, within a node and over several.
 
     Args:
         asked: One instance; its degrees of parallelism do not matter.
@@ -45,43 +45,26 @@ def fleet_options(
         degrees: What is tried.
         rejected: Takes what does not divide the model.
     """
-    node = int(offer.gpu.specification.gpus_per_node.value)
     moe = asked.model.architecture.moe is not None
-    wanted = degrees.rollout_tensor or tuple(power for power in POWERS if power <= node)
-    data = degrees.rollout_data or (tuple(power for power in POWERS if power <= node) if moe else (1,))
-    for tensor in wanted:
-        for ranks in data:
-            if tensor > 1 and ranks > 1 and not degrees.rollout_data:
-                continue  # both at once only where it is asked for
-            if not _divides(asked.model, tensor):
-                rejected.add("heads", what=f"rollout tp{tensor}")
-                continue
-            yield _fleet(asked, shared_fraction, offer, tensor, ranks)
+    shape = memory_shape(asked.model, model_size(asked.model).params)
+    for tensor in degrees.rollout_tensor or POWERS:
+        if not divides(shape, tensor):
+            rejected.add("heads", what=f"rollout tp{tensor}")
+            continue
+        for data in degrees.rollout_data or (POWERS if moe else (1,)):
+            for pipeline in degrees.rollout_pipeline or _STAGES:
+                size = tensor * data * pipeline
+                if size <= (size if offer.most is None else offer.most) and pipeline <= asked.model.architecture.layers:
+                    layout = replace(asked.layout, tensor=tensor, data=data, pipeline=pipeline)
+                    yield _fleet(asked, shared_fraction, offer, layout)
 
 
-def larger_fleets(
-    asked: EngineQuestion, shared_fraction: float, offer: Offer, degrees: TriedDegrees
-) -> Iterator[FleetOption]:
-    """Instances over several nodes, for a model that no node holds."""
-    node = int(offer.gpu.specification.gpus_per_node.value)
-    if not degrees.rollout_tensor:
-        for tensor in (power for power in POWERS if node < power <= _NODES * node):
-            if _divides(asked.model, tensor):
-                yield _fleet(asked, shared_fraction, offer, tensor, 1)
-
-
-def _divides(model: Model, tensor: int) -> bool:
-    return divides(memory_shape(model, model_size(model).params), tensor)
-
-
-def _fleet(asked: EngineQuestion, shared_fraction: float, offer: Offer, tensor: int, data: int) -> FleetOption:
-    expert = tensor * data if asked.layout.expert > 1 else 1  # engines share experts out over all of their ranks
-    layout = replace(asked.layout, tensor=tensor, data=data, expert=expert)
-    own = asked.memory_fraction
-    fractions = {False: own, True: shared_fraction}
-    placed = replace(asked, layout=layout, gpu=offer.gpu)
+def _fleet(asked: EngineQuestion, shared_fraction: float, offer: Offer, layout: Layout) -> FleetOption:
+    ranks = layout.tensor * layout.data  # engines share experts out over all of them
+    placed = replace(asked, layout=replace(layout, expert=ranks if asked.layout.expert > 1 else 1), gpu=offer.gpu)
+    fractions = {False: asked.memory_fraction, True: shared_fraction}
     engines = {shared: ready(replace(placed, memory_fraction=share)) for shared, share in fractions.items()}
-    return fleet_of(engines, tensor * data * layout.pipeline, offer)
+    return fleet_of(engines, ranks * layout.pipeline, offer)
 
 
 def ready(question: EngineQuestion) -> Replica | str:
@@ -154,16 +137,22 @@ def trainer_options(
     moe = asked.model.architecture.moe is not None
     tried = {
         "tensor": degrees.tensor or within,
-        "pipeline": degrees.pipeline or (1, 2, 4),
-        "context": degrees.context or (1, 2, 4),
+        "pipeline": degrees.pipeline or POWERS[:5],
+        "context": degrees.context or POWERS[:5],
         "expert": degrees.expert or (POWERS if moe else (1,)),
     }
     placed = replace(asked, gpu=offer.gpu)
-    for question, why in trainer_layouts(placed, tried, degrees.recompute or _RECOMPUTES, float(node)):
+    offloads = degrees.offload or (asked.offload,)
+    chunks = degrees.chunked_loss or (asked.keeps.chunked_loss,)
+    for question, why in trainer_layouts(placed, tried, degrees.recompute or RECOMPUTES, float(node)):
         if why:
             rejected.add(why, what=trainer_name(question))
-        else:
-            yield trainer_of(question, offer)
+            continue
+        if offer.most is not None and question.replica > offer.most:
+            continue
+        for offload, chunked in product(offloads, chunks):
+            keeps = replace(question.keeps, chunked_loss=chunked)
+            yield trainer_of(replace(question, offload=offload, keeps=keeps), offer)
 
 
 def trainer_of(question: TrainQuestion, offer: Offer) -> TrainerOption:

@@ -216,6 +216,11 @@ def placed(place: Placement) -> dict[str, Figure]:
     if asked is not None:
         words |= {f"{name}_parallel": getattr(asked, name) for name in ("tensor", "pipeline", "context", "expert")}
         words |= {name: getattr(asked, name) for name in ("sharding", "recompute", "micro_batch_tokens")}
+        words |= {
+            key: True
+            for key, saves in (("offload", asked.offload), ("chunked_loss", asked.keeps.chunked_loss))
+            if saves
+        }
     return {
         key: Figure(key=key, value=value, provenance="predicted", source="the plan")
         for key, value in words.items()

@@ -28,12 +28,16 @@ if TYPE_CHECKING:
     Places = NDArray[np.intp]
 
 Objective = Literal["time", "cost", "gpus"]
-ORDER: dict[Objective, tuple[str, ...]] = {
+Order = Literal["time", "cost", "gpus", "plain", "fewest", "near"]
+ORDER: dict[Order, tuple[str, ...]] = {
     "time": ("step_seconds", "cost", "gpus"),
     "cost": ("cost", "step_seconds", "gpus"),
     "gpus": ("gpus", "cost", "step_seconds"),
+    "plain": ("burden", "gpus", "step_seconds"),
+    "fewest": ("gpus", "burden", "step_seconds"),
+    "near": ("burden", "step_seconds", "gpus"),
 }
-"""What each objective makes small, most important first."""
+"""What each order makes small, most important first: of an objective, of plans that are as good, of none that is any."""
 _BITS = 30  # numbers that differ beyond these are the same but for rounding
 SAME = 2.0 ** (1 - _BITS)
 """The same as a share."""
@@ -49,14 +53,16 @@ class Family:
         step_seconds: Its step. [s]
         cost: Dollars of a step, or GPU-hours where some price is not known. [usd]
         gpus: GPUs of both sides. [1]
+        burden: How far it is from simple, or how far beyond its limits; 0 where that was not asked. [1]
     """
 
     place: Placement
     step_seconds: float
     cost: float
     gpus: float
+    burden: float = 0.0
 
-    def score(self, objective: Objective) -> tuple[float, ...]:
+    def score(self, objective: Order) -> tuple[float, ...]:
         """What is made small, most important first; what differs by rounding only is the same."""
         found: list[float] = rounded(np.array([getattr(self, name) for name in ORDER[objective]])).tolist()
         return tuple(found)
@@ -87,7 +93,7 @@ class Found:
         rejected: What constraints left out.
     """
 
-    objective: Objective
+    objective: Order
     priced: bool = True
     best: list[Family] = field(default_factory=list)
     modes: dict[str, Family] = field(default_factory=dict)
@@ -122,6 +128,7 @@ class Pick(NamedTuple):
         step_seconds: Its step. [s]
         cost: Its cost. [usd]
         gpus: Its GPUs. [1]
+        burden: Its burden. [1]
         instances: Its instances. [1]
         entry: Its trainer among all.
         trainers: All.
@@ -132,6 +139,7 @@ class Pick(NamedTuple):
     step_seconds: float
     cost: float
     gpus: float
+    burden: float
     instances: float
     entry: int
     trainers: TrainerTable
@@ -153,7 +161,7 @@ class Picks:
         bar: Of the objective: what lies above it is not among the best that are kept.
     """
 
-    objective: Objective
+    objective: Order
     priced: bool
     best: list[Pick] = field(default_factory=list)
     modes: dict[str, Pick] = field(default_factory=dict)
@@ -213,7 +221,7 @@ def _family(pick: Pick) -> Family:
         trainer=with_micro_batch(option, tokens),
         trainer_gpus=float(pick.trainers.gpus[pick.entry]),
     )
-    return Family(place=place, step_seconds=pick.step_seconds, cost=pick.cost, gpus=pick.gpus)
+    return Family(place=place, step_seconds=pick.step_seconds, cost=pick.cost, gpus=pick.gpus, burden=pick.burden)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -226,17 +234,26 @@ class Steps:
         seconds: Their steps; infinite where they break a limit. [s]
         columns: Its trainers among all.
         full: Which of them use all GPUs, as far as whole instances do.
+        burden: What the layouts of a family are chosen by before their steps; None for nothing. [1]
     """
 
     place: Placement
     seconds: Array
     columns: slice
     full: NDArray[np.bool_]
+    burden: Array | None = None
 
 
 def pick_best(terms: Terms, trainers: TrainerTable, steps: Steps, picks: Picks) -> None:
     """Pick the best families of a block."""
     starts, first = _groups(trainers, steps.columns)
+    lightest: Array | None = None
+    if steps.burden is not None:
+        able = np.where(np.isfinite(steps.seconds), steps.burden, np.inf)
+        lightest = np.minimum.reduceat(able, starts, axis=1)
+        sizes = np.diff(np.append(starts, able.shape[1]))
+        seconds = np.where(able == np.repeat(lightest, sizes, axis=1), steps.seconds, np.inf)
+        steps = replace(steps, seconds=seconds)
     least = np.minimum.reduceat(steps.seconds, starts, axis=1)
     kept = np.isfinite(least)
     if not kept.any():
@@ -246,7 +263,8 @@ def pick_best(terms: Terms, trainers: TrainerTable, steps: Steps, picks: Picks) 
     flow = placed_flow(terms, families, np.where(kept, least, 0.0))
     paid = flow["cost_per_step_usd" if picks.priced else "gpu_hours_per_step"]  # hours where some price is not known
     cost, gpus = (np.where(kept, part, np.inf).ravel() for part in (paid, families.gpus))
-    scores = {"step_seconds": least.ravel(), "cost": cost, "gpus": gpus}
+    burden = np.zeros_like(cost) if lightest is None else np.where(kept, lightest, np.inf).ravel()
+    scores = {"step_seconds": least.ravel(), "cost": cost, "gpus": gpus, "burden": burden}
     keys = [scores[name] for name in ORDER[picks.objective]]
     told = (
         _lowest(keys, picks.bar_of(steps.place.loop)),
@@ -270,7 +288,8 @@ def _made(
     rows, groups = np.divmod(places, len(starts))
     counts = steps.place.instances
     instances = counts[np.minimum(rows, counts.shape[0] - 1), np.minimum(starts[groups], counts.shape[1] - 1)]
-    seconds, cost, gpus = (scores[name][places].tolist() for name in ("step_seconds", "cost", "gpus"))
+    names = ("step_seconds", "cost", "gpus", "burden")
+    seconds, cost, gpus, burden = (scores[name][places].tolist() for name in names)
     score = list(zip(*(rounded(key[places]).tolist() for key in keys), strict=True))
     made: dict[int, Pick] = {}
     for index, place in enumerate(places.tolist()):
@@ -281,6 +300,7 @@ def _made(
             step_seconds=seconds[index],
             cost=cost[index],
             gpus=gpus[index],
+            burden=burden[index],
             instances=float(instances[index]),
             entry=steps.columns.start + column,
             trainers=trainers,

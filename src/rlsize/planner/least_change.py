@@ -1,100 +1,167 @@
-"""Where no plan exists: the least change, of one thing at a time, that would make one exist."""
+"""Where no plan exists: the least changes that would make one exist, one at a time, then two; and batches that divide."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from itertools import combinations
+from math import gcd
+from typing import TYPE_CHECKING, Any
 
-from rlsize.equations import planning
+from rlsize.equations import planning, rollout_batch
+from rlsize.planner.choice import AS_GOOD
 from rlsize.planner.rounding import rounded_up
 from rlsize.planner.search import search
 
 if TYPE_CHECKING:
-    from rlsize.planner.families import Found
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+
+    from rlsize.planner.families import Family, Found, Objective
     from rlsize.planner.outlook import Terms
+    from rlsize.planner.search import Tables
     from rlsize.planner.space import Limit, Space
+
+    Pose = Callable[[Mapping[str, Any]], tuple[Terms, Space] | None]
+    """The loop with some quantities otherwise, and its space; None where it cannot be."""
 
 _DOUBLINGS = 6  # of the GPUs that there are
 _HALVINGS = 6  # of the step between too little and enough
-_MOST_WORK = 40_000_000  # candidates that the search for enough GPUs works out: some twenty seconds
+_MOST_WORK = 3_000_000  # candidates that the search for enough GPUs works out: some two seconds
 _GROWTH = 4  # times the candidates with twice the GPUs
+_NEAR = 0.125  # of a batch that another one may differ by
+_ADAPTERS, _EIGHT_BITS, _NARROW = 32.0, "adam-8bit", "fp8"
+LEVERS: tuple[tuple[str, Any], ...] = (
+    ("optimizer", _EIGHT_BITS), ("kv_dtype", _NARROW), ("rollout_dtype", _NARROW), ("lora_rank", _ADAPTERS),
+)  # fmt: skip
+"""What changes numerics, or the training, and takes less memory: never part of a plan unasked, the mildest first."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LeastChange:
     """
-    A change that would make a plan possible.
+    A change that would make a plan possible, or a better one.
 
     Args:
-        key: What changes: a limit's result, `gpus`, or `memory_margin`.
-        now: As it is.
+        key: What changes: a limit's result, `gpus`, `memory_margin`, or a quantity.
+        now: As it is; None where nobody says.
         needed: As it must be.
         share: The change over what it is; 0 where it is another word. [1]
+        best: The best plan with it; None where nobody looked.
+        beside: What changes with it.
     """
 
     key: str
-    now: float
-    needed: float
+    now: Any
+    needed: Any
     share: float
+    best: Family | None = None
+    beside: LeastChange | None = None
 
 
-def least_changes(terms: Terms, space: Space, found: Found) -> tuple[LeastChange, ...]:
+def least_changes(
+    terms: Terms,
+    tables: Tables,
+    found: Found,
+    objective: Objective,
+    pose: Pose | None = None,
+    unsaid: Iterable[str] = (),
+) -> tuple[LeastChange, ...]:
     """
-    The least changes that would make a plan possible, each by itself, smallest first.
+    The least changes that would make a plan possible: each by itself, smallest first; two together where none does.
 
     Args:
         terms: In central numbers.
-        space: What may be chosen.
+        tables: Both sides of what may be chosen.
         found: What a search of it found: nothing.
+        objective: What is made small.
+        pose: Poses the loop otherwise; None where only limits and numbers of GPUs are tried.
+        unsaid: Quantities among `LEVERS` that nobody said, so that they may be changed.
     """
-    changes = [_of_limit(limit, found) for limit in space.limits]
+    space = tables.space
+    changes = [_of_limit(terms, tables, limit, found, objective) for limit in space.limits]
     changes += [_margin(terms, space)] if space.margin > 0 else []
     changes += [_more_gpus(terms, space)] if space.gpus is not None else []
-    known = [change for change in changes if change is not None]
-    return tuple(sorted(known, key=lambda change: change.share))
+    known = sorted((change for change in changes if change is not None), key=lambda change: change.share)
+    levers = [(key, value) for key, value in LEVERS if key in set(unsaid)]
+    if pose is None:
+        return tuple(known)
+    for key, value in levers:
+        best = _best(pose({key: value}), objective)
+        known += [LeastChange(key=key, now=None, needed=value, share=0.0, best=best)] if best else []
+    return tuple(known) or tuple(_two(pose, levers, objective))
 
 
-def _of_limit(limit: Limit, found: Found) -> LeastChange | None:
+def _two(pose: Pose, levers: Sequence[tuple[str, Any]], objective: Objective) -> Iterator[LeastChange]:
+    """The first two changes that do together what none does alone."""
+    for (key, value), (other, beside) in combinations(levers, 2):
+        best = _best(pose({key: value, other: beside}), objective)
+        if best is not None:
+            second = LeastChange(key=other, now=None, needed=beside, share=0.0)
+            yield LeastChange(key=key, now=None, needed=value, share=0.0, best=best, beside=second)
+            return
+    for key, value in levers:
+        posed = pose({key: value})
+        more = None if posed is None or posed[1].gpus is None else _more_gpus(*posed)
+        if more is not None:
+            yield replace(more, beside=LeastChange(key=key, now=None, needed=value, share=0.0))
+            return
+
+
+def _best(posed: tuple[Terms, Space] | None, objective: Objective) -> Family | None:
+    """The best plan of another loop."""
+    if posed is None:
+        return None
+    found = search(*posed, objective)
+    return found.best[0] if found.best else None
+
+
+def _of_limit(terms: Terms, tables: Tables, limit: Limit, found: Found, objective: Objective) -> LeastChange | None:
     """A limit that alone is in the way of some candidate, moved until that one keeps it."""
     narrow = found.rejected.nearest.get(limit.key)
     if narrow is None:
         return None
-    if not limit.value:  # nothing was allowed, so the miss is an amount
-        return LeastChange(key=limit.key, now=0.0, needed=narrow.short, share=narrow.short)
-    factor = 1.0 - narrow.short if limit.least else 1.0 + narrow.short
-    return LeastChange(key=limit.key, now=limit.value, needed=limit.value * factor, share=narrow.short)
+    needed, now = narrow.short, 0.0
+    if limit.value:  # else nothing was allowed, and the miss is an amount
+        needed, now = limit.value * (1.0 - narrow.short if limit.least else 1.0 + narrow.short), limit.value
+    limits = tuple(replace(one, value=needed) if one is limit else one for one in tables.space.limits)
+    best = search(terms, replace(tables.space, limits=limits), objective, tables=tables).best
+    return LeastChange(key=limit.key, now=now, needed=needed, share=narrow.short, best=best[0] if best else None)
 
 
 def _margin(terms: Terms, space: Space) -> LeastChange | None:
     """Less memory that must stay free, where that alone is in the way."""
-    whole = search(terms, replace(space, margin=0.0))
-    if not whole.best:
+    if not search(terms, replace(space, margin=0.0)).best:
         return None
     enough, much = 0.0, space.margin
+    best: list[Family] = []
     for _ in range(_HALVINGS):
         middle = (enough + much) / 2
         works = search(terms, replace(space, margin=middle)).best
-        enough, much = (middle, much) if works else (enough, middle)
-    return LeastChange(key="memory_margin", now=space.margin, needed=enough, share=space.margin - enough)
+        enough, much, best = (middle, much, works) if works else (enough, middle, best)
+    share = space.margin - enough
+    return LeastChange(
+        key="memory_margin", now=space.margin, needed=enough, share=share, best=best[0] if best else None
+    )
 
 
 def _more_gpus(terms: Terms, space: Space) -> LeastChange | None:
-    """More GPUs, in whole nodes where there are nodes; as near to the fewest as some work comes."""
+    """More GPUs, in whole nodes beyond the first; as near to the fewest as some work comes."""
     now = space.gpus or 0.0
-    unit = terms.problem.gpus_per_node or 1.0
+    node = terms.problem.gpus_per_node or 1.0
     tried = _Tried(terms=terms, space=space)
     few, enough = now, 2 * now
     while not tried.works(enough):
         few, enough = enough, 2 * enough
         if enough > now * 2**_DOUBLINGS or tried.work + _GROWTH * tried.last > _MOST_WORK:
             return None
+    unit = 1.0 if enough <= node else node
     whole = rounded_up(tried.fewest / unit) * unit  # no plan takes fewer, but nodes may leave it too little room
     if few < whole < enough:
         few, enough = (whole - unit, whole) if tried.works(whole) else (whole, enough)
     while enough - few > unit and tried.work + tried.last <= _MOST_WORK:
         middle = min(few + max(round((enough - few) / 2 / unit), 1) * unit, enough - unit)
         few, enough = (few, middle) if tried.works(middle) else (middle, enough)
-    return LeastChange(key="gpus", now=now, needed=enough, share=float(planning.overshoot(value=enough, limit=now)))
+    share = float(planning.overshoot(value=enough, limit=now))
+    return LeastChange(key="gpus", now=now, needed=enough, share=share, best=tried.best)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -108,6 +175,7 @@ class _Tried:
         work: Candidates that were worked out. [1]
         last: Of these, those of the last search. [1]
         fewest: GPUs of the smallest plan that the last search found. [1]
+        best: The plan of the last search that found one.
     """
 
     terms: Terms
@@ -115,6 +183,7 @@ class _Tried:
     work: int = 0
     last: int = 0
     fewest: float = 0.0
+    best: Family | None = None
 
     def works(self, gpus: float) -> bool:
         """Whether there is a plan; a limit on GPUs is moved with them."""
@@ -126,4 +195,51 @@ class _Tried:
         self.last = found.worked_out
         self.work += found.worked_out
         self.fewest = found.best[0].gpus if found.best else 0.0
+        self.best = found.best[0] if found.best else self.best
         return bool(found.best)
+
+
+def nearest_plan(tables: Tables) -> Family | None:
+    """Where limits exclude every plan, the one that is beyond them by the least share, all of them together."""
+    found = search(tables.terms, tables.space, "near", tables=tables) if tables.space.limits else None
+    return found.best[0] if found is not None and found.best else None
+
+
+def near_batch(
+    tables: Tables, best: Family, objective: Objective, pose: Pose, key: str, now: float
+) -> LeastChange | None:
+    """
+    A batch near the asked one that divides over more GPUs, and makes a step shorter by more than its own size.
+
+    Args:
+        tables: Both sides of what may be chosen.
+        best: The best plan.
+        objective: What is made small.
+        pose: Poses the loop otherwise.
+        key: The quantity that says the batch: prompts or samples.
+        now: As it is. [1]
+    """
+    if not tables.rejected.counts["batch"]:
+        return None
+    anyhow = search(tables.terms, replace(tables.space, any_batch=True), objective).best
+    if not anyhow or anyhow[0].score(objective)[0] * (1.0 + AS_GOOD) > best.score(objective)[0]:
+        return None
+    place = anyhow[0].place
+    question = place.trainer.question
+    steps = getattr(question.optimizer_steps, "number", question.optimizer_steps) if question is not None else 1.0
+    replicas = round(float(place.trainer_gpus) / place.trainer.replica * steps)
+    unit = replicas // gcd(replicas, round(tables.terms.problem.samples.number / now))
+    found = None
+    for batch in sorted({now // unit * unit, (now // unit + 1) * unit}):
+        if batch == now or abs(batch - now) > _NEAR * now or batch < 1:
+            continue
+        other = _best(pose({key: batch}), objective)
+        if other is None:
+            continue
+        each, before = (
+            rollout_batch.share_of(part=family.score(objective)[0], whole=size)
+            for family, size in ((other, batch), (best, now))
+        )
+        if each * (1.0 + AS_GOOD) < before and (found is None or each < found[0]):
+            found = each, LeastChange(key=key, now=now, needed=batch, share=abs(batch - now) / now, best=other)
+    return None if found is None else found[1]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from math import log2
 from typing import TYPE_CHECKING, Any
 
 from rlsize.equations import rl_step
@@ -12,7 +13,7 @@ from rlsize.estimates.step_assembly import REFILLING, USUAL_LATE
 from rlsize.facts.figure import Figure, absent
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
 
     from rlsize.estimates.figures import Worked
     from rlsize.estimates.generation import Late
@@ -29,11 +30,23 @@ if TYPE_CHECKING:
 
 SHARING = frozenset({"colocated", "hybrid"})
 """Loops in which engines run on the trainer's GPUs too."""
+RECOMPUTES = ("none", "selective", "full")
+"""What backward may compute again, the least first."""
 _ONE = Figure(key="headroom", value=1.0, provenance="default", source="nothing to derate")
 _NOTHING_LOST = Figure(
     key="tokens_generated_per_trained_token", value=1.0, provenance="default", source="nothing is thrown away"
 )
 _NO_SWAP = Figure(key="swap_seconds", value=0.0, provenance="default", source="not counted")
+
+
+KIND = 1000.0
+"""Of the burden of a layout: one kind of parallelism that is more than one."""
+_DOUBLING, _UNUSUAL, _LENT, _SAVED = 10.0, 5.0, 100_000.0, (2.0, 0.1)
+
+
+def _burden(degrees: Iterable[int]) -> float:
+    """Kinds of parallelism that are more than one, and how often they are doubled."""
+    return sum(KIND + _DOUBLING * log2(degree) for degree in degrees if degree > 1)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,6 +74,16 @@ class FleetOption:
     rate: Figure = absent("instance_tokens_per_second", "--per-instance")
     gpu_hour: Figure = absent("rollout_gpu_hour_usd", "--gpu-hour")
     most: float | None = None
+
+    @property
+    def burden(self) -> float:
+        """How far its layout is from simple, as of a trainer; stages, and tensors over several nodes, are rare, and count twice."""
+        if not self.layout:
+            return 0.0
+        degrees = [self.layout[kind] for kind in ("tensor", "pipeline", "data")]
+        engine = next((one for one in self.engines.values() if not isinstance(one, str)), None)
+        node = 8.0 if engine is None else engine.question.gpu.specification.gpus_per_node.value
+        return _burden(degrees) + KIND * ((degrees[1] > 1) + (degrees[0] > node))
 
     def ready(self, *, shared: bool) -> Replica | None:
         """The instance on shared GPUs, or on its own; None where there is none, or none is known."""
@@ -96,6 +119,31 @@ class TrainerOption:
         """GPUs of one model replica."""
         return 1 if self.question is None else self.question.replica
 
+    @property
+    def burden(self) -> float:
+        """How far it is from simple: kinds of parallelism, their degrees, sharding that is not the usual, offloading."""
+        asked = self.question
+        if asked is None:
+            return 0.0
+        usual = asked.sharding == "full" or asked.tensor * asked.pipeline * asked.expert > 1
+        both = asked.pipeline > 1 and asked.context > 1  # which few run together
+        saved = sum(times * by for times, by in zip(self.savings[1:], _SAVED, strict=True))
+        return _burden(asked.degrees) + (0.0 if usual else _UNUSUAL) + KIND * both + saved
+
+    @property
+    def savings(self) -> tuple[int, int, int]:
+        """What it does to save memory, none of which makes a step shorter: recomputing, offloading, chunking."""
+        asked = self.question
+        return (
+            (0, 0, 0)
+            if asked is None
+            else (
+                RECOMPUTES.index(asked.recompute) if asked.recompute in RECOMPUTES else 1,
+                int(asked.offload),
+                int(asked.keeps.chunked_loss),
+            )
+        )
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoopProblem:
@@ -113,8 +161,6 @@ class LoopProblem:
         waste: Response tokens generated for each one that is trained. [1]
         headroom: Derating of a known instance rate. [1]
         available: Share of the time that an instance is there. [1]
-        losses_per_hour: How often an instance is lost, per hour that it is up. [1/h]
-        restart_seconds: Time until a lost instance is back. [s]
         sync_seconds: Pause of a weight sync, where known. [s]
         overhead_seconds: What of a step belongs to no phase, where known. [s]
         swap_seconds: Time that a colocated step spends changing over, both ways, where it is given. [s]
@@ -145,8 +191,6 @@ class LoopProblem:
     waste: Figure = _NOTHING_LOST
     headroom: Figure = _ONE
     available: Figure = _ONE
-    losses_per_hour: float = 0.0
-    restart_seconds: float = 0.0
     sync_seconds: Figure = absent("sync_seconds", "--sync-seconds")
     overhead_seconds: Figure = absent("overhead_seconds", "--overhead-seconds")
     swap_seconds: Figure = _NO_SWAP
@@ -213,6 +257,11 @@ class Placement:
         return self.loop == "colocated"
 
     @property
+    def burden(self) -> float:
+        """How far its fleet and mode are from simple: lending, layout, then staleness."""
+        return (_LENT if self.loop == "hybrid" else 0.0) + self.fleet.burden + min(self.staleness, 64.0) / 64.0
+
+    @property
     def scatter(self) -> str:
         """What tells its own scatter from those of others."""
         return f"{self.loop} {self.rollout_gpus:g} {self.trainer_gpus:g} {self.fleet.name} {self.trainer.name}"
@@ -254,20 +303,26 @@ class TriedDegrees:
     Args:
         rollout_tensor: Of instances. [1]
         rollout_data: Attention ranks of instances, over which experts lie. [1]
+        rollout_pipeline: Stages of instances. [1]
         tensor: Of the trainer. [1]
         pipeline: Its stages. [1]
         context: Its context-parallel ranks. [1]
         expert: Its expert-parallel ranks. [1]
         recompute: What backward may compute again.
+        offload: Whether optimizer states may live on the host; as the trainer has it where empty.
+        chunked_loss: Whether the loss may work on chunks of the logits; likewise.
     """
 
     rollout_tensor: tuple[int, ...] = ()
     rollout_data: tuple[int, ...] = ()
+    rollout_pipeline: tuple[int, ...] = ()
     tensor: tuple[int, ...] = ()
     pipeline: tuple[int, ...] = ()
     context: tuple[int, ...] = ()
     expert: tuple[int, ...] = ()
     recompute: tuple[str, ...] = ()
+    offload: tuple[bool, ...] = ()
+    chunked_loss: tuple[bool, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

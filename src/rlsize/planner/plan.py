@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -11,8 +12,9 @@ from rlsize.equations import matching
 from rlsize.facts.records.record import Refused
 from rlsize.planner.choice import choice
 from rlsize.planner.evaluation import MEMORY_KEYS, central_results, memory_of
-from rlsize.planner.search import search
-from rlsize.planner.space import misfit, trainer_counts
+from rlsize.planner.options import KIND
+from rlsize.planner.search import Bar, search, tabulated
+from rlsize.planner.space import misfits, trainer_counts
 from rlsize.planner.tornado import tornado
 
 if TYPE_CHECKING:
@@ -20,9 +22,10 @@ if TYPE_CHECKING:
 
     from rlsize.planner.choice import Alternative, Choice, Takes
     from rlsize.planner.families import Family, Found, Objective
-    from rlsize.planner.least_change import LeastChange
+    from rlsize.planner.least_change import LeastChange, Pose
     from rlsize.planner.options import Placement
     from rlsize.planner.outlook import Outlook
+    from rlsize.planner.search import Tables
     from rlsize.planner.space import Space
     from rlsize.planner.tornado import Swing
 
@@ -64,7 +67,9 @@ class Planned:
         neighbours: The best plan with a unit more or less on each side.
         swings: What it is most sensitive to.
         splits: The best plan at other splits; empty where both sides share their GPUs.
-        changes: The least changes that would make a plan possible, where none is.
+        changes: The least changes that would make a plan possible, where none is; else a batch near the asked one with
+            which a better one is.
+        nearest: Where limits exclude all plans, the one that is the least beyond them.
         refusals: Why what runs the loop takes none of the plans that were found, for each of them.
     """
 
@@ -76,7 +81,24 @@ class Planned:
     swings: tuple[Swing, ...] = ()
     splits: tuple[Split, ...] = ()
     changes: tuple[LeastChange, ...] = ()
+    nearest: Family | None = None
     refusals: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Otherwise:
+    """
+    How a loop is posed with some quantities otherwise.
+
+    Args:
+        pose: The loop with some of them otherwise, and its space; None where it cannot be.
+        unsaid: Quantities that nobody said, and that may be tried.
+        batch: The quantity that says the batch, and its number; None where it stays as it is.
+    """
+
+    pose: Pose
+    unsaid: tuple[str, ...] = ()
+    batch: tuple[str, float] | None = None
 
 
 def planned(
@@ -86,6 +108,7 @@ def planned(
     written: Placement | None = None,
     tell: Callable[[float], None] | None = None,
     takes: Takes | None = None,
+    otherwise: Otherwise | None = None,
 ) -> Planned:
     """
     The best plan of a space, and what stands around it.
@@ -97,23 +120,33 @@ def planned(
         written: The plan as the scenario has it, which can run.
         tell: Hears of a long search which share of it is done. [1]
         takes: Whether what runs the loop takes a placement; None for all. With more room left, it takes more of them.
+        otherwise: How the loop is posed with other quantities; None where only limits and GPUs are changed.
 
     Raises:
         InputError: The space is too large.
     """
+    from rlsize.planner.least_change import least_changes, near_batch, nearest_plan
+
     searches = []
     for more in _ROOM:
-        found = search(outlook.central, replace(space, margin=space.margin + more), objective, tell)
-        chosen = choice(outlook, found, written, takes=takes)
-        searches.append(found)
+        wide = replace(space, margin=space.margin + more)
+        tables = tabulated(outlook.central, wide)
+        found = search(outlook.central, wide, objective, tell, tables)
+        chosen = choice(outlook, found, written, takes=takes, alike=partial(_alike, tables, objective))
+        searches.append((found, tables))
         if chosen is not None or takes is None or not found.best:
             break
+    found, tables = searches[-1 if chosen is not None else 0]
     if chosen is None:
-        from rlsize.planner.least_change import least_changes
-
-        found = searches[0]
-        changes = () if found.best else least_changes(outlook.central, space, found)
-        return Planned(outlook=outlook, space=space, found=found, chosen=None, changes=changes)
+        changes: tuple[LeastChange, ...] = ()
+        if not found.best:
+            asked = (None, ()) if otherwise is None else (otherwise.pose, otherwise.unsaid)
+            changes = least_changes(outlook.central, tables, found, objective, *asked)
+        near = None if found.best else nearest_plan(tables)
+        return Planned(outlook=outlook, space=space, found=found, chosen=None, changes=changes, nearest=near)
+    batch = None
+    if otherwise is not None and otherwise.batch is not None:
+        batch = near_batch(tables, chosen.best.family, objective, otherwise.pose, *otherwise.batch)
     counts = possible_counts(outlook, space, chosen.best.place)
     return Planned(
         outlook=outlook,
@@ -123,7 +156,32 @@ def planned(
         neighbours=neighbours(outlook, chosen.best, counts),
         swings=tornado(outlook, chosen),
         splits=_splits(outlook, found, chosen.best.place.loop),
+        changes=() if batch is None else (batch,),
     )
+
+
+def _alike(tables: Tables, objective: Objective, best: Family, share: float) -> list[Family]:
+    """
+    The plans that are worse than one by a share at most, and take no more GPUs: the fewest, then the plainest first.
+
+    Layouts that have more than one kind of parallelism more than the plainest of them are none of them, and plans that
+    lend GPUs only where no other is.
+    """
+    most = 1.0 + share
+    bar = Bar(
+        step_seconds=np.inf if objective == "cost" else best.step_seconds * most,
+        cost=best.cost * most,
+        gpus=best.gpus,
+    )
+    lending = tuple(loop for loop in tables.space.loops if loop == "hybrid")
+    plain = tuple(loop for loop in tables.space.loops if loop != "hybrid")
+    for loops in (plain, *([lending] if best.place.loop == "hybrid" else [])):
+        space = replace(tables.space, loops=loops)
+        plainest = search(tables.terms, space, "plain", tables=tables, bar=bar).best
+        if plainest:
+            able = replace(bar, burden=(plainest[0].burden // KIND + 2.0) * KIND)
+            return search(tables.terms, space, "fewest", tables=tables, bar=able).best
+    return []
 
 
 def possible_counts(outlook: Outlook, space: Space, place: Placement) -> tuple[float, ...]:
@@ -132,7 +190,7 @@ def possible_counts(outlook: Outlook, space: Space, place: Placement) -> tuple[f
     wide = replace(space, gpus=most if space.gpus is not None else None, trainer_gpus=())
     trainer = replace(place.trainer, most=most if place.trainer.most is not None else None)
     counts = trainer_counts(wide, outlook.problem, trainer)
-    counts = counts[[not misfit(outlook.problem, trainer, float(count)) for count in counts]]
+    counts = counts[[not why for why in misfits(outlook.problem, trainer, counts)]]
     left = memory_of(outlook.central, replace(place, trainer_gpus=counts)).get(MEMORY_KEYS[1], np.inf)
     fits = (np.broadcast_to(left, counts.shape) >= space.margin) | (counts == place.trainer_gpus)
     return tuple(counts[fits].tolist())

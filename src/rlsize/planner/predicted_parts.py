@@ -10,10 +10,9 @@ import numpy as np
 from rlsize.equations import decode_step, iteration, matching, rl_step, rollout_batch
 from rlsize.estimates.figures import apply, numbers, predicted
 from rlsize.estimates.generation import StepBatch, generation, shape_of
-from rlsize.estimates.model_size import model_size
 from rlsize.estimates.prefix_cache import routed_hits
 from rlsize.estimates.step_assembly import REFILLING, trained_in_loop, within_a_loop
-from rlsize.estimates.step_prediction import overhead_in_loop, suiting, sync_in_loop
+from rlsize.estimates.step_prediction import suiting, sync_in_loop
 from rlsize.estimates.sync_prediction import SyncTimeQuestion
 from rlsize.estimates.train_prediction import train_step
 from rlsize.facts.figure import Figure
@@ -28,7 +27,6 @@ if TYPE_CHECKING:
     from rlsize.estimates.generation import Generation, Shape
     from rlsize.estimates.rollout_prediction import Replica
     from rlsize.estimates.train_prediction import TrainQuestion
-    from rlsize.facts.model import Model
     from rlsize.planner.options import LoopProblem, Placement
     from rlsize.planner.outlook import Terms
 
@@ -93,13 +91,7 @@ def predicted_trainer(terms: Terms, asked: TrainQuestion, gpus: Worked) -> dict[
     pool = Figure(key="trainer_gpus", value=gpus, source="the placement") if terms.work is apply else gpus
     own = {name: terms.said(figure) for name, figure in asked.figures.items()}
     step = train_step(terms.work, replace(asked, **{**own, "gpus": pool}), terms.values)
-    return {shared: trained_in_loop(terms.work, step, terms.values, shared=shared) for shared in (False, True)}
-
-
-def predicted_overhead(terms: Terms, model: Model, *, shared: bool) -> Worked:
-    """What belongs to no phase, as in published loops."""
-    params = model_size(model).params.number
-    return overhead_in_loop(terms.work, generated_samples(terms), params, terms.values, shared=shared)
+    return dict.fromkeys((False, True), trained_in_loop(terms.work, step, terms.values))
 
 
 def _lengths(terms: Terms) -> dict[str, Worked]:

@@ -15,12 +15,12 @@ import numpy as np
 from rlsize.equations import planning, rollout_batch
 from rlsize.errors import Fault, InputError
 from rlsize.estimates.step_assembly import REFILLING, assembled
-from rlsize.planner.evaluation import MEMORY_KEYS, results_of
+from rlsize.planner.evaluation import MEMORY_KEYS, placed_flow, results_of
 from rlsize.planner.families import Found, Picks, Steps, pick_best
 from rlsize.planner.options import Placement
 from rlsize.planner.space import packed
 from rlsize.planner.step_parts import FleetParts, lent_swap, sync_part, together
-from rlsize.planner.tables import WHOLE, fleet_tables, generated, kind_of, sharings, trainer_table
+from rlsize.planner.tables import WHOLE, Rejections, fleet_tables, generated, kind_of, sharings, trainer_table
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -29,11 +29,11 @@ if TYPE_CHECKING:
 
     from rlsize.estimates.figures import Worked
     from rlsize.estimates.step_assembly import Loop, LoopParts
-    from rlsize.planner.families import Objective
+    from rlsize.planner.families import Order
     from rlsize.planner.options import FleetOption
     from rlsize.planner.outlook import Terms
     from rlsize.planner.space import Limit, Space
-    from rlsize.planner.tables import FleetTable, Rejections, Sharing, TrainerTable
+    from rlsize.planner.tables import FleetTable, Sharing, TrainerTable
 
     Tell = Callable[[float], None]
     Array = NDArray[np.float64]
@@ -70,33 +70,92 @@ class _Block:
     lent: tuple[Array, Array] | None = None
 
 
-def search(terms: Terms, space: Space, objective: Objective = "time", tell: Tell | None = None) -> Found:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tables:
+    """
+    Both sides of a space, worked out.
+
+    Args:
+        terms: In which they are worked out.
+        space: What may be chosen.
+        fleets: Every way to build instances.
+        trainers: Every way to spread the trainer, of each kind of GPU, and the ways to share its GPUs.
+        rejected: What constraints left out of them.
+    """
+
+    terms: Terms
+    space: Space
+    fleets: list[FleetTable]
+    trainers: list[tuple[TrainerTable, Mapping[int, Sharing]]]
+    rejected: Rejections
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bar:
+    """
+    What candidates are held against that shall be as good as another.
+
+    Args:
+        step_seconds: The longest step. [s]
+        cost: The highest cost. [usd]
+        gpus: The most GPUs. [1]
+        burden: How far its layout is from simple at most. [1]
+    """
+
+    step_seconds: float
+    cost: float
+    gpus: float
+    burden: float = float("inf")
+
+
+def tabulated(terms: Terms, space: Space) -> Tables:
+    """Both sides of a space, worked out."""
+    rejected = Rejections()
+    fleets = fleet_tables(terms, space, rejected)
+    kinds = [(option.gpu, option.most, option.gpu_hour.value) for option in space.trainers]
+    trainers = []
+    for kind in dict.fromkeys(kinds):
+        alike = tuple(option for option, own in zip(space.trainers, kinds, strict=True) if own == kind)
+        table = trainer_table(terms, replace(space, trainers=alike), rejected)
+        if table is not None:
+            trainers.append((table, sharings(terms, space, table, rejected)))
+    return Tables(terms=terms, space=space, fleets=fleets, trainers=trainers, rejected=rejected)
+
+
+def search(
+    terms: Terms,
+    space: Space,
+    objective: Order = "time",
+    tell: Tell | None = None,
+    tables: Tables | None = None,
+    bar: Bar | None = None,
+) -> Found:
     """
     The best of a space.
 
     Args:
         terms: In central numbers.
         space: What may be chosen.
-        objective: time (the shortest step), cost (the least per step) or gpus (the fewest).
+        objective: time (the shortest step), cost (the least per step) or gpus (the fewest); plain for the simplest
+            layout, fewest for the fewest GPUs and then that, near for the least beyond all limits.
         tell: Hears of a long search which share of it is done. [1]
+        tables: Both sides, where they are worked out already.
+        bar: What candidates must keep below besides.
 
     Raises:
         InputError: There are more candidates than can be worked out in a minute or two.
     """
-    found = Found(objective=objective, priced=space.priced)
+    tables = tables or tabulated(terms, space)
+    found = Found(objective=objective, priced=space.priced, rejected=tables.rejected.copy())
     picks = Picks(objective=objective, priced=space.priced)
-    fleets = fleet_tables(terms, space, found.rejected)
-    kinds = [(option.gpu, option.most, option.gpu_hour.value) for option in space.trainers]
-    for kind in dict.fromkeys(kinds):
-        alike = tuple(option for option, own in zip(space.trainers, kinds, strict=True) if own == kind)
-        trainers = trainer_table(terms, replace(space, trainers=alike), found.rejected)
-        if trainers is not None:
-            most = found.worked_out + candidates_of(terms, space, fleets, trainers)
-            sharing = sharings(terms, space, trainers, found.rejected)
-            for block in _blocks(terms, space, fleets, trainers, sharing):
-                _work_out(terms, space, trainers, block, (found, picks))
-                if tell is not None and most > WORTH_TELLING:
-                    tell(min(1.0, found.worked_out / most))
+    for trainers, sharing in tables.trainers:
+        most = found.worked_out + candidates_of(terms, space, tables.fleets, trainers)
+        for block in _blocks(terms, space, tables.fleets, trainers, sharing):
+            _work_out(terms, space, trainers, block, (found, picks), bar)
+            if tell is not None and most > WORTH_TELLING:
+                tell(min(1.0, found.worked_out / most))
+    if tables.fleets and tables.trainers and not found.worked_out:
+        found.rejected.add("room")
     picks.settle(found)
     return found
 
@@ -208,16 +267,33 @@ def _memory(trainers: TrainerTable, own: float | None, shared: Sharing | None, l
     return found
 
 
-def _work_out(terms: Terms, space: Space, trainers: TrainerTable, block: _Block, told: tuple[Found, Picks]) -> None:
+def _work_out(
+    terms: Terms,
+    space: Space,
+    trainers: TrainerTable,
+    block: _Block,
+    told: tuple[Found, Picks],
+    bar: Bar | None,
+) -> None:
     """The candidates of a block; the best of each family is noted."""
     found, picks = told
     step = assembled(terms.work, _parts(terms, trainers, block))
     results = {**results_of(terms, block.place, step), **block.memory} if space.limits else {}
-    fits = within(space, results, block.room, lambda flat: _words(block, flat), found.rejected)
+    near = picks.objective == "near"
+    fits, beyond = within(space, results, block.room, lambda flat: _words(block, flat), found.rejected)
+    fits = block.room if near else fits
     found.worked_out += int(block.room.sum())
     found.feasible += int(fits.sum())
+    burden = None
+    if near:
+        burden = beyond
+    elif bar is not None:
+        burden = np.broadcast_to(trainers.burdens[None, block.columns] + block.place.burden, fits.shape)
+        key = "cost_per_step_usd" if space.priced else "gpu_hours_per_step"
+        fits = fits & (block.place.gpus <= bar.gpus * (1 + _EXACT)) & (step.seconds <= bar.step_seconds)
+        fits &= (placed_flow(terms, block.place, step.seconds)[key] <= bar.cost) & (burden <= bar.burden)
     seconds = np.where(fits, np.broadcast_to(step.seconds, fits.shape), np.inf)
-    steps = Steps(place=block.place, seconds=seconds, columns=block.columns, full=block.full)
+    steps = Steps(place=block.place, seconds=seconds, columns=block.columns, full=block.full, burden=burden)
     pick_best(terms, trainers, steps, picks)
 
 
@@ -281,9 +357,9 @@ _EXACT = 1e-12  # relative: a limit that is met to the last digit is kept
 
 def within(
     space: Space, results: Mapping[str, Any], room: Mask, words: Callable[[int], str], rejected: Rejections
-) -> Mask:
+) -> tuple[Mask, Array]:
     """
-    Which candidates keep all limits.
+    Which candidates keep all limits, and how far each lies beyond them together.
 
     Args:
         space: The limits.
@@ -293,9 +369,10 @@ def within(
         rejected: Takes how many broke each limit, and the narrowest of those that broke just one.
     """
     broken = [(limit.key, _beyond(limit, results[limit.key], room)) for limit in space.limits if limit.key in results]
-    times = np.zeros(room.shape, dtype=np.int16)
+    times, together = np.zeros(room.shape, dtype=np.int16), np.zeros(room.shape)
     for _, beyond in broken:
         times += beyond > _EXACT
+        together += np.maximum(beyond, 0.0)
     for key, beyond in broken:
         over = room & (beyond > _EXACT)
         alone = over & (times == 1)
@@ -304,8 +381,7 @@ def within(
             rejected.add(key, int(over.sum()), words(place), float(beyond.ravel()[place]))
         elif over.any():
             rejected.add(key, int(over.sum()))
-    fits: Mask = room & (times == 0)
-    return fits
+    return room & (times == 0), together
 
 
 def _beyond(limit: Limit, result: Worked, room: Mask) -> Array:

@@ -12,7 +12,6 @@ from rlsize.errors import Fault, InputError
 from rlsize.estimates.generation import StepBatch
 from rlsize.estimates.simulated_engine import constant_line, predicted_line, scaled_line
 from rlsize.estimates.step_assembly import REFILLING, assembled
-from rlsize.facts.records.record import Refused
 from rlsize.planner.predicted_parts import hits
 from rlsize.planner.step_parts import lent_instances, loop_parts
 from rlsize.simulator.first_order import Pools
@@ -39,7 +38,7 @@ if TYPE_CHECKING:
     from rlsize.facts.agents import Agents
     from rlsize.planner.choice import Alternative
     from rlsize.planner.options import LoopProblem, Placement
-    from rlsize.planner.outlook import Outlook, Terms
+    from rlsize.planner.outlook import Terms
     from rlsize.simulator.outcome import Outcome
     from rlsize.simulator.setting import Mode, Order, Unfinished
 
@@ -82,27 +81,23 @@ class Ranked:
     refused: str = ""
 
 
-def ranked(outlook: Outlook, plans: Sequence[Alternative], over: Over) -> tuple[Ranked, ...]:
+def ranked(
+    plans: Sequence[Alternative], settings: Sequence[tuple[Setting, Pools] | str], over: Over
+) -> tuple[Ranked, ...]:
     """
     Plans with what the simulator says of them.
 
     Args:
-        outlook: How they were worked out.
         plans: The plans.
+        settings: Of each, what is played, with its GPUs and prices; why it cannot be where it cannot.
         over: Runs the simulations.
 
     Raises:
         InputError: They are too large to simulate.
     """
-    refused: dict[int, str] = {}
-    runs: list[tuple[int, Setting, Pools, int]] = []
-    for place, one in enumerate(plans):
-        try:
-            setting, pools = simulation_of(outlook.central, one.place)
-        except Refused as refusal:
-            refused[place] = str(refusal)
-        else:
-            runs += [(place, setting, pools, seed) for seed in range(_SEEDS)]
+    refused = {place: found for place, found in enumerate(settings) if isinstance(found, str)}
+    able = [(place, *found) for place, found in enumerate(settings) if not isinstance(found, str)]
+    runs = [(*each, seed) for each in able for seed in range(_SEEDS)]
     runs.sort(key=lambda run: run[-1])  # plans share what was drawn for a seed
     samples = sum(_STEPS * setting.work.samples for _, setting, _, _ in runs)
     play = partial(_simulated, compiled=samples >= WORTH)
@@ -171,8 +166,6 @@ def simulation_of(terms: Terms, place: Placement, concurrency: float | None = No
         trouble=TroubleSetting(
             lent_instances=round(lent_instances(place)) if place.loop == "hybrid" else 0,
             lend_seconds=float(rollout_batch.half(parts.swap_seconds)),
-            losses_per_hour=0.0 if shared else problem.losses_per_hour,
-            restart_seconds=problem.restart_seconds,
         ),
     )
     pools = Pools(

@@ -29,10 +29,18 @@ REASONS = {
     "nodes": "instances would lie over the border of a node",
     "rollout_memory": "an instance does not hold its weights and the longest sample",
     "trainer_memory": "the trainer's peak is more than its memory less the margin",
+    "room": "beside a trainer that fits, the GPUs hold no instance",
     "engine": "the engine cannot run so",
     "framework": "the framework cannot run the trainer's layout",
 }
 """What leaves a candidate out, before limits."""
+
+
+_FALLING = frozenset(
+    {"step_seconds", "cost_per_step_usd", "gpu_hours_per_step", "run_seconds", "cost_per_run_usd", "gpus"}
+)
+_RISING = frozenset({"steps_per_day", "loop_tokens_per_second", "loop_tokens_per_gpu_second"})
+"""Results that fall, or rise, as a step becomes shorter, or stay."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,6 +61,12 @@ class Limit:
     source: str = ""
 
 
+def keeps(limit: Limit, value: float) -> bool:
+    """Whether a result keeps a limit, to the last digit."""
+    slack = 1e-9 * (limit.value or 1.0)
+    return value >= limit.value - slack if limit.least else value <= limit.value + slack
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Space:
     """
@@ -71,6 +85,7 @@ class Space:
         rollout_gpus: The only numbers of rollout GPUs that may be; all where empty.
         trainer_gpus: The only numbers of trainer GPUs that may be; all where empty.
         whole_nodes: Whether each pool takes whole nodes.
+        any_batch: Whether a batch may be one that does not divide over the trainer's replicas.
     """
 
     fleets: tuple[FleetOption, ...]
@@ -85,6 +100,12 @@ class Space:
     rollout_gpus: tuple[float, ...] = ()
     trainer_gpus: tuple[float, ...] = ()
     whole_nodes: bool = False
+    any_batch: bool = False
+
+    @property
+    def quickest_counts(self) -> bool:
+        """Whether no limit can be kept by a slower step alone."""
+        return all(limit.key in (_RISING if limit.least else _FALLING) for limit in self.limits)
 
     @property
     def priced(self) -> bool:
@@ -133,19 +154,36 @@ def trainer_counts(space: Space, problem: LoopProblem, trainer: TrainerOption) -
     return found[np.isin(found, space.trainer_gpus)] if space.trainer_gpus else found
 
 
-def misfit(problem: LoopProblem, trainer: TrainerOption, gpus: float) -> str:
-    """Why a trainer cannot be spread over so many GPUs: a key of `REASONS`; empty where it can."""
-    question = trainer.question
-    if question is None or trainer.seconds.known:
-        return ""
+def misfits(problem: LoopProblem, trainer: TrainerOption, gpus: Array) -> list[str]:
+    """Why a trainer cannot be spread over each number of GPUs: a key of `REASONS`; empty where it can."""
+    asked = trainer.question
+    if asked is None or trainer.seconds.known:
+        return [""] * len(gpus)
     from rlsize.estimates.train_prediction import objections
 
-    asked = question.bare()
     if any(objections(asked, gpus)):
-        return "ranks"
+        return ["ranks"] * len(gpus)
+    steps = asked.optimizer_steps
     replicas = train_step.model_replicas(gpus=gpus, gpus_per_replica=asked.replica)
-    share = train_step.model_replicas(gpus=problem.samples.number, gpus_per_replica=asked.optimizer_steps)
-    return "" if float(share) % float(replicas) == 0 else "batch"
+    whole = (gpus >= 1) & (gpus % asked.replica == 0) & (gpus / asked.pipeline % asked.expert == 0)
+    share = train_step.model_replicas(gpus=problem.samples.number, gpus_per_replica=getattr(steps, "number", steps))
+    even = float(share) % np.maximum(replicas, 1.0) == 0
+    return ["" if fits else "batch" if dealt else "ranks" for dealt, fits in zip(whole, whole & even, strict=True)]
+
+
+def misasked(space: Space, problem: LoopProblem) -> str:
+    """Why the numbers of GPUs that were asked for make no plan, whatever the layout; empty where they might."""
+    both = space.rollout_gpus and space.trainer_gpus and set(space.loops) != {"colocated"}
+    if both and space.gpus is not None and min(space.rollout_gpus) + min(space.trainer_gpus) > space.gpus:
+        asked = f"{min(space.rollout_gpus):g} rollout GPUs and {min(space.trainer_gpus):g} trainer GPUs"
+        return f"{asked} are more than the {space.gpus:g} that there are"
+    if space.trainer_gpus and not any(len(trainer_counts(space, problem, one)) for one in space.trainers):
+        asked = " or ".join(f"{one:g}" for one in space.trainer_gpus)
+        return f"a trainer takes whole nodes, or a part that divides one, and as many GPUs as there are: not {asked}"
+    if space.rollout_gpus and not any(len(instance_counts(space, problem, one)) for one in space.fleets):
+        asked = " or ".join(f"{one:g}" for one in space.rollout_gpus)
+        return f"no size of an instance makes a fleet of {asked} rollout GPUs"
+    return ""
 
 
 def packed(space: Space, problem: LoopProblem, fleet: FleetOption, trainer: TrainerOption, gpus: Array) -> Array:

@@ -242,9 +242,9 @@ def overhead_part(terms: Terms, *, shared: bool) -> Worked:
         return swap if known is None else terms.work("overhead_seconds", rl_step.trainer_phase, **both)
     if known is not None:
         return known
-    from rlsize.planner.predicted_parts import predicted_overhead
+    from rlsize.estimates.step_prediction import overhead_in_loop
 
-    return _with_own(terms, "overhead", predicted_overhead(terms, problem.model, shared=shared))
+    return _with_own(terms, "overhead", overhead_in_loop(terms.work, generated_samples(terms), terms.values))
 
 
 def _with_own(terms: Terms, phase: str, seconds: Worked) -> Worked:

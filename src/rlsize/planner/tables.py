@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass, field, replace
+from operator import le
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -15,10 +16,12 @@ import numpy as np
 from rlsize.estimates.step_assembly import REFILLING
 from rlsize.planner.evaluation import bare_asked, longest_tokens
 from rlsize.planner.options import SHARING, Placement, TrainerOption
-from rlsize.planner.space import instance_counts, misfit, trainer_counts
+from rlsize.planner.space import instance_counts, misfits, trainer_counts
 from rlsize.planner.step_parts import FleetParts, fleet_parts, trainer_parts
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from numpy.typing import NDArray
 
     from rlsize.estimates.figures import Worked
@@ -58,6 +61,10 @@ class Rejections:
     counts: Counter[str] = field(default_factory=Counter)
     nearest: dict[str, NearMiss] = field(default_factory=dict)
 
+    def copy(self) -> Rejections:
+        """The same, to be added to."""
+        return Rejections(Counter(self.counts), dict(self.nearest))
+
     def add(self, reason: str, count: int = 1, what: str = "", short: float | None = None) -> None:
         """Note what a constraint left out."""
         self.counts[reason] += count
@@ -95,6 +102,7 @@ class TrainerTable:
         micro_batches: Tokens of its micro-batch; 0 as the trainer has them. [token]
         trained: On GPUs of its own and on shared ones, time of the update and of the extra forward passes. [s]
         headroom: Share of memory that is left, where it is known; else 1. [1]
+        burdens: How far its layout is from simple. [1]
         counts: Each number of GPUs once.
         starts: The first entry of each.
     """
@@ -104,6 +112,7 @@ class TrainerTable:
     micro_batches: Array
     trained: Array
     headroom: Array
+    burdens: Array
     counts: Array
     starts: NDArray[np.intp]
 
@@ -173,7 +182,10 @@ def checked_headroom(
 
 def trainer_table(terms: Terms, space: Space, rejected: Rejections) -> TrainerTable | None:
     """Every way to spread the trainer that fits; None where none does."""
-    parts = [part for trainer in space.trainers if (part := _entries(terms, space, trainer, rejected)) is not None]
+    layouts: dict[str, list[TrainerOption]] = {}
+    for trainer in space.trainers:
+        layouts.setdefault(trainer.name, []).append(trainer)
+    parts = [part for layout in layouts.values() for part in _entries(terms, space, layout, rejected)]
     if not parts:
         return None
     gpus = np.concatenate([part["gpus"] for part in parts])
@@ -187,35 +199,62 @@ def trainer_table(terms: Terms, space: Space, rejected: Rejections) -> TrainerTa
 
 
 def _entries(
-    terms: Terms, space: Space, trainer: TrainerOption, rejected: Rejections
-) -> dict[str, NDArray[Any]] | None:
-    """One way to spread the trainer, over all numbers of GPUs and micro-batches that fit."""
-    counts = trainer_counts(space, terms.problem, trainer)
-    why = [misfit(terms.problem, trainer, float(count)) for count in counts]
-    batches = np.array(space.micro_batches or (0.0,)) if not trainer.seconds.known else np.zeros(1)
+    terms: Terms, space: Space, layout: list[TrainerOption], rejected: Rejections
+) -> Iterator[dict[str, NDArray[Any]]]:
+    """
+    One layout of the trainer, over all numbers of GPUs and micro-batches that fit.
+
+    What saves memory makes no step shorter, so that a way is left out where one that saves less fits: unless some limit
+    would have it otherwise.
+    """
+    one = layout[0]
+    counts = trainer_counts(space, terms.problem, one)
+    why = misfits(terms.problem, one, counts)
+    if space.any_batch:
+        why = ["" if reason == "batch" else reason for reason in why]
+    batches = np.array(space.micro_batches or (0.0,)) if not one.seconds.known else np.zeros(1)
     for reason in filter(None, why):
         rejected.add(reason, len(batches))
     counts = counts[[not reason for reason in why]]
     if not len(counts):
-        return None
+        return
     gpus, tokens = (grid.ravel() for grid in np.meshgrid(counts, batches, indexing="ij"))
-    headroom = _headroom(terms, bare_asked(trainer), gpus, tokens)
-    fits = headroom >= space.margin
-    lacking = space.margin - headroom[~fits]
-    if len(lacking):
-        place = int(np.argmin(lacking))
-        narrow = f"{trainer.name} on {gpus[~fits][place]:g} GPUs"
-        rejected.add("trainer_memory", len(lacking), narrow, float(lacking[place]))
-    if not fits.any():
-        return None
-    gpus, tokens = gpus[fits], tokens[fits]
+    saving = sorted(layout, key=lambda trainer: sum(trainer.savings))
+    fitting: dict[int, tuple[NDArray[np.bool_], Array]] = {}
+
+    def fits(index: int) -> tuple[NDArray[np.bool_], Array]:
+        if index not in fitting:
+            left = _headroom(terms, bare_asked(saving[index]), gpus, tokens)
+            fitting[index] = left >= space.margin, left
+        return fitting[index]
+
+    able, left = fits(len(saving) - 1)
+    if not able.all():
+        place = int(np.argmin(np.where(able, np.inf, space.margin - left)))
+        narrow = f"{one.name} on {gpus[place]:g} GPUs"
+        rejected.add("trainer_memory", int((~able).sum()), narrow, float(space.margin - left[place]))
+    covered: dict[tuple[int, ...], NDArray[np.bool_]] = {}
+    for index, trainer in enumerate(saving):
+        before = [known for less, known in covered.items() if all(map(le, less, trainer.savings))]
+        done = np.logical_or.reduce(before) if before and space.quickest_counts else np.zeros(len(gpus), dtype=bool)
+        open_ = able & ~done
+        own = open_ & fits(index)[0] if open_.any() else open_
+        covered[trainer.savings] = done | own
+        if own.any():
+            yield _worked_out(terms, trainer, gpus[own], tokens[own], fits(index)[1][own])
+
+
+def _worked_out(
+    terms: Terms, trainer: TrainerOption, gpus: Array, tokens: Array, headroom: Array
+) -> dict[str, NDArray[Any]]:
     parts = trainer_parts(terms, with_micro_batch(trainer, tokens), gpus)
     return {
         "options": np.full(len(gpus), trainer, dtype=object),
         "gpus": gpus,
         "micro_batches": tokens,
         "trained": np.array([[_spread(part, gpus) for part in parts[shared]] for shared in (False, True)]),
-        "headroom": headroom[fits],
+        "headroom": headroom,
+        "burdens": np.full(len(gpus), trainer.burden),
     }
 
 

@@ -56,6 +56,13 @@ WATCHED = (
 )
 
 ACCEPTED = (
+    Row(
+        "queue_limit_samples",
+        POSITIVE,
+        "Finished samples that may wait to be trained; what the staleness cap allows when not given.",
+        "",
+        "--max-queue",
+    ),
     Row("idle_target_fraction", SHARE, "Trainer idle that is accepted; 5 % when not given.", "", "--max-idle"),
     Row(
         "sync_target_fraction",

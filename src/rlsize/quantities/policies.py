@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from rlsize.facts.fields import Quantity
 from rlsize.quantities.kinds import COUNT, COUNT_OR_NONE, CV, POSITIVE, SECONDS_OR_NONE, SHARE
-from rlsize.quantities.row import Row, Word
+from rlsize.quantities.row import Row, Text, Word
 
 _PER_HOUR = Quantity("count", least=0.0, most=3600.0)
 
@@ -67,6 +67,13 @@ POLICIES = (
         "--redealing",
         "arrivals",
         "default of --redealing",
+    ),
+    Row(
+        "resizes",
+        Text("CHANGES"),
+        "Instances that come or go during the run, after a step or at a time, as 100=+4,2h=-2.",
+        "policies.resizes",
+        "--resizes",
     ),
     Row(
         "micro_batches",
@@ -161,6 +168,15 @@ AGENTS = (
         "--verify-cv",
         0.0,
         "always as long",
+    ),
+    Row(
+        "verify_failed_fraction",
+        Quantity("1", least=0.0, most=0.9999),
+        "Chance that a verifier fails: the sample is scored once more, which takes as long.",
+        "agents.verify_failed_fraction",
+        "--verify-failed-fraction",
+        0.0,
+        "no verifier fails",
     ),
     Row(
         "verify_workers",

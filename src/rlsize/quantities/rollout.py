@@ -102,6 +102,7 @@ ROWS = (
         "Weights wake up and are synced first, the KV cache after the trainer has moved out; so when not given.",
         "rollout.staged_wake_up",
     ),
+    Row("cuda_graphs", Switch(), "Decode steps run as CUDA graphs; so when not given.", "rollout.cuda_graphs"),
     Row("served", Switch(), "Requests come through the engine's HTTP server.", "rollout.served", "--served"),
     Row(
         "refill",
@@ -169,6 +170,20 @@ ROWS = (
         "--step-prompt-token",
         0.0,
         "prompts add nothing",
+    ),
+    Row(
+        "step_points",
+        Text("TABLE"),
+        "In place of t0 + t1 b: running samples and seconds of an engine step, as 1=9ms,64=14ms,256=30ms.",
+        "rollout.step_time.points",
+        "--step-points",
+    ),
+    Row(
+        "more_instances",
+        Text("KINDS"),
+        "Instances of other kinds beside, as 4 slots=64 slowdown=1.8 gpus=2 gpu_hour=1.20; a semicolon parts kinds.",
+        "rollout.more_instances",
+        "--more-instances",
     ),
     Row(
         "block_tokens",

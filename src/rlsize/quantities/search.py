@@ -59,6 +59,13 @@ ROWS = (
         "",
         "--rollout-data-parallel",
     ),
+    Row(
+        "searched_rollout_pipeline_parallel",
+        _LIST,
+        "Stages to try for an instance.",
+        "",
+        "--rollout-pipeline-parallel",
+    ),
     Row("searched_tensor_parallel", _LIST, "Degrees to try for the trainer.", "", "--tensor-parallel"),
     Row("searched_pipeline_parallel", _LIST, "Stages to try for the trainer.", "", "--pipeline-parallel"),
     Row("searched_context_parallel", _LIST, "Context ranks to try for the trainer.", "", "--context-parallel"),

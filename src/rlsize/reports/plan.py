@@ -8,7 +8,11 @@ from typing import TYPE_CHECKING, Any
 from rlsize.equations import planning
 from rlsize.estimates.figures import ends
 from rlsize.facts.figure import Figure
-from rlsize.planner.space import REASONS
+from rlsize.loop.knobs import KINDS, kind_of
+from rlsize.planner.choice import AS_GOOD
+from rlsize.planner.evaluation import central_results, memory_of
+from rlsize.planner.space import REASONS, keeps, misasked
+from rlsize.quantities.table import QUANTITIES
 from rlsize.reports.decision import Decision
 from rlsize.reports.plan_chart import plan_chart
 from rlsize.reports.plan_tables import candidates, front_table, next_gpus, rejections, sensitivity, simulated_ranks
@@ -21,6 +25,7 @@ if TYPE_CHECKING:
 
     from rlsize.loop.assumed import Assumption
     from rlsize.planner.choice import Alternative, Choice
+    from rlsize.planner.least_change import LeastChange
     from rlsize.planner.options import Placement
     from rlsize.planner.plan import Planned
     from rlsize.planner.simulation import Ranked
@@ -40,9 +45,9 @@ _SECONDS = {
     "overhead_seconds": "switching and handling",
 }
 _LONGER = 1.1  # than either side takes: a step that something else holds up
+_NEVER_ALONE = frozenset({"heads", "layers", "experts"})  # reasons of some layouts, beside which there are others
 _FEW = 3  # reasons that are told
 _WORTH_A_WORD = 0.005  # of the step: a smaller difference is none
-_AS_GOOD = 0.01  # of the step: what fewer GPUs may cost and still do as well
 
 
 def plan_report(
@@ -92,7 +97,13 @@ def plan_report(
             why=[_longer_side(chosen), *_other_modes(chosen), *_as_written(chosen)],
             sure=[*_lost(chosen), *([order] if order else []), *_swing(answer, chosen)],
             cheapest=[_cheapest(chosen)],
-            change=[*_flips(answer), *_next_gpus(answer), *_fewer_gpus(answer, chosen), *_more_gpus(answer, chosen)],
+            change=[
+                *_flips(answer),
+                *_next_gpus(answer),
+                *_as_good(chosen),
+                *_more_gpus(answer, chosen),
+                *_other_batch(answer),
+            ],
             assumed=assumed,
             done=done,
             then=_KEEP,
@@ -188,7 +199,8 @@ def _placement(chosen: Choice) -> Iterator[Figure]:
     for key, side in (("rollout_layout", best.place.fleet), ("trainer_layout", best.place.trainer)):
         yield Figure(key=key, value=side.name, provenance="predicted", source="the plan")
     if not best.place.trainer.seconds.known:
-        yield from (placement[key] for key in ("recompute", "micro_batch_tokens") if key in placement)
+        told = ("recompute", "offload", "chunked_loss", "micro_batch_tokens")
+        yield from (placement[key] for key in told if key in placement)
     generated, trained = best.results["generation_seconds"], best.results["train_seconds"]
     longer, source = "rollout" if generated > trained else "trainer", "the side that takes longer for a step"
     beside = best.results["sync_exposed_seconds"] + best.results["overhead_seconds"]
@@ -242,9 +254,7 @@ def _searched(answer: Planned) -> str:
 def _nothing(answer: Planned, inputs: Sequence[Figure], warnings: Sequence[str], notes: Sequence[str]) -> Report:
     """The report where no plan is possible."""
     sources = {limit.key: limit.source for limit in answer.space.limits}
-    ways = [
-        _change_words(change.key, change.now, change.needed, sources.get(change.key, "")) for change in answer.changes
-    ]
+    ways = [_change_words(change, sources.get(change.key, "")) for change in answer.changes]
     least = f" The least change that makes one possible: {ways[0]}." if ways else ""
     why, others = _why_none(answer)
     needed = [change.needed for change in answer.changes[:1] if change.key == "gpus"]
@@ -255,11 +265,11 @@ def _nothing(answer: Planned, inputs: Sequence[Figure], warnings: Sequence[str],
         inputs=tuple(inputs),
         tables=tables_of(rejected=rejections(answer)),
         warnings=tuple(warnings),
-        notes=(*(f"Or: {way}." for way in ways[1:]), *others, _searched(answer), *notes),
+        notes=(*(f"Or: {way}." for way in ways[1:]), *_nearest(answer), *others, _searched(answer), *notes),
         no=True,
         decision=Decision(
             why=[*_left_out(answer), *others, _searched(answer)],
-            change=[f"Or: {way}." for way in ways[1:]],
+            change=[*(f"Or: {way}." for way in ways[1:]), *_nearest(answer)],
             then=f"the same with --gpus {needed[0]:g}" if needed else "rlsize memory bills what does not fit",
         ),
     )
@@ -274,6 +284,21 @@ def _left_out(answer: Planned) -> Iterator[str]:
         yield f"{count:,.0f} left out, as {REASONS.get(reason) or f'{words(reason)} is beyond the limit'}{nearest}."
 
 
+def _nearest(answer: Planned) -> Iterator[str]:
+    """The plan that is the least beyond the limits, and by how much of each."""
+    near = answer.nearest
+    if near is None:
+        return
+    results = central_results(answer.outlook, near.place) | memory_of(answer.outlook.central, near.place)
+    told = [
+        f"{words(limit.key)} {show(float(results[limit.key]), limit.key)}, "
+        f"{'at least' if limit.least else 'at most'} {show(limit.value, limit.key)} asked"
+        for limit in answer.space.limits
+        if limit.key in results and not keeps(limit, float(results[limit.key]))
+    ]
+    yield f"The nearest plan: {near.place.words}: {'; '.join(told)}."
+
+
 def _why_none(answer: Planned) -> tuple[str, list[str]]:
     """Why no plan is possible: what most of those that were found are refused for, else what the nearest one misses."""
     if answer.refusals:
@@ -281,25 +306,42 @@ def _why_none(answer: Planned) -> tuple[str, list[str]]:
         others = [f"{count} of {len(answer.refusals)} are refused otherwise: {why}." for why, count in refused[1:_FEW]]
         return f"No plan can be launched: {refused[0][0]}", others
     rejected = answer.found.rejected
-    if not rejected.counts or {limit.key for limit in answer.space.limits} & rejected.counts.keys():
+    if {limit.key for limit in answer.space.limits} & rejected.counts.keys():
         return "No plan keeps all limits", []
+    asked = "" if answer.found.worked_out else misasked(answer.space, answer.outlook.problem)
     nearest = min(rejected.nearest, key=lambda reason: rejected.nearest[reason].short, default="")
-    return f"No plan is possible: {REASONS[nearest or rejected.counts.most_common(1)[0][0]]}", []
+    common = [reason for reason, _ in rejected.counts.most_common() if reason not in _NEVER_ALONE]
+    why = REASONS[next(iter((*filter(None, [nearest]), *common, *rejected.counts, "room")))]
+    return f"No plan is possible: {asked or (REASONS['room'] if 'room' in rejected.counts else why)}", []
 
 
-def _change_words(key: str, now: float, needed: float, source: str) -> str:
-    """A least change in words."""
+def _change_words(change: LeastChange, source: str = "") -> str:
+    """A least change in words, with what it alters and what a step takes then."""
+    key, now, needed = change.key, change.now, change.needed
     if key == "memory_margin":
-        return f"let {needed:.1%} of memory stay free, not {now:.0%} (--memory-margin)"
-    if key == "gpus":
-        return f"{needed:g} GPUs, not {now:g} (--gpus)"
-    said = f" (limited by {source})" if source else ""
-    return f"a {words(key)} of {show(needed, key)}, not {show(now, key)}{said}"
+        text = f"let {needed:.1%} of memory stay free, not {now:.0%} (--memory-margin)"
+    elif key == "gpus":
+        text = f"{needed:g} GPUs, not {now:g} (--gpus)"
+    elif key in QUANTITIES and change.now is None:
+        row = QUANTITIES[key]
+        text = f"{words(key)} {needed if isinstance(needed, str) else f'{needed:g}'} ({row.flag or row.scenario})"
+    elif key in QUANTITIES and QUANTITIES[key].flag:
+        text = f"{needed:g} {words(key)}, not {now:g} ({QUANTITIES[key].flag})"
+    else:
+        said = f" (limited by {source})" if source else ""
+        text = f"a {words(key)} of {show(needed, key)}, not {show(now, key)}{said}"
+    kind = kind_of({key: needed})
+    text += "" if kind == KINDS[0] else f": {kind}"
+    if change.beside is not None:
+        text += f", with {_change_words(change.beside)}"
+    if change.best is not None:
+        text += f"; {change.best.place.words} takes {show(change.best.step_seconds, 'step_seconds')} a step"
+    return text
 
 
 def verdicts(answer: Planned, chosen: Choice) -> list[str]:
     """Why the runner-up lost, and whether to stay colocated, to give GPUs back, or not to buy."""
-    gpus = (*_fewer_gpus(answer, chosen), *_more_gpus(answer, chosen))
+    gpus = (*_as_good(chosen), *_more_gpus(answer, chosen), *_other_batch(answer))
     return [*_lost(chosen), *_other_modes(chosen), *gpus, *_as_written(chosen)]
 
 
@@ -354,19 +396,26 @@ def _other_modes(chosen: Choice) -> Iterator[str]:
         yield "Colocated is too close to call: splitting the GPUs is not worth a move by itself."
 
 
-def _fewer_gpus(answer: Planned, chosen: Choice) -> Iterator[str]:
-    """Fewer GPUs that do as well, where the shortest step was asked for."""
-    best = chosen.best.family
-    able = [
-        family
-        for family in (*answer.found.front, *answer.found.best)
-        if family.gpus < best.gpus and family.step_seconds <= (1.0 + _AS_GOOD) * best.step_seconds
-    ]
-    if able and chosen.objective == "time":
-        least = min(able, key=lambda family: (family.gpus, family.step_seconds))
-        longer = float(planning.overshoot(value=least.step_seconds, limit=best.step_seconds))
-        saved = best.gpus - least.gpus
-        yield f"{least.place.words} does as well with {saved:g} GPUs fewer: its step is {longer:.1%} longer."
+def _as_good(chosen: Choice) -> Iterator[str]:
+    """What does as well as the answer, and what it would need to be it."""
+    best = chosen.best
+    if chosen.objective != "time":
+        return
+    for one in chosen.others:
+        shorter = float(planning.overshoot(value=best.family.step_seconds, limit=one.family.step_seconds))
+        if 0 < shorter <= AS_GOOD and one.close:
+            more = one.family.gpus - best.family.gpus
+            beside = (
+                f" with {more:g} GPUs more" if more > 0 else f", {one.place.fleet.name} and {one.place.trainer.name}"
+            )
+            need = show(best.family.step_seconds / (1.0 + AS_GOOD), "step_seconds")
+            yield f"As good: {one.place.words}, {shorter:.1%} shorter{beside}. To be the answer it must take under {need}."
+
+
+def _other_batch(answer: Planned) -> Iterator[str]:
+    """A batch near the asked one that divides better."""
+    for change in answer.changes:
+        yield f"A batch that divides over more GPUs: {_change_words(change)}."
 
 
 def _more_gpus(answer: Planned, chosen: Choice) -> Iterator[str]:

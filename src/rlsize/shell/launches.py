@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 from math import prod
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rlsize.errors import Fault, InputError
 from rlsize.loop.pools import LOOPS
-from rlsize.loop.trainer import DEGREES
 from rlsize.quantities.table import PLACES, QUANTITIES
 
 if TYPE_CHECKING:
@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
 _AS_SAID = ("model", "gpu", "framework", "data_parallel", "fsdp")
 """What plans leave as it is, and what follows from the trainer's GPUs and the other degrees, as plans use all ranks."""
+
+_DEGREES = tuple(key for key in QUANTITIES if key.endswith("_parallel"))
 
 
 def launch_of(inputs: Inputs) -> Launch | None:
@@ -90,16 +92,17 @@ def wanted_of(inputs: Inputs, values: Mapping[str, Any]) -> dict[str, Any]:
     """
     from rlsize.frameworks.expressions import names
 
-    before = {} if inputs.file is None else inputs.file.leaves()
-    quantities = {} if (launch := launch_of(inputs)) is None else launch.framework.quantities
-    known = {place: PLACES[place].key for place in (*values, *before) if place in PLACES}
-    found: dict[str, Any] = {}
-    for place, key in known.items():
-        old, new = before.get(place), values.get(place)
-        if key.removeprefix("rollout_") in DEGREES:
-            old, new = old or 1, new or 1
-        if key in quantities and key not in _AS_SAID and new is not None and new != old:
-            found[key] = new
+    launch = launch_of(inputs)
+    if launch is None or inputs.file is None:
+        return {}
+    quantities = launch.framework.quantities
+    before, planned = _by_quantity(inputs.file.leaves()), _by_quantity(values)
+    found = {
+        key: value
+        for key, value in planned.items()
+        if value is not None and value != before.get(key) and key not in _AS_SAID
+        and (key in quantities or key in _DEGREES)  # one without a key is refused, where keys are sought
+    }  # fmt: skip
     if "mode" in found or values.get("placement.mode") != "colocated":
         found.pop("gpus", None)  # what both pools add up to
     engines = values.get("placement.rollout_gpus") or values.get("cluster.gpus")
@@ -111,13 +114,20 @@ def wanted_of(inputs: Inputs, values: Mapping[str, Any]) -> dict[str, Any]:
     if "micro_batch_tokens" in found and any(names(samples_key)) and samples_key not in names(tokens_keys):
         found["micro_batch_samples"] = None  # where both are set, a framework may count samples
     elif "micro_batch_samples" in quantities and "micro_batch_tokens" not in quantities:
-        new = {key: values[place] for place, key in known.items() if values.get(place) is not None}
+        prompt = inputs.apart().ask("prompt_tokens").number  # where nobody says how long one may be
+        new = {"max_prompt_tokens": prompt, **{key: value for key, value in planned.items() if value is not None}}
         loop = {"mini_batches": 1, "trainer_gpus": new.get("gpus"), **new}
         samples = in_samples(new, loop).get("micro_batch_samples")
         found |= {} if samples is None else {"micro_batch_samples": samples}
-    if launch is None:
-        return found
-    return _holding(launch.reading, found, {key: values.get(place) for place, key in known.items()})
+    return _holding(launch.reading, found, planned)
+
+
+def _by_quantity(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Values of a scenario by quantity: degrees are 1 where nobody says, and one rank alone has no ZeRO stage."""
+    said = {PLACES[place].key: value for place, value in values.items() if place in PLACES}
+    fsdp, data, stage = (said.get(key) for key in ("fsdp", "data_parallel", "zero_stage"))
+    shared = 3 if fsdp is not None or (data is None and stage is None) else int(stage or 0)
+    return {**dict.fromkeys(_DEGREES, 1), **said, "zero_stage": None if 1 in {fsdp, data} else shared}
 
 
 def _holding(reading: Reading, wanted: dict[str, Any], planned: Mapping[str, Any]) -> dict[str, Any]:
@@ -191,6 +201,30 @@ def untold(inputs: Inputs, wanted: Mapping[str, Any]) -> str:
     held = {text: says for text, says in demands.items() if not any(unmet({text: says}, before))}
     broken = next(unmet(held, {**before, **values(reading.changed(found.keys))}), None)
     return "" if broken is None else broken.what
+
+
+def as_told(inputs: Inputs, values: Mapping[str, Any], wanted: Mapping[str, Any]) -> Inputs:
+    """
+    The same inputs, of the launch with what is wanted in it.
+
+    Args:
+        inputs: What was said; by a launch.
+        values: All values of the scenario, by dotted place: what flags and `--set` say goes before the launch.
+        wanted: What is to be in the launch, by quantity; None for what is not to hold.
+    """
+    from rlsize.frameworks.wanted import changes
+    from rlsize.readers.launch.scenario import scenario_of_launch
+    from rlsize.readers.scenarios import scenario_of
+
+    launch = launch_of(inputs)
+    if launch is None or inputs.file is None:
+        return inputs
+    before = inputs.file.leaves()
+    reading = launch.reading.changed(changes(launch.reading, wanted).keys)
+    told = scenario_of(scenario_of_launch(replace(launch, reading=reading), inputs.catalogue)[0]).leaves()
+    instead = {place for place in before if place not in inputs.file.places}
+    instead |= {QUANTITIES[key].scenario for key in inputs.texts} - {""}
+    return inputs.changed({**dict.fromkeys(before), **told, **{place: values.get(place) for place in instead}})
 
 
 def write_back(inputs: Inputs, wanted: Mapping[str, Any], target: str, *, force: bool) -> tuple[str, ...]:

@@ -6,8 +6,11 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from rlsize.errors import DoesNotFitError, Fault, InputError
+from rlsize.estimates.step_assembly import REFILLING
+from rlsize.facts.records.record import Refused
 from rlsize.shell.access import blamed
-from rlsize.shell.launches import can_change, launch_of, untold, wanted_of
+from rlsize.shell.launches import as_told, can_change, launch_of, untold, wanted_of
+from rlsize.shell.lengths_file import lengths_of_file
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -15,13 +18,15 @@ if TYPE_CHECKING:
     from rlsize.loop.assumed import Assumption
     from rlsize.loop.resolve import Loop
     from rlsize.loop.search import Searched
+    from rlsize.planner.choice import Alternative
     from rlsize.planner.evaluation import Evaluation
     from rlsize.planner.options import Placement
+    from rlsize.planner.outlook import Terms
     from rlsize.planner.simulation import Ranked
     from rlsize.shell.inputs import Inputs
+    from rlsize.simulator.first_order import Pools
+    from rlsize.simulator.setting import Setting
 
-_PER_GPU = frozenset(f"{side}micro_batch_{unit}" for side in ("", "logprob_") for unit in ("samples", "tokens"))
-"""What some keys say for each GPU, so that it changes with the layout."""
 _NOT_SEARCHED = ("memory_fraction", "logprob_passes", "max_staleness")  # what a plan as a scenario says nevertheless
 
 
@@ -36,6 +41,7 @@ def search(inputs: Inputs) -> tuple[Searched, tuple[Ranked, ...]]:
     from rlsize.shell.progress import late_progress
 
     count = inputs.ask("simulated_plans")
+    values = lengths_of_file(inputs) if count.known else ()
     file, _ = inputs.name("budget_file")
     budget = inputs.said("budget"), "the scenario's budget"
     if file is not None:
@@ -52,10 +58,52 @@ def search(inputs: Inputs) -> tuple[Searched, tuple[Ranked, ...]]:
     chosen = found.planned.chosen
     if not count.known or chosen is None:
         return found, ()
+    plans = [chosen.best, *chosen.others][: int(count.number)]
+    return found, _ranked(inputs, found.planned.outlook.central, plans, values)
+
+
+def _ranked(
+    inputs: Inputs, terms: Terms, plans: Sequence[Alternative], values: tuple[float, ...]
+) -> tuple[Ranked, ...]:
+    """
+    Plans as the simulator ranks them, under all that was said.
+
+    Raises:
+        InputError: What was said contradicts itself, or the plans are too large to simulate.
+    """
+    from rlsize.loop.played import played
     from rlsize.planner.simulation import ranked
 
-    plans = [chosen.best, *chosen.others][: int(count.number)]
-    return found, ranked(found.planned.outlook, plans, side_by_side)
+    settings: list[tuple[Setting, Pools] | str] = []
+    kept = {} if inputs.gives("kv_after_sync") else {"kv_after_sync": "kept"}
+    if kept and any(one.place.loop in REFILLING for one in plans):
+        how = "as a step that is worked out has it; `rlsize simulate` computes it anew where nobody says"
+        inputs.notes.append(f"Ranked with samples that keep their KV over a sync, {how} (weight_sync.kv).")
+    for one in plans:
+        asked = inputs.instead(**kept)
+        try:
+            found: tuple[Setting, Pools] | str = played(asked, terms, one.place, values)
+        except Refused as refusal:
+            found = str(refusal)
+        if one is plans[0]:
+            _tell(inputs, asked)
+        elif asked.faults:  # what does not suit its mode
+            found = asked.faults[0].what
+        settings.append(found)
+    inputs.settle()
+    return ranked(plans, settings, side_by_side)
+
+
+def _tell(inputs: Inputs, asked: Inputs) -> None:
+    """What was asked for the best plan explains the answer."""
+    from rlsize.quantities.table import QUANTITIES
+
+    for fault in asked.faults:
+        inputs.fault(*fault)
+    inputs.notes += [note for note in asked.notes if note not in inputs.notes]
+    for key, figure in asked.used.items():
+        if key in QUANTITIES and inputs.gives(key) and key not in inputs.used:
+            inputs.keep(figure)
 
 
 def assumed_by(inputs: Inputs, loop: Loop, place: Placement) -> tuple[Assumption, ...] | None:
@@ -128,20 +176,13 @@ def kept_within(inputs: Inputs, values: Mapping[str, Any], wanted: Mapping[str, 
     Raises:
         DoesNotFitError: No single change that leaves the plan and the training as they are makes it fit.
     """
-    from rlsize.frameworks.wanted import changes
     from rlsize.loop.knobs import KINDS
     from rlsize.loop.resolve import resolve
     from rlsize.loop.savers import savers
-    from rlsize.quantities.table import QUANTITIES
 
-    before = inputs.file.leaves() if inputs.file is not None else {}
-    launch = launch_of(inputs)
-    follows = {} if launch is None else changes(launch.reading, wanted).follows
-    made = {key: new for key, (_, new) in follows.items() if key in _PER_GPU} | dict(wanted)
-    said = {QUANTITIES[key].scenario: value for key, value in made.items() if QUANTITIES[key].scenario}
-    if wanted.get("micro_batch_samples") is not None:
-        said[QUANTITIES["micro_batch_tokens"].scenario] = None
-    planned = inputs.changed({**dict.fromkeys(before), **values, **said})
+    if launch_of(inputs) is None:
+        return {}
+    planned = as_told(inputs, values, wanted)
     loop = resolve(planned)
     if not loop.refused:
         return {}

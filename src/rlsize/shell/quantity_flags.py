@@ -65,7 +65,8 @@ LENGTHS = ("prompt_tokens", "response_tokens", "response_cv", "max_response_toke
 WORKLOAD = (*BATCH, "samples_per_step", *LENGTHS, "updates", "mini_batches")
 AGENTS = (
     "turns", "turn_end_fraction", "tool_seconds", "tool_cv", "tool_tokens", "environments", "environment_seconds",
-    "failed_fraction", "verify_seconds", "verify_cv", "verify_workers",
+    "failed_fraction", "verify_seconds", "verify_cv", "verify_failed_fraction",
+    "verify_workers",
 )  # fmt: skip
 INSTANCE = (
     "engine", "engine_version", "rollout_tensor_parallel", "rollout_pipeline_parallel", "rollout_data_parallel",
@@ -126,7 +127,8 @@ PLANNED: Mapping[str, tuple[Asked, ...]] = {
     "Goal_and_limits": ("objective", "least_steps_per_day", "finish_by_seconds", "budget_file", "memory_margin"),
     "Search": (
         "searched_modes", "searched_rollout_gpus", "searched_trainer_gpus", "searched_transports",
-        "searched_rollout_tensor_parallel", "searched_rollout_data_parallel", "searched_tensor_parallel",
+        "searched_rollout_tensor_parallel", "searched_rollout_data_parallel", "searched_rollout_pipeline_parallel",
+        "searched_tensor_parallel",
         "searched_pipeline_parallel", "searched_context_parallel", "searched_expert_parallel", "searched_recompute",
         "searched_micro_batch_tokens", "whole_nodes", "rollout_pools", "trainer_pools", "simulated_plans",
     ),

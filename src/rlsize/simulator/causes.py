@@ -29,7 +29,7 @@ def rungs(setting: Setting) -> list[tuple[str, Setting]]:
     even = replace(simple.work, lengths=replace(lengths, correlation=0.0, drift=0.0))
     work = replace(simple.work, lengths=lengths)
     steps = [("long tail", replace(simple, work=even)), ("alike groups, drift", replace(simple, work=work))]
-    cached = replace(simple, work=work, engine=setting.engine)
+    cached = replace(simple, work=work, engine=setting.engine, others=setting.others)
     work = replace(work, acceptance=setting.work.acceptance)
     ruled = replace(cached, work=work, rules=setting.rules)
     scored = replace(ruled, work=setting.work)
@@ -72,12 +72,16 @@ def _simplest(setting: Setting) -> Setting:
         tool=Latency(),
         tool_tokens=0,
         verify=Latency(),
+        verify_failed_fraction=0.0,
         verify_workers=None,
     )
-    rules = replace(setting.rules, oversampling=1.0, unfinished="drop", drops_over_stale=False, order="completion")
+    rules = replace(
+        setting.rules, oversampling=1.0, unfinished="drop", drops_over_stale=False, order="completion", resizes=()
+    )
     return replace(
         setting,
         engine=replace(setting.engine, kv_tokens=inf),
+        others=tuple(replace(kind, kv_tokens=inf) for kind in setting.others),
         work=work,
         rules=rules,
         trouble=TroubleSetting(

@@ -11,6 +11,7 @@ from rlsize.simulator.fleet import Fleet
 from rlsize.simulator.history import Recorder
 from rlsize.simulator.ledger import Ledger
 from rlsize.simulator.losses import Losses
+from rlsize.simulator.resizing import Resizing
 from rlsize.simulator.trainer import Lending, Trainer
 from rlsize.simulator.weight_sync import WeightSync
 
@@ -40,6 +41,7 @@ class Conductor(ABC):
         self.sync = WeightSync(self)
         self.losses = Losses(self)
         self.lending = Lending(self)
+        self.resizing = Resizing(self)
         self.rejected = 0  # groups that dynamic sampling threw out, or that were too stale
         self.steps = 0
         self._eldest: Group | None = None  # of the groups under way
@@ -123,6 +125,7 @@ class Conductor(ABC):
         """The optimizer step is over, its sync too."""
         self.steps += 1
         self.ledger.close(self._so_far())
+        self.resizing.step_ended(self.steps)
         self.trainer.wait()
         self.recorder.event(self.loop.now, "step", version=self.trainer.version, backlog=self.backlog.samples)
         self.step_ended()

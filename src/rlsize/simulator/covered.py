@@ -41,6 +41,8 @@ def covers(setting: Setting) -> bool:
         and not work.equipped
         and setting.engine.routing in ROUTINGS
         and setting.sync.way in WAYS
+        and not setting.rules.resizes
+        and not setting.others
         and setting.rules.redealing == "arrivals"  # of which there are none
         and setting.engine.instances * setting.engine.slots <= _MOST_SLOTS
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from math import inf
+from operator import lt, mul
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -39,9 +40,11 @@ class Dealer:
         self.queue: deque[Sample] = deque()  # of the fleet
         self.present = 0  # samples that run or are queued on instances
         self.with_room = 0  # open instances with a free slot
-        self._slots = engines[0].slots
+        self._slots = [engine.slots for engine in engines]
+        self._weights = [max(self._slots) / slots for slots in self._slots]  # one where all have as many slots
+        self._counts: list[float] = []  # samples on each instance; infinite on one that takes none
         self.open: list[BatchingEngine] = []
-        self._loads: list[float] = []  # samples on each instance; infinite on one that takes none
+        self._loads: list[float] = []  # the same by the instance's weight
         self._fewest: list[float] = []  # the least of these in each block of instances
         self._turn = 0
         self.recount()
@@ -50,18 +53,20 @@ class Dealer:
         """Look at all instances anew, as after one has come or gone, or was emptied."""
         self.open = [engine for engine in self.engines if engine.up and not engine.leaving]
         self.present = sum(engine.load for engine in self.engines)
-        loads = self._loads = [inf] * len(self.engines)
+        counts = self._counts = [inf] * len(self.engines)
         for engine in self.open:
-            loads[engine.index] = engine.load
+            counts[engine.index] = engine.load
+        loads = self._loads = list(map(mul, counts, self._weights))
         self._fewest = [min(loads[first : first + _BLOCK]) for first in range(0, len(loads), _BLOCK)]
-        self.with_room = sum(load < self._slots for load in loads)
+        self.with_room = sum(map(lt, counts, self._slots))
 
     def left(self, engine: BatchingEngine) -> None:
         """A sample has left the batch of an instance."""
         self.present -= 1
-        index, loads = engine.index, self._loads
-        load = loads[index] = loads[index] - 1
-        if load == self._slots - 1:
+        index, counts = engine.index, self._counts
+        count = counts[index] = counts[index] - 1
+        load = self._loads[index] = count * self._weights[index]
+        if count == self._slots[index] - 1:
             self.with_room += 1
         if load < self._fewest[index // _BLOCK]:  # noqa: PLR1730 (a call less for each sample)
             self._fewest[index // _BLOCK] = load
@@ -69,16 +74,17 @@ class Dealer:
     def came(self, engine: BatchingEngine, samples: int = 1) -> None:
         """So many samples have been queued on an instance; less than none if they have been taken away."""
         self.present += samples
-        index, loads, slots = engine.index, self._loads, self._slots
-        before = loads[index]
-        load = loads[index] = before + samples
-        self.with_room += (load < slots) - (before < slots)
+        index, loads, slots = engine.index, self._loads, engine.slots
+        count, before = self._counts[index], loads[index]
+        self.with_room += (count + samples < slots) - (count < slots)
+        count = self._counts[index] = count + samples
+        load = loads[index] = count * self._weights[index]
         block = index // _BLOCK
         if min(before, load) <= self._fewest[block]:
             self._fewest[block] = min(loads[block * _BLOCK : (block + 1) * _BLOCK])
 
     def least(self) -> BatchingEngine | None:
-        """The open instance with the fewest samples, the first of equals; None where none is open."""
+        """The open instance with the fewest samples for its slots, the first of equals; None where none is open."""
         fewest = min(self._fewest)
         if fewest == inf:
             return None
@@ -86,7 +92,7 @@ class Dealer:
 
     def free_slots(self) -> int:
         """Slots of open instances, less samples that run or are queued anywhere. [1]"""
-        return self._slots * len(self.open) - self.present - len(self.queue)
+        return sum([engine.slots for engine in self.open]) - self.present - len(self.queue)
 
     def slot_free(self) -> bool:
         """Whether what waits for a slot may find one; only under `affine` can it be told from the instances alone."""

@@ -38,7 +38,7 @@ class BatchingEngine(Batch):
         "batch_seconds", "busy_seconds", "ejecting", "ended", "entry", "generated", "index", "kv_seconds",
         "last_batch", "leaving", "loading", "loop", "outdated", "paused", "pausing", "planned", "planned_seconds",
         "prefill_seconds", "run_prefill", "setting", "shedding", "slot_seconds", "slowdown", "started", "state",
-        "stepped", "touched", "up",
+        "stepped", "there", "touched", "up",
     )  # fmt: skip
 
     def __init__(
@@ -56,6 +56,7 @@ class BatchingEngine(Batch):
         self.kv_seconds, self.prefill_seconds = setting.kv_seconds, setting.prefill_seconds
         self.slowdown = 1.0
         self.up = True
+        self.there = True  # whether the fleet has it: not lent, not taken away, and lost for a while at most
         self.paused = self.pausing = self.ejecting = self.leaving = False
         self.touched, self.state = False, "idle"  # for the fleet
         self.outdated = False  # whether it takes new weights when its step ends

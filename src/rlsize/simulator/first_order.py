@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import inf
 from typing import TYPE_CHECKING
 
@@ -14,6 +14,7 @@ from rlsize.equations import (
     iteration,
     long_tail,
     loop_time,
+    matching,
     money,
     planning,
     prefill,
@@ -25,7 +26,7 @@ from rlsize.equations import (
 from rlsize.simulator.setting import BARRIER_MODES
 
 if TYPE_CHECKING:
-    from rlsize.simulator.setting import LengthSetting, Setting
+    from rlsize.simulator.setting import EngineSetting, LengthSetting, Setting
 
 _FAR = 1e4  # mean lengths beyond which no sample goes
 
@@ -46,6 +47,20 @@ class Pools:
     trainer_gpus: float | None = None
     rollout_gpu_hour: float | None = None
     trainer_gpu_hour: float | None = None
+
+    def with_fleet(self, times: float) -> Pools:
+        """The same with so many times as many GPUs of the fleet."""
+        if self.rollout_gpus is None:
+            return self
+        return replace(
+            self, rollout_gpus=float(matching.fleet_gpus(instances=times, gpus_per_instance=self.rollout_gpus))
+        )
+
+    def gpu_hours(self, seconds: float) -> float | None:
+        """GPU-hours of both pools in so many seconds."""
+        if self.rollout_gpus is None or self.trainer_gpus is None:
+            return None
+        return float(money.gpu_hours(gpus=self.rollout_gpus + self.trainer_gpus, seconds=seconds))
 
     def cost(self, step_seconds: float) -> float | None:
         """Dollars of a step of so many seconds."""
@@ -87,13 +102,11 @@ def first_order(setting: Setting, pools: Pools) -> dict[str, float | None]:
     """
     work, rules = setting.work, setting.rules
     waste = _waste(setting)
-    batch = concurrency(setting)
-    rate = instance_rate(setting, batch)
     generation = rollout_batch.fleet_time(
         samples=loop_time.generated_samples(samples_per_step=work.samples, tokens_generated_per_trained_token=waste),
         response_tokens=work.lengths.mean,
-        instances=setting.engine.instances,
-        instance_rate=rate,
+        instances=setting.instances,
+        instance_rate=mean_rate(setting),
     )
     train, sync, overhead = setting.trainer.seconds, _exposed(setting), setting.trainer.overhead_seconds
     overlaps = rules.mode in {"one-step-off", "async"} and rules.max_staleness != 0
@@ -101,7 +114,7 @@ def first_order(setting: Setting, pools: Pools) -> dict[str, float | None]:
         generation_seconds=generation,
         train_seconds=train if overlaps else 0.0,
         swap_seconds=2.0 * setting.trouble.lend_seconds,
-        lent_ratio=rollout_batch.share_of(part=setting.trouble.lent_instances, whole=setting.engine.instances),
+        lent_ratio=rollout_batch.share_of(part=setting.trouble.lent_instances, whole=setting.instances),
     )
     at_once = iteration.overlapped_iteration_time if overlaps else iteration.synchronous_iteration_time
     step = rl_step.whole_step(at_once(generation, train, 0.0), sync_seconds=sync, overhead_seconds=overhead)
@@ -120,7 +133,7 @@ def first_order(setting: Setting, pools: Pools) -> dict[str, float | None]:
         "overhead_fraction": rollout_batch.share_of(part=overhead, whole=step),
         "failure_fraction": 0.0,
         "rollout_unused_fraction": loop_time.waiting_fraction(busy_seconds=generation, iteration_seconds=step),
-        "staleness_mean_steps": _staleness(setting, batch, generation, train),
+        "staleness_mean_steps": _staleness(setting, generation, train),
         "tokens_generated_per_trained_token": waste,
         "trained_tokens_per_second": rollout_batch.batch_rate(
             samples=work.samples, response_tokens=work.lengths.mean, seconds=step
@@ -131,9 +144,16 @@ def first_order(setting: Setting, pools: Pools) -> dict[str, float | None]:
     }
 
 
-def concurrency(setting: Setting) -> float:
-    """Samples in flight on the mean instance, as far as slots, cache and admission let them be. [1]"""
-    work, rules, engine = setting.work, setting.rules, setting.engine
+def mean_rate(setting: Setting) -> float:
+    """Response tokens per second of the mean instance. [token/s]"""
+    rates = [instance_rate(setting, concurrency(setting, kind), kind) for kind in setting.kinds]
+    supplies = [kind.instances * rate for kind, rate in zip(setting.kinds, rates, strict=True)]
+    return sum(supplies) / setting.instances if setting.others else rates[0]
+
+
+def concurrency(setting: Setting, engine: EngineSetting) -> float:
+    """Samples in flight on an instance of a kind, as far as slots, cache and admission let them be. [1]"""
+    work, rules = setting.work, setting.rules
     offered = work.samples * rules.oversampling
     if rules.mode == "async":
         offered = inf
@@ -145,16 +165,16 @@ def concurrency(setting: Setting) -> float:
     room = engine_step.cache_concurrency(cache_tokens=engine.kv_tokens, fill_fraction=1.0, live_tokens=live)
     return float(
         rollout_batch.samples_in_flight(
-            concurrency=rollout_batch.per_instance(amount=offered, instances=engine.instances),
+            concurrency=rollout_batch.per_instance(amount=offered, instances=setting.slots / engine.slots),
             capacity=room,
             engine_limit=engine.slots,
         )
     )
 
 
-def instance_rate(setting: Setting, batch: float) -> float:
-    """Response tokens per second of an instance whose batch stays full. [token/s]"""
-    engine, work = setting.engine, setting.work
+def instance_rate(setting: Setting, batch: float, engine: EngineSetting) -> float:
+    """Response tokens per second of an instance of a kind whose batch stays full. [token/s]"""
+    work = setting.work
     step = engine_step.engine_step_time(
         fixed_seconds=engine.batch_seconds(batch),
         seconds_per_sample=0.0,
@@ -210,14 +230,14 @@ def _exposed(setting: Setting) -> float:
     return float(sync_pause.sync_seconds_per_step(exposed_sync_seconds=sync.seconds, sync_every=sync.every))
 
 
-def _staleness(setting: Setting, batch: float, generation: float, train: float) -> float:
+def _staleness(setting: Setting, generation: float, train: float) -> float:
     rules, work = setting.rules, setting.work
     cadence = float(staleness.staleness_of_cadence(sync_every=setting.sync.every))
     if rules.mode in {"sync", "colocated"} or rules.max_staleness == 0:
         return cadence
     if rules.mode == "one-step-off":
         return 1.0 + cadence
-    flying = batch * setting.engine.instances
+    flying = sum([concurrency(setting, kind) * kind.instances for kind in setting.kinds])
     waiting = inf if rules.queue_steps is None else rules.queue_steps * work.samples
     if rules.max_staleness is not None:
         allowed = imbalance.queue_allowed(rules.max_staleness, work.samples, flying)

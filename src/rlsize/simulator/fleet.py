@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from rlsize.simulator.event_loop import EventLoop
 
 STATES = ("generating", "paused", "down", "away", "idle")
-"""What an instance does; those that are lent are away while the trainer has its GPUs."""
+"""What an instance does; lent ones are away while the trainer has its GPUs, others while the fleet has them no more."""
 
 
 class Instances:
@@ -29,17 +29,20 @@ class Instances:
 
     Args:
         engines: The fleet's own, then those that the trainer lends.
-        own: How many are the fleet's own. [1]
+        own: How many are ever the fleet's own. [1]
+        there: How many of them it begins with. [1]
         loop: The event loop.
     """
 
-    def __init__(self, engines: list[BatchingEngine], own: int, loop: EventLoop) -> None:
+    def __init__(self, engines: list[BatchingEngine], own: int, there: int, loop: EventLoop) -> None:
         self.engines, self.own_instances, self.loop = engines, own, loop
-        for engine in engines[own:]:
-            engine.up, engine.state = False, "away"
+        for engine in engines:
+            engine.there = engine.index < there
+            if not engine.there:
+                engine.up, engine.state = False, "away"
         self._halted = 0  # the first so many have paused for a sync, or are down
         self._touched: list[BatchingEngine] = []
-        self._counts = dict.fromkeys(STATES, 0) | {"idle": own, "away": len(engines) - own}
+        self._counts = dict.fromkeys(STATES, 0) | {"idle": there, "away": len(engines) - there}
         self._seconds = dict.fromkeys((*STATES, "tail"), 0.0)
         self._since = 0.0
 
@@ -70,7 +73,7 @@ class Instances:
             elif engine.up:
                 state = "paused"
             else:
-                state = "down" if engine.index < self.own_instances else "away"
+                state = "down" if engine.there else "away"
             if state != engine.state:
                 self._change(engine, state)
         touched.clear()
@@ -118,10 +121,15 @@ class Fleet(Instances):
         setting, outcomes, loop = conductor.setting, conductor.outcomes, conductor.loop
         work, trouble = setting.work, setting.trouble
         engines = [
-            BatchingEngine(index, setting.engine, work.prompt_tokens, loop, self._ended, self._stepped)
-            for index in range(setting.engine.instances + trouble.lent_instances)
+            BatchingEngine(index, kind, work.prompt_tokens, loop, self._ended, self._stepped)
+            for index, kind in enumerate(
+                [
+                    *(kind for kind in setting.kinds for _ in range(kind.instances)),
+                    *[setting.engine] * (setting.most_instances - setting.instances + trouble.lent_instances),
+                ]
+            )
         ]
-        super().__init__(engines, setting.engine.instances, loop)
+        super().__init__(engines, setting.most_instances, setting.instances, loop)
         self.completed, self.outcomes, self.recorder = conductor.completed, outcomes, conductor.recorder
         for index in outcomes.stragglers(self.own_instances, trouble.straggler_fraction):
             self.engines[index].slowdown = trouble.straggler_slowdown

@@ -35,15 +35,16 @@ class Losses:
         self._loop.at(self._loop.now + seconds, partial(self._notice, node, times))
 
     def _notice(self, node: list[BatchingEngine], times: Iterator[float]) -> None:
-        self._fleet.give_notice(node)
+        self._fleet.give_notice([engine for engine in node if engine.up])
         self._loop.at(self._loop.now + self._trouble.notice_seconds, partial(self._lose, node, times))
 
     def _lose(self, node: list[BatchingEngine], times: Iterator[float]) -> None:
-        self._fleet.take_down(node, keeps_tokens=False)
-        for engine in node:
+        lost = [engine for engine in node if engine.up]
+        self._fleet.take_down(lost, keeps_tokens=False)
+        for engine in lost:
             self._recorder.event(self._loop.now, "instance lost", instance=engine.index)
         self._loop.at(self._loop.now + self._trouble.restart_seconds, partial(self._return, node, times))
 
     def _return(self, node: list[BatchingEngine], times: Iterator[float]) -> None:
-        self._fleet.bring_up(node)
+        self._fleet.bring_up([engine for engine in node if engine.there and not engine.up])
         self._announce(node, times)

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from rlsize.equations import iteration
-from rlsize.simulator.first_order import concurrency, instance_rate
+from rlsize.simulator.first_order import mean_rate
+from rlsize.simulator.resizing import held_seconds
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -150,6 +151,9 @@ def _measures(rows: Rows, cut: int, setting: Setting, pools: Pools, staleness: M
     start = float(ends[cut - 1]) if cut else 0.0
     count, seconds = len(ends) - cut, float(ends[-1]) - start
     step = seconds / count
+    times, fleet = ends.tolist(), setting.instances
+    held = pools.with_fleet(held_seconds(setting, times, start) / (fleet * seconds))
+    whole = pools.with_fleet(held_seconds(setting, times, 0.0) / (fleet * times[-1]))
     trained = float(rows["trained_tokens"][cut:].sum())
     generated = _grown(rows["generated_tokens"], cut)
     found = {
@@ -167,8 +171,10 @@ def _measures(rows: Rows, cut: int, setting: Setting, pools: Pools, staleness: M
         "steps_per_day": float(iteration.iterations_per_day(iteration_seconds=step)),
     }
     extra = {
-        "goodput_tokens_per_gpu_second": pools.goodput(trained / count, step),
-        "cost_per_step_usd": pools.cost(step),
+        "goodput_tokens_per_gpu_second": held.goodput(trained / count, step),
+        "cost_per_step_usd": held.cost(step),
+        "gpu_hours_per_run": whole.gpu_hours(times[-1]),
+        "cost_per_run_usd": whole.cost(times[-1]),
     }
     return {**found, **{name: value for name, value in extra.items() if value is not None and isfinite(value)}}
 
@@ -193,16 +199,16 @@ def _fleet(rows: Rows, cut: int, setting: Setting, generated: float) -> dict[str
     idle = states["idle"]
     if setting.rules.mode == "colocated":  # the same GPUs train and change over in the meantime
         other = sum(float(rows[f"{name}_seconds"][cut:].sum()) for name in ("train", "sync", "overhead", "failure"))
-        idle = max(0.0, idle - other * setting.engine.instances)
+        idle = max(0.0, idle - other * setting.instances)
     barrier = setting.rules.mode != "async"
-    nameplate = instance_rate(setting, concurrency(setting))  # lent ones count while they are there
+    nameplate = mean_rate(setting)  # lent ones count while they are there
     return {
         "rollout_unused_fraction": 1.0 - generated / (nameplate * whole),
         "rollout_idle_fraction": idle / whole,
         "tail_idle_fraction": states["tail"] / whole if barrier else 0.0,
         "rollout_paused_fraction": states["paused"] / whole,
         "rollout_lost_fraction": states["down"] / whole,
-        "slots_busy_fraction": _grown(rows["slot_seconds"], cut) / (whole * setting.engine.slots),
+        "slots_busy_fraction": _grown(rows["slot_seconds"], cut) / (whole * (setting.slots / setting.instances)),
     }
 
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from math import ceil, floor, inf
-from typing import Literal, TypeAlias
+from typing import Literal, NamedTuple, TypeAlias
 
 Mode: TypeAlias = Literal["colocated", "sync", "one-step-off", "async"]
 Routing: TypeAlias = Literal["affine", "random", "round-robin", "queue"]
@@ -49,6 +49,17 @@ class EngineSetting:
     kv_tokens: float = inf
     routing: Routing = "affine"
     points: tuple[tuple[int, float], ...] = ()
+
+    def slowed(self, times: float) -> EngineSetting:
+        """The same, whose steps take so many times as long."""
+        return replace(
+            self,
+            fixed_seconds=self.fixed_seconds * times,
+            sample_seconds=self.sample_seconds * times,
+            kv_seconds=self.kv_seconds * times,
+            prefill_seconds=self.prefill_seconds * times,
+            points=tuple((samples, seconds * times) for samples, seconds in self.points),
+        )
 
     def batch_seconds(self, batch: float) -> float:
         """
@@ -118,6 +129,7 @@ class WorkSetting:
         tool: Time of one tool call.
         tool_tokens: What a tool's answer adds to the context. [token]
         verify: Time to score one sample.
+        verify_failed_fraction: Chance that a verifier fails: the sample is scored once more, which takes as long. [1]
         verify_workers: How many are scored at once; None for as many as there are. [1]
         environments: Of which each sample needs one until it has finished; None for as many as there are samples. [1]
         environment_seconds: Until an environment has started. [s]
@@ -134,6 +146,7 @@ class WorkSetting:
     tool: Latency = field(default_factory=Latency)
     tool_tokens: int = 0
     verify: Latency = field(default_factory=Latency)
+    verify_failed_fraction: float = 0.0
     verify_workers: int | None = None
     environments: int | None = None
     environment_seconds: float = 0.0
@@ -195,6 +208,21 @@ class SyncSetting:
     swap_seconds: float = 0.0
 
 
+class Resize(NamedTuple):
+    """
+    Instances that come or go.
+
+    Args:
+        change: How many come; less than none if they go. [1]
+        step: After which optimizer step; None where a time says when. [1]
+        seconds: When, where no step says it. [s]
+    """
+
+    change: int
+    step: int | None
+    seconds: float = 0.0
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RuleSetting:
     """
@@ -211,6 +239,7 @@ class RuleSetting:
         unfinished: What becomes of the others: dropped, or kept and gone on with in the next batch (partial rollouts).
         redealing: When samples that have been dealt go to other instances: queued ones when an instance comes
             (arrivals), or also when one has none (waiting), and then running ones as well (running).
+        resizes: Instances that come or go during the run; not where colocated.
     """
 
     mode: Mode = "sync"
@@ -221,6 +250,7 @@ class RuleSetting:
     oversampling: float = 1.0
     unfinished: Unfinished = "drop"
     redealing: Redealing = "arrivals"
+    resizes: tuple[Resize, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -267,6 +297,7 @@ class Setting:
         sync: The weight sync.
         rules: Mode and policies.
         trouble: What goes wrong.
+        others: Instances of other kinds, which follow them; all are routed alike.
     """
 
     engine: EngineSetting
@@ -275,6 +306,22 @@ class Setting:
     sync: SyncSetting = field(default_factory=SyncSetting)
     rules: RuleSetting = field(default_factory=RuleSetting)
     trouble: TroubleSetting = field(default_factory=TroubleSetting)
+    others: tuple[EngineSetting, ...] = ()
+
+    @property
+    def kinds(self) -> tuple[EngineSetting, ...]:
+        """All kinds of instances."""
+        return (self.engine, *self.others)
+
+    @property
+    def instances(self) -> int:
+        """Instances that the fleet begins with. [1]"""
+        return sum(kind.instances for kind in self.kinds)
+
+    @property
+    def slots(self) -> int:
+        """Their slots. [1]"""
+        return sum(kind.instances * kind.slots for kind in self.kinds)
 
     @property
     def groups_ahead(self) -> float:
@@ -299,7 +346,12 @@ class Setting:
         return ceil(self.work.groups * self.rules.oversampling - _ROUND)
 
     @property
+    def most_instances(self) -> int:
+        """Instances of the fleet's own that there ever may be. [1]"""
+        return self.instances + sum(max(0, resize.change) for resize in self.rules.resizes)
+
+    @property
     def patience(self) -> float:
         """Rounds of decisions without an optimizer step after which a run is given up. [1]"""
-        work, instances = self.work, self.engine.instances + self.trouble.lent_instances
+        work, instances = self.work, self.most_instances + self.trouble.lent_instances
         return _PATIENCE + _ROUNDS * work.turns * (work.samples * self.rules.oversampling / work.acceptance + instances)

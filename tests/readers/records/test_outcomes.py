@@ -67,14 +67,12 @@ def test_the_published_minimum_of_gpus_is_hit_within_one_halving(name: str) -> N
     assert ROWS[name]["scenario"]["cluster.gpus"] / fewest_gpus(ROWS[name]) <= 2
 
 
-@pytest.mark.parametrize(
-    ("name", "place"), [("modelscope-ms-swift-4594-1", 3), ("open-rl-99-oom", 3), ("nemo-rl-456", 4)]
-)
-def test_what_saved_the_run_in_its_thread_is_among_the_first(name: str, place: int) -> None:
-    """Among the first three; tensor parallelism, which a recipe took later, is the fourth."""
+@pytest.mark.parametrize("name", ["modelscope-ms-swift-4594-1", "open-rl-99-oom", "nemo-rl-456"])
+def test_what_saved_the_run_in_its_thread_is_among_the_first_three(name: str) -> None:
+    """Of what makes it fit, whatever framework it is; `saved_by` has what the thread or a later recipe did."""
     row = ROWS[name]
     said = asked(row["scenario"])
-    first = savers(said, resolve(said), lambda _: True, lambda _: None)[:place]
+    first = savers(said, resolve(said), lambda _: True, lambda _: None)[:3]
     assert any(key in row["saved_by"] for one in first for key in one.values)
 
 

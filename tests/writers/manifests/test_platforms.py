@@ -29,7 +29,6 @@ WANTED = Wanted(
     prometheus="http://prometheus.monitoring:9090",
     selector='job="rollout"',
     concurrency=64.0,
-    engine="vllm",
     labels={"rollout": {"karpenter.sh/capacity-type": "spot"}, "trainer": {"pool": "reserved"}},
     tolerations={"rollout": ({"key": "spot", "operator": "Exists", "effect": "NoSchedule"},)},
     cohort="rl",
@@ -155,7 +154,7 @@ def test_keda_asks_for_as_many_replicas_as_samples_in_flight_fill(target: str) -
     metadata = spec["triggers"][0]["metadata"]
     assert metadata["threshold"] == "64"
     assert metadata["query"] == (
-        'sum(vllm:num_requests_running{job="rollout"}) + sum(vllm:num_requests_waiting{job="rollout"})'
+        'sum(rlsize:engine_requests_running{job="rollout"}) + sum(rlsize:engine_requests_waiting{job="rollout"})'
     )
 
 
@@ -238,11 +237,11 @@ def test_single_pods_cannot_serve_an_engine_of_two_nodes() -> None:
 
 
 def test_keda_and_kueue_name_everything_that_they_lack_at_once() -> None:
-    """No address, engine, concurrency, label or trainer is ever assumed."""
+    """No address, concurrency, label or trainer is ever assumed."""
     pods = Pods(instances=2, replicas=2, gpus_per_pod=8, pods_per_engine=1, rollout_gpus=16)
     keda: list[Fault] = []
     platforms()["keda"](pods, Wanted(), keda)
-    assert {fault.where for fault in keda} == {"--prometheus", "--engine", "--concurrency"}
+    assert {fault.where for fault in keda} == {"--prometheus", "--concurrency"}
     kueue: list[Fault] = []
     platforms()["kueue"](pods, Wanted(name="trainer"), kueue)
     assert {fault.where for fault in kueue} == {"--trainer-gpus", "--name", "--rollout-label", "--trainer-label"}

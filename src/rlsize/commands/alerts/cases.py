@@ -14,7 +14,8 @@ from rlsize.commands.alerts.rules import SERIES
 from rlsize.commands.alerts.signals import DOWN, MISSING, SIGNALS
 from rlsize.commands.alerts.targets import example_labels
 from rlsize.commands.alerts.text import plain_number, rendered
-from rlsize.commands.alerts.trainer import AGE, EXPRESSIONS, QUEUED, STEP, SYNC, TRAINED, WAIT
+from rlsize.commands.alerts.trainer import EXPRESSIONS
+from rlsize.facts.published import AGE, QUEUED, STEP, SYNC, TRAINED, WAIT
 from rlsize.planner.rounding import rounded_up
 from rlsize.shell.selectors import Matcher, selector_text
 
@@ -24,7 +25,6 @@ if TYPE_CHECKING:
     from rlsize.commands.alerts.rules import Rule, Rules
 
 _POINTS = 5  # samples in the shortest window
-_EVALUATED = 3  # samples from one evaluation to the next
 _TARGETS = 3  # instances that a case has; the last one stands for all others
 _USUAL = 1000.0  # tokens per second where a plan says none
 _FAR, _NEAR = 0.5, 0.9  # shares of a threshold: a healthy value lies at 0.9 of it at most, a sick one far beyond it
@@ -88,7 +88,7 @@ class Cases:
         missing = [_firing(one, 1.0, {}) for one in self.alerts if one["alert"] == MISSING.alert]
         if missing:
             cases.append(self._case("nothing is scraped", None, {MISSING.alert: missing}))
-        return {"rule_files": [rule_file], "evaluation_interval": f"{_EVALUATED * self.interval}s", "tests": cases}
+        return {"rule_files": [rule_file], "evaluation_interval": f"{self.interval}s", "tests": cases}
 
     def _case(self, name: str, scraped: _Scrape | None, fires: Mapping[str, list[dict[str, Any]]]) -> dict[str, Any]:
         at = f"{self.interval * (self.points - 1)}s"

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from rlsize.commands.alerts.rules import SERIES
 from rlsize.commands.alerts.signals import SIGNALS
-from rlsize.commands.alerts.text import filled, plain_number
+from rlsize.commands.alerts.text import plain_number
 
 if TYPE_CHECKING:
     from rlsize.commands.alerts.rules import Rules
@@ -94,15 +94,10 @@ def _panel(rules: Rules, signal: str, index: int) -> dict[str, Any]:
 def _lines(rules: Rules, signal: str) -> dict[str, str]:
     """The expressions of a panel by what they are called: what is, and what the plan says it should be."""
     one, name = rules.plan.limits[signal], SIGNALS[signal].series or signal
-    by_instance = f'{SERIES[name]}{{loop="{rules.setup.group}",instance=~"$instance"}}'
-    if signal == "straggler":  # live too, with the line below which one is a straggler
-        selector = f'{rules.selector},instance=~"$instance"'
-        return {
-            "{{instance}}": by_instance,
-            "{{instance}}, live": filled(rules.engine.exprs[name], selector=selector, window="$__rate_interval"),
-            "threshold": f"{rules.limit(signal)} * scalar(quantile(0.5, {rules.of(name)}))",
-        }
-    found = {"{{instance}}": by_instance} if name in _BY_INSTANCE else {"now": rules.of(name)}
+    by_instance = f'{SERIES[name]}{{{rules.own},instance=~"$instance"}}'
+    found = {"{{instance}} {{WorkerId}}": by_instance} if name in _BY_INSTANCE else {"now": rules.of(name)}
+    if signal == "straggler":  # the line below which one is a straggler
+        return {**found, "threshold": f"{rules.limit(signal)} * scalar(quantile(0.5, {rules.of(name)}))"}
     if one.expected.known and signal != "up":
         found["plan"] = f"vector({plain_number(one.expected.number)})"
     return {**found, "plan" if signal == "up" else "threshold": f"vector({rules.limit(signal)})"}

@@ -1,8 +1,8 @@
 """
-What each engine's metrics page tells of the signals: expressions, and what a page of given rates looks like.
+What engines tell of the signals: each spelling of it under one name, expressions of that, and pages of given rates.
 
-Names as of vLLM 0.33 (`vllm/v1/metrics/loggers.py`) and SGLang 0.5.23
-(`sglang/srt/observability/metrics_collector.py`).
+The spellings are those of `readers/metrics`: `vllm:`, `vllm_` (prometheus_client from 0.23 on, to a Prometheus 2) and
+`ray_vllm_`, one process of which is told by its `WorkerId`; those of SGLang and TensorRT-LLM; newer names and older.
 """
 
 from __future__ import annotations
@@ -10,11 +10,18 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
+from rlsize.facts.published import RECORDED
+from rlsize.readers.metrics import sglang, trtllm, vllm
+
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterator, Mapping
+
+    from rlsize.readers.metrics.tables import EngineKind
 
 OWN_LABELS = frozenset({"model_name", "engine", "engine_type", "tp_rank", "pp_rank", "dp_rank", "moe_ep_rank"})
 """Labels that engines put on their series themselves, which `up` does not have."""
+BY = "(instance, WorkerId)"
+"""What tells one instance from another: Ray shows all processes of a node as one target."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,18 +66,53 @@ class EngineMetrics(NamedTuple):
     Where the signals of an engine come from.
 
     Args:
-        title: Its name for people.
-        exprs: By what they give: `instance` and `fleet` tokens, `cache`, `waiting`, `preemptions`.
-        needed: The series without which these are dead, by signal.
-        labels: Labels of its own in a case for promtool.
+        kind: Its names.
         page: The series of an instance in a given state.
+        labels: Labels of its own in a case for promtool.
+        fields: Fields of its table by the one that is recorded: groups, of which the first counts that an instance has.
+        ranks: Labels by which ranks of one engine tell the same.
+        parts: Labels by which series only split.
+        among: A matcher of the series that count.
     """
 
-    title: str
-    exprs: Mapping[str, str]
-    needed: Mapping[str, str]
-    labels: Mapping[str, str]
+    kind: EngineKind
     page: Callable[[InstanceState], list[Scraped]]
+    labels: Mapping[str, str]
+    fields: Mapping[str, tuple[tuple[str, ...], ...]]
+    ranks: str = ""
+    parts: str = ""
+    among: str = ""
+
+    @property
+    def title(self) -> str:
+        """Its name for people."""
+        return self.kind.title
+
+    def spelled(self, field: str, selector: str) -> str:
+        """
+        The series behind a field, whatever an instance calls them.
+
+        Args:
+            field: A field that is recorded.
+            selector: Which targets are the instances.
+        """
+        selected = ",".join(part for part in (selector, self.among) if part)
+        found = [one for group in self.fields[field] for one in self._series(group, selected)]
+        return f"\nor on {BY} ".join(found)
+
+    def _series(self, group: tuple[str, ...], selected: str) -> Iterator[str]:
+        """The series of a group of fields, by today's name and by each older one."""
+        metrics = [self.kind.metrics[name] for name in group]
+        only: dict[str, set[str]] = {}
+        for metric in metrics:
+            for label, values in metric.only.items():
+                only.setdefault(label, set()).update(values)
+        more = "".join(f',{label}=~"{"|".join(sorted(values))}"' for label, values in only.items())
+        for base in dict.fromkeys(name.removesuffix("_total") for metric in metrics for name in metric.names):
+            ending = "(_total)?" if f"{base}_total" in metrics[0].names else ""
+            series = f'{{__name__=~"{self.kind.prefix.pattern}{base}{ending}",{selected}{more}}}'
+            series = f"max without ({self.ranks}) ({series})" if self.ranks else series
+            yield f"sum without ({self.parts}) ({series})" if self.parts else series
 
 
 _PROMPTS = 1000.0  # tokens per second, in cases
@@ -107,77 +149,82 @@ def _sglang_page(state: InstanceState) -> list[Scraped]:
     ]
 
 
-_VLLM = EngineMetrics(
-    title="vLLM",
-    exprs={
-        "instance": "sum by (instance) (rate(vllm:generation_tokens_total{$S}[$W]))",
-        "fleet": "sum(rate(vllm:generation_tokens_total{$S}[$W]))",
-        "cache": (
-            "sum by (instance) (rate(vllm:prefix_cache_hits_total{$S}[$W]))\n"
-            "  / (sum by (instance) (rate(vllm:prefix_cache_queries_total{$S}[$W])) > 0)\n"
-            "or 0 * (sum by (instance) (rate(vllm:prompt_tokens_total{$S}[$W])) > 0)"
+_WAITING = "trtllm_num_requests_waiting"
+
+
+def _trtllm_page(state: InstanceState) -> list[Scraped]:
+    hits = state.hit_fraction or 0.0
+    return [
+        Scraped(name="trtllm_generation_tokens_total", value=state.tokens_per_second, labels={}),
+        Scraped(name="trtllm_prompt_tokens_total", value=_PROMPTS, labels={}),
+        Scraped(name="trtllm_prompt_cached_tokens_total", value=_PROMPTS * hits, labels={}),
+        Scraped(
+            name="trtllm_num_requests_waiting", value=_RUNNING * state.waiting_per_running, labels={}, counter=False
         ),
-        "waiting": (
-            "sum by (instance) (avg_over_time(vllm:num_requests_waiting{$S}[$W]))\n"
-            "  / sum by (instance) (avg_over_time(vllm:num_requests_running{$S}[$W]))"
-        ),
-        "preemptions": (
-            "sum by (instance) (rate(vllm:num_preemptions_total{$S}[$W]))\n"
-            "  / sum by (instance) (rate(vllm:request_success_total{$S}[$W]))"
-        ),
-    },
-    needed={
-        "rollout": "vllm:generation_tokens_total{$S}",
-        "cache": "vllm:prefix_cache_queries_total{$S}",
-        "waiting": "vllm:num_requests_waiting{$S}",
-        "preemptions": "vllm:num_preemptions_total{$S}",
-    },
-    labels={"model_name": "policy", "engine": "0"},
-    page=_vllm_page,
-)
-
-_REALTIME = "sglang:realtime_tokens_total"
+        Scraped(name="trtllm_num_requests_running", value=_RUNNING, labels={}, counter=False),
+        Scraped(name="trtllm_request_success_total", value=_REQUESTS, labels={"finished_reason": "stop"}),
+    ]
 
 
-def _told(series: str, by: str = "") -> str:
-    """
-    A series of each instance: data-parallel ranks add up, while further ranks of one tell the same again.
+_SAME: Mapping[str, tuple[tuple[str, ...], ...]] = {name: ((name,),) for name in RECORDED}
+_READ = (("computed", "reused"), ("received",))
 
-    Under data-parallel attention `tp_rank` differs between data-parallel ranks, so no one rank stands for all.
-    """
-    return f"max by (instance, dp_rank{by}) ({series})"
-
-
-def _each(series: str, by: str = "") -> str:
-    return f"sum by (instance) ({_told(series, by)})"
-
-
-_DECODED = f'rate({_REALTIME}{{$S,mode="decode"}}[$W])'
-_COMPUTED = _each(f'rate({_REALTIME}{{$S,mode="prefill_compute"}}[$W])')
-_PREFILLED = _each(f'rate({_REALTIME}{{$S,mode=~"prefill_.+"}}[$W])', ", mode")
-_QUEUED = _each("avg_over_time(sglang:num_queue_reqs{$S}[$W])")
-_RAN = _each("avg_over_time(sglang:num_running_reqs{$S}[$W])")
-_RETRACTED = _each("rate(sglang:num_retracted_requests_total{$S}[$W])")
-_FINISHED = "sum by (instance) (rate(sglang:num_requests_total{$S}[$W]))"  # the server counts these: no ranks
-
-_SGLANG = EngineMetrics(
-    title="SGLang",
-    exprs={
-        "instance": _each(_DECODED),
-        "fleet": f"sum({_told(_DECODED)})",
-        "cache": f"1 - {_COMPUTED}\n  / {_PREFILLED}",
-        "waiting": f"{_QUEUED}\n  / {_RAN}",
-        "preemptions": f"({_RETRACTED}\n  or 0 * {_FINISHED})\n  / {_FINISHED}",  # no retractions before the first
-    },
-    needed={
-        "rollout": 'sglang:realtime_tokens_total{$S,mode="decode"}',
-        "cache": 'sglang:realtime_tokens_total{$S,mode="prefill_compute"}',
-        "waiting": "sglang:num_queue_reqs{$S}",
-        "preemptions": "sglang:num_requests_total{$S}",
-    },
-    labels={"model_name": "policy", "engine_type": "unified", "tp_rank": "0", "pp_rank": "0"},
-    page=_sglang_page,
-)
-
-ENGINES: Mapping[str, EngineMetrics] = {"vllm": _VLLM, "sglang": _SGLANG}
+ENGINES: Mapping[str, EngineMetrics] = {
+    "vllm": EngineMetrics(vllm.KIND, _vllm_page, {"model_name": "policy", "engine": "0"}, _SAME),
+    "sglang": EngineMetrics(
+        sglang.KIND,
+        _sglang_page,
+        {"model_name": "policy", "engine_type": "unified", "tp_rank": "0", "pp_rank": "0"},
+        {
+            **_SAME,
+            "generation_tokens": (("live",), ("finished",)),
+            "prompt_tokens": _READ,
+            "prefix_cache_queries": _READ,
+            "prefix_cache_hits": (("reused",), ("cached",)),
+        },
+        ranks="tp_rank, pp_rank, moe_ep_rank",  # under data-parallel attention `dp_rank` tells apart what adds up
+        parts="mode, is_streaming, cache_source",
+        among='priority=""',  # with priorities, the total
+    ),
+    "tensorrt-llm": EngineMetrics(
+        trtllm.KIND,
+        _trtllm_page,
+        {"model_name": "policy"},
+        {
+            **{name: fields for name, fields in _SAME.items() if name != "preemptions"},
+            "prefix_cache_queries": (("prompt_tokens",),),
+        },
+    ),
+}
 """Engines whose pages are known."""
+
+
+def _each(field: str, over: str = "rate") -> str:
+    return f"sum by {BY} ({over}({RECORDED[field]}{{$S}}[$W]))"
+
+
+EXPRS: Mapping[str, str] = {
+    "instance": _each("generation_tokens"),
+    "fleet": f"sum(rate({RECORDED['generation_tokens']}{{$S}}[$W]))",
+    "cache": (
+        f"{_each('prefix_cache_hits')}\n  / ({_each('prefix_cache_queries')} > 0)\n"
+        f"or 0 * ({_each('prompt_tokens')} > 0)"
+    ),
+    "waiting": f"{_each('requests_waiting', 'avg_over_time')}\n  / {_each('requests_running', 'avg_over_time')}",
+    "preemptions": (  # SGLang shows none before the first
+        f"({_each('preemptions')}\n  or 0 * {_each('finished_requests')})\n  / {_each('finished_requests')}"
+    ),
+    "up": (  # a target, times the processes that it shows
+        "sum(max by (instance) (up{$T})\n  * on (instance) count by (instance) "
+        f"(count by {BY} ({RECORDED['generation_tokens']}{{$S}})))"
+    ),
+}
+"""What is worked out of the recorded series, by signal: $S selects a loop, $W is a window, $T selects targets."""
+
+NEEDED: Mapping[str, str] = {
+    "rollout": "generation_tokens",
+    "cache": "prefix_cache_queries",
+    "waiting": "requests_waiting",
+    "preemptions": "finished_requests",
+}
+"""The field without which a signal is dead."""

@@ -7,11 +7,12 @@ from dataclasses import dataclass, field, replace
 from textwrap import wrap
 from typing import TYPE_CHECKING, Any
 
-from rlsize.commands.alerts.engines import ENGINES, OWN_LABELS
+from rlsize.commands.alerts.engines import ENGINES, EXPRS, NEEDED, OWN_LABELS
 from rlsize.commands.alerts.signals import DOWN, MISSING, SIGNALS, AlertWords
 from rlsize.commands.alerts.text import duration, filled, plain_number, templated
 from rlsize.commands.alerts.thresholds import BUDGETED, LOST_SECONDS
-from rlsize.commands.alerts.trainer import EXPRESSIONS, METRICS
+from rlsize.commands.alerts.trainer import EXPRESSIONS
+from rlsize.facts.published import METRICS, RECORDED
 from rlsize.shell.selectors import Matcher, selector_text
 from rlsize.units import printable, show
 
@@ -55,7 +56,7 @@ class AlertSetup:
     Where the signals come from.
 
     Args:
-        engine: Whose metrics they are: vllm or sglang.
+        engine: Whose metrics they are.
         group: Name of the rules, and value of the label `loop` of all that they record.
         selector: Which targets are the rollout instances.
         trainer_selector: Which series are the trainer's; nothing for all of their names.
@@ -85,7 +86,7 @@ class Rules:
         self.engine = ENGINES[setup.engine]
         self.selector = selector_text(setup.selector)
         self.targets = selector_text(one for one in setup.selector if one.label not in OWN_LABELS)
-        self.labels = {"loop": setup.group}
+        self.labels, self.own = {"loop": setup.group}, f'loop="{setup.group}"'
         """What tells this loop's series and alerts from those of others."""
         reasons = {signal: self._why_not(signal) for signal in plan.limits}
         self.left_out = {**plan.left_out, **{signal: reason for signal, reason in reasons.items() if reason}}
@@ -99,6 +100,8 @@ class Rules:
         source = "trained" if signal in _SOURCES else signal
         if self.setup.engine_only and SIGNALS[signal].of_trainer and source not in self.setup.metrics:
             return f"--engine-only, and no --metric {source}=EXPR"
+        if signal == "preemptions" and "preemptions" not in self.engine.fields:
+            return f"{self.engine.title} does not count them"
         if signal == "up" and not self.targets:
             return "the selector names labels of the engine only, which `up` does not have"
         return ""
@@ -109,7 +112,7 @@ class Rules:
 
     def of(self, name: str) -> str:
         """A recorded series of this loop."""
-        return f'{SERIES[name]}{{loop="{self.setup.group}"}}'
+        return f"{SERIES[name]}{{{self.own}}}"
 
     def judged(self, signal: str) -> str:
         """The recorded series of this loop that a signal is judged by."""
@@ -124,8 +127,10 @@ class Rules:
         return {"groups": [{"name": self.setup.group, "rules": [*self.records(), *self.alerts()]}]}
 
     def records(self) -> list[Rule]:
-        """The series that are recorded."""
-        return [{"record": SERIES[name], "expr": self._recorded(name), "labels": self.labels} for name in self.recorded]
+        """The series that are recorded: what engines tell under one name, then what follows from it."""
+        found = {RECORDED[field]: self.engine.spelled(field, self.selector) for field in self.engine.fields}
+        found |= {SERIES[name]: self._recorded(name) for name in self.recorded}
+        return [{"record": series, "expr": expr, "labels": self.labels} for series, expr in found.items()]
 
     def _recorded(self, name: str) -> str:
         """The expression behind a recorded series."""
@@ -134,15 +139,18 @@ class Rules:
             return f"{EXPRESSIONS[name].aggregate}({own})"
         if known is not None:
             trainer = selector_text(self.setup.trainer_selector)
-            return filled(known.expr, trainer=trainer, window=duration(self.plan.window_seconds))
-        if name in self.engine.exprs:
+            figures = [self.plan.loop.figure(key) for key in known.factor]
+            factor = " * ".join(plain_number(one.number) for one in figures if one.known)
+            whole = all(one.known for one in figures)
+            exprs = (known.ours, *(one for one in known.theirs if whole or "$F" not in one))
+            window = duration(self.plan.window_seconds)
+            return "\nor ".join(filled(one, trainer=trainer, window=window, factor=factor) for one in exprs)
+        if name in EXPRS:
             window = duration(self.plan.window_seconds if name == "fleet" else self.plan.hold_seconds)
-            return filled(self.engine.exprs[name], selector=self.selector, window=window)
+            return filled(EXPRS[name], selector=self.own, trainer=self.targets, window=window)
         if name == "waste":
             return f"{self.of('fleet')}\n  / {self.of('trained')}"
-        if name == "goodput":
-            return f"{self.of('trained')} / {plain_number(self.plan.loop.figure('gpus').number)}"
-        return f"sum(up{{{self.targets}}})"
+        return f"{self.of('trained')} / {plain_number(self.plan.loop.figure('gpus').number)}"
 
     def alerts(self) -> list[Rule]:
         """The alerts: of each signal, then of what nobody tells."""
@@ -179,14 +187,11 @@ class Rules:
         """An alert for each signal that nobody tells; one for each side would not say which."""
         for name in self.recorded:
             signal = "rollout" if name == "fleet" else name
-            needed = self.engine.needed.get(signal)
-            if name in EXPRESSIONS:
-                expr = f"absent({self.of(name)})"
-            elif needed is not None:
-                expr = f"sum(absent({filled(needed, selector=self.selector)}))"
-            else:
+            series = SERIES[name] if name in EXPRESSIONS else RECORDED.get(NEEDED.get(signal, ""))
+            if series is None:
                 continue
-            words = {"threshold": f"{SERIES[name]} has no value"}
+            expr = f"absent({series}{{{self.own}}})"
+            words = {"threshold": f"{series} has no value"}
             said = replace(MISSING, summary=f"{MISSING.summary}: {signal}")
             yield self._rule(said, expr, self.plan.hold_seconds, signal, words)
 
@@ -243,7 +248,10 @@ class Rules:
             ),
             *_lines("Severity is `warning`: one pool starves the other, nothing is down."),
             "",
-            *_lines(f"From the engines ({self.engine.title}, selected by {{{self.selector}}}): their /metrics."),
+            *_lines(
+                f"From the engines ({self.engine.title}, selected by {{{self.selector}}}): their /metrics, or Ray's. "
+                "Every spelling is recorded as rlsize:engine_...; evaluate the rules every two minutes or more often."
+            ),
             *self._wanted_of_trainer(),
         ]
         if self.left_out:
@@ -263,11 +271,12 @@ class Rules:
             return
         yield ""
         yield from _lines(
-            "From the trainer: no framework has an exporter for these. Publish them from one rank, from the log's "
-            "keys; where they have other names, use --metric. RlsizeSignalMissing fires while one is not there."
+            "From the trainer: `rlsize export LOG` publishes these from its log. In their place verl's rl_insight, "
+            "SkyRL's gen_buffer_qsize and prime-rl's trainer_step are taken where they are scraped; for other names, "
+            "use --metric. RlsizeSignalMissing fires while one is not there."
         )
         for metric in METRICS:
-            if any(metric.name in EXPRESSIONS[name].expr for name in wanted):
+            if any(metric.name in EXPRESSIONS[name].ours for name in wanted):
                 yield ""
                 yield from _lines(f"{metric.name} ({metric.meaning})")
                 for framework, key in metric.keys.items():

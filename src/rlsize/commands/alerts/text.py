@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
 _OPENING = '{{ "{{" }}'  # how a Go template says two braces
-_PLACE = re.compile(r"\$([STW])")
+_PLACE = re.compile(r"\$([STWF])")
 _TEMPLATED = re.compile(
     r"\{\{ \$value \| (?P<form>humanize|humanizePercentage) \}\}|\{\{ \$labels\.(?P<label>\w+) \}\}|"
     r'\{\{ printf "%(?P<digits>\.\d[gf])" \$value \}\}|' + re.escape(_OPENING)
@@ -49,14 +49,16 @@ def duration(seconds: float) -> str:
     return f"{whole_minutes(seconds)}m"
 
 
-def filled(template: str, *, selector: str = "", trainer: str = "", window: str = "") -> str:
+def filled(template: str, *, selector: str = "", trainer: str = "", window: str = "", factor: str = "") -> str:
     """
-    An expression with its places filled: $S and $T for selectors, $W for a window; what is filled in is not looked at.
+    An expression with its places filled: $S and $T for selectors, $W for a window, $F for a factor.
+
+    What is filled in is not looked at.
 
     >>> filled('rate(a{$S}[$W])', selector='job="$W"', window="5m"), filled("b{$T}")
     ('rate(a{job="$W"}[5m])', 'b')
     """
-    said = {"S": selector, "T": trainer, "W": window}
+    said = {"S": selector, "T": trainer, "W": window, "F": factor}
     return _PLACE.sub(lambda found: said[found[1]], template if trainer else template.replace("{$T}", ""))
 
 

@@ -1,104 +1,28 @@
 """
-What a trainer must tell, and where frameworks log it: none of them has an exporter for these signals.
+Where signals of the trainer come from: the series of `rlsize export`, else an exporter that a framework has.
 
-Keys as of verl 0.9, NeMo-RL 0.7, OpenRLHF 0.11, TRL 1.9 (AsyncGRPO), slime 0.3.1 and prime-rl of August 2026.
+verl as of 0.9.1 with rl_insight 0.3 (`verl/utils/tracking.py`: a gauge for each key of its log, `/` as `_`); SkyRL and
+prime-rl as of autumn 2026. SkyRL's buffer counts groups; prime-rl's tokens per second are over its passes alone and
+count padding, so its steps count, at the tokens that a step is planned to train.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
+from rlsize.facts.published import AGE, QUEUED, STEP, SYNC, TRAINED, WAIT
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-WAIT, STEP, SYNC = (f"rlsize_trainer_{name}_seconds_total" for name in ("wait", "step", "sync"))
-TRAINED, QUEUED, AGE = "rlsize_trained_response_tokens_total", "rlsize_queue_samples", "rlsize_oldest_sample_age_steps"
-
-
-class Metric(NamedTuple):
-    """
-    A series of ours that a trainer publishes.
-
-    Args:
-        name: Its name.
-        meaning: What it is.
-        keys: The log key of each framework that feeds it.
-    """
-
-    name: str
-    meaning: str
-    keys: Mapping[str, str]
-
-
-METRICS: tuple[Metric, ...] = (
-    Metric(
-        name=WAIT,
-        meaning="counter: seconds that the trainer waited for samples, added at the end of each step",
-        keys={
-            "verl": "timing_s/gen (asynchronous modes; fully_async/trainer/idle_ratio x timing_s/step is the same)",
-            "NeMo-RL": "timing/train/exposed_generation",
-            "OpenRLHF": "not logged: timing/step_total - timing/ppo_train - timing/broadcast in async mode",
-            "TRL": "queue_wait_time_s",
-            "slime": "perf/train_wait_time",
-            "prime-rl": "time/wait_for_batch (trainer)",
-        },
-    ),
-    Metric(
-        name=STEP,
-        meaning="counter: seconds of whole steps, added at the same moment",
-        keys={
-            "verl": "timing_s/step",
-            "NeMo-RL": "timing/train/total_step_time",
-            "OpenRLHF": "timing/step_total",
-            "TRL": "step_time",
-            "slime": "perf/step_time",
-            "prime-rl": "time/step (trainer)",
-        },
-    ),
-    Metric(
-        name=SYNC,
-        meaning="counter: seconds of weight syncs that hold the loop up, added at the same moment",
-        keys={
-            "verl": "timing_s/update_weights, or timing_s/param_sync (may hold a wait for running requests)",
-            "NeMo-RL": "timing/train/weight_sync",
-            "OpenRLHF": "timing/broadcast",
-            "TRL": "weight_sync_time_s",
-            "slime": "perf/update_weights_time",
-            "prime-rl": "time/broadcast_weights",
-        },
-    ),
-    Metric(
-        name=TRAINED,
-        meaning="counter: response tokens that were trained, prompts left out",
-        keys={
-            "verl": "perf/total_num_tokens x response_length/mean / (response_length/mean + prompt_length/mean)",
-            "NeMo-RL": "train/mean_gen_tokens_per_sample x samples of a step",
-            "OpenRLHF": "response_length x samples of a step",
-            "TRL": "completions/mean_length x completions of a step",
-            "slime": "rollout/response_len/mean x samples of a step",
-            "prime-rl": "progress/output_tokens",
-        },
-    ),
-    Metric(
-        name=QUEUED,
-        meaning="gauge: finished samples that wait to be trained",
-        keys={
-            "TRL": "buffer_qsize",
-            "others": "not logged: count them where they are put into the queue and taken out",
-        },
-    ),
-    Metric(
-        name=AGE,
-        meaning="gauge: optimizer steps since the weights that the oldest waiting sample was made with",
-        keys={
-            "verl": "training/off_policy/trajectory_staleness_worst/max (of what is trained)",
-            "NeMo-RL": "train/avg_trajectory_age (a mean, so the oldest is older)",
-            "prime-rl": "off_policy/max",
-            "others": "not logged: current step less the step of the oldest sample's weights",
-        },
-    ),
+_VERL = "rl_insight_monitor_"
+_VERL_STEP = f"avg_over_time({_VERL}timing_s_step{{$T}}[$W])"
+_VERL_TRAINED = (
+    f"sum(avg_over_time({_VERL}perf_total_num_tokens{{$T}}[$W]) / {_VERL_STEP}\n"
+    f"  * avg_over_time({_VERL}response_length_mean{{$T}}[$W])\n"
+    f"  / (avg_over_time({_VERL}response_length_mean{{$T}}[$W])"
+    f" + avg_over_time({_VERL}prompt_length_mean{{$T}}[$W])))"
 )
-"""What a trainer publishes, in the order in which it is explained."""
 
 
 class TrainerExpression(NamedTuple):
@@ -106,19 +30,43 @@ class TrainerExpression(NamedTuple):
     Where a signal of the trainer comes from.
 
     Args:
-        expr: The default expression.
+        ours: The expression over the series that `rlsize export` publishes.
         aggregate: How several series of an expression of the user's own become one.
+        theirs: Expressions over what frameworks export, taken where ours has no value; $F is a factor of the plan.
+        factor: The figures of the plan whose product is $F; without them they are left out.
     """
 
-    expr: str
+    ours: str
     aggregate: str
+    theirs: tuple[str, ...] = ()
+    factor: tuple[str, ...] = ()
 
 
 EXPRESSIONS: Mapping[str, TrainerExpression] = {
-    "idle": TrainerExpression(f"sum(rate({WAIT}{{$T}}[$W]))\n  / sum(rate({STEP}{{$T}}[$W]))", "avg"),
-    "sync": TrainerExpression(f"sum(rate({SYNC}{{$T}}[$W]))\n  / sum(rate({STEP}{{$T}}[$W]))", "avg"),
-    "queue": TrainerExpression(f"sum({QUEUED}{{$T}})", "sum"),
-    "age": TrainerExpression(f"max({AGE}{{$T}})", "max"),
-    "trained": TrainerExpression(f"sum(rate({TRAINED}{{$T}}[$W]))", "sum"),
+    "idle": TrainerExpression(
+        f"sum(rate({WAIT}{{$T}}[$W]))\n  / sum(rate({STEP}{{$T}}[$W]))",
+        "avg",
+        (f"avg(avg_over_time({_VERL}timing_s_gen{{$T}}[$W])\n  / {_VERL_STEP})",),
+    ),
+    "sync": TrainerExpression(
+        f"sum(rate({SYNC}{{$T}}[$W]))\n  / sum(rate({STEP}{{$T}}[$W]))",
+        "avg",
+        (f"avg(avg_over_time({_VERL}timing_s_update_weights{{$T}}[$W])\n  / {_VERL_STEP})",),
+    ),
+    "queue": TrainerExpression(
+        f"sum({QUEUED}{{$T}})",
+        "sum",
+        ('sum({__name__=~"(ray_)?skyrl_gen_buffer_qsize",$T}) * $F',),
+        factor=("group_size",),
+    ),
+    "age": TrainerExpression(
+        f"max({AGE}{{$T}})", "max", (f"max({_VERL}training_off_policy_trajectory_staleness_worst_max{{$T}})",)
+    ),
+    "trained": TrainerExpression(
+        f"sum(rate({TRAINED}{{$T}}[$W]))",
+        "sum",
+        (_VERL_TRAINED, "max(deriv(trainer_step{$T}[$W])) * $F"),
+        factor=("loop_tokens_per_second", "step_seconds"),
+    ),
 }
 """What is told by the trainer, and what `--metric` may replace."""

@@ -230,7 +230,7 @@ def train_of(question: TrainQuestion, *, in_loop: bool = False) -> Measurable:
 
     def predict(values: Mapping[str, Real]) -> Any:
         seconds = train_step(numbers, question, values).train_seconds
-        slowdown = values["step_train_disaggregated"]
+        slowdown = values["step_train"]
         return numbers("train_seconds", kernel_time.slowed, seconds=seconds, slowdown=slowdown) if in_loop else seconds
 
     return Measurable(

@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from rlsize.loop.usual import Usual
     from rlsize.verdicts.before_after import Compared
 
-_FAILING = {
+FAILING = {
     "any": "",
     "worse": "",
     "regressed": "trainer regressed",
@@ -108,11 +108,11 @@ def diagnose(
     for key in ("skipped_steps", "group_size", "max_num_seqs"):
         inputs.ask(key)
     pools = pools_of(inputs)
-    asked = _asked(inputs)
+    asked = limits_and_rates(inputs)
     check_files(inputs, record, force=force)
     if before is not None and record == before:
         inputs.fault("is the baseline, the way back", "--record", "write what is now to a file of its own")
-    words = _failing_words(inputs, fail_on, compared=before is not None)
+    words = failing_words(inputs, fail_on, FAILING, compared=before is not None)
     engines = check_watch(inputs, found, watch)
     _check_kinds(inputs, found, engines=engines)
     baseline: RunObservation | None = None
@@ -125,21 +125,12 @@ def diagnose(
     if not engines:
         inputs.settle()
     seen = watched_engines(inputs, found, watch) if engines else None
-    run, usual, loop = _of_loop(inputs, run)
-    evidence = Evidence(
-        run=run,
-        fleet=seen.seen if seen else None,
-        load=seen.load if seen else _logged_load(run),
-        usual=usual.results,
-        said=usual.said,
-        instances=pools.instances,
-        gpus_per_instance=pools.gpus_per_instance,
-        trainer_gpus=pools.trainer_gpus,
-        **asked,
-    )
+    evidence, loop = evidence_of(inputs, run, pools, asked)
+    if seen:
+        evidence = replace(evidence, fleet=seen.seen, load=seen.load)
     report = _answer(inputs, evidence, pools, (before, baseline), words, seen.doubts if seen else [], loop)
     if record is not None:
-        save_observation(record, found.logs, report.results, (run, seen), pools, force=force)
+        save_observation(record, found.logs, report.results, (evidence.run, seen), pools, force=force)
         note = f"Recorded {record}; compare later with --before {record}."
         report = replace(report, notes=(*report.notes, note))
     if seen is not None and seen.watched.interrupted:
@@ -148,7 +139,25 @@ def diagnose(
     return report
 
 
-def _asked(inputs: Inputs) -> dict[str, Figure]:
+def evidence_of(
+    inputs: Inputs, run: RunSummary, pools: ObservedPools, asked: Mapping[str, Any]
+) -> tuple[Evidence, Inputs]:
+    """What a log, and what was said of its loop, speak for; and what says the loop."""
+    run, usual, loop = _of_loop(inputs, run)
+    evidence = Evidence(
+        run=run,
+        load=_logged_load(run),
+        usual=usual.results,
+        said=usual.said,
+        instances=pools.instances,
+        gpus_per_instance=pools.gpus_per_instance,
+        trainer_gpus=pools.trainer_gpus,
+        **asked,
+    )
+    return evidence, loop
+
+
+def limits_and_rates(inputs: Inputs) -> dict[str, Figure]:
     """What is accepted, and what is given of both rates; nothing of it is needed."""
     from rlsize.loop.rates import consumed, instance_rate, waste
     from rlsize.loop.workload import batch_tokens
@@ -177,30 +186,31 @@ def _asked(inputs: Inputs) -> dict[str, Figure]:
     }
 
 
-def _failing_words(inputs: Inputs, text: str | None, *, compared: bool) -> list[str]:
+def failing_words(inputs: Inputs, text: str | None, known: Collection[str], *, compared: bool) -> list[str]:
     """
-    The words of `--fail-on`; a fault for those that could never fail.
+    The words of `--fail-on`.
 
     Args:
         inputs: Takes the faults.
         text: As it was typed; None without the flag.
+        known: The words that there are.
         compared: Whether there is a baseline.
     """
     found = [word.strip() for word in (text or "").split(",") if word.strip()]
     for word in found:
-        if word not in _FAILING:
-            inputs.fault(f"{word[:40]!r} is unknown", "--fail-on", suggestion(word, _FAILING))
+        if word not in known:
+            inputs.fault(f"{word[:40]!r} is unknown", "--fail-on", suggestion(word, known))
     if text is not None and not found:
-        inputs.fault("names nothing to fail on", "--fail-on", f"known: {', '.join(_FAILING)}")
+        inputs.fault("names nothing to fail on", "--fail-on", f"known: {', '.join(known)}")
     if "worse" in found and not compared:
         inputs.fault("worse than what is not said", "--fail-on", "give the baseline, as in --before before.yaml")
     return found
 
 
-def _fails(words: Collection[str], found: Diagnosis, compared: Iterable[Compared]) -> bool:
+def fails(words: Collection[str], found: Diagnosis, compared: Iterable[Compared]) -> bool:
     """Whether the exit code is to be 1."""
     worse = any(one.outcome == "worse" for one in compared)
-    verdicts = {_FAILING[word] for word in words}
+    verdicts = {FAILING.get(word) for word in words}
     return (
         ("worse" in words and worse) or found.verdict in verdicts or ("any" in words and (worse or bool(found.steps)))
     )
@@ -249,7 +259,7 @@ def _answer(
         changes=[_own_keys(inputs, cause.change) for cause in found.causes],
         assumed=_assumed(inputs, evidence, found, loop),
         costs=step_costs(found, evidence, _paid(inputs, pools, shared=evidence.run.mode == "colocated")),
-        no=_fails(words, found, comparison[0]),
+        no=fails(words, found, comparison[0]),
     )
 
 
@@ -260,7 +270,7 @@ def _assumed(inputs: Inputs, evidence: Evidence, found: Diagnosis, loop: Inputs)
     from rlsize.verdicts.diagnosis_rates import matched_of
 
     def matched(said: Any) -> float:
-        asked: dict[str, Any] = _asked(said)
+        asked: dict[str, Any] = limits_and_rates(said)
         return matched_of(replace(evidence, **asked)).number
 
     of_fleet = assumptions(inputs, answer=matched) if found.matched.known else None

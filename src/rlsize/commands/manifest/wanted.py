@@ -134,7 +134,6 @@ def wanted_of(inputs: Inputs, said: ObjectFlags, found: Allocation) -> Wanted:
         threshold=threshold.number if threshold.known else None,
         target=target,
         concurrency=found.concurrency,
-        engine=found.engine,
         labels=labels,
         tolerations=taints,
         borrow=counts["borrowed_gpus"] or 0,

@@ -32,9 +32,8 @@ _PARTS = {
     "logprobs": "log-probs and scores",
     "update": "update",
     "sync": "weight sync",
-    "fixed": "switching, fixed",
+    "fixed": "the rest, fixed",
     "samples": "handling of samples",
-    "params": "handling of parameters",
     "own": "the rest, as the run had it",
     "said": "the rest, as it was said",
 }
@@ -45,7 +44,7 @@ _BARS = {
     "log-probs and scores": ("logprobs",),
     "update": ("update",),
     "weight sync": ("sync",),
-    "overhead": ("fixed", "samples", "params", "own", "said"),
+    "overhead": ("fixed", "samples", "own", "said"),
 }
 _RESULTS = (
     "step_seconds", "generation_seconds", "generation_exposed_seconds", "tail_seconds", "train_seconds",

@@ -95,7 +95,7 @@ def _in_a_loop(loop: Loop, question: TrainQuestion, alone: TrainAnswer) -> Train
     own = {figure.key: figure for figure in alone.results}
     told = {figure.key: figure for figure in agreed(alone.results, found)}
     seconds = told["train_seconds"]
-    slow = loop.outlook.explained.values["step_train_colocated" if loop.pools.shared else "step_train_disaggregated"]
+    slow = loop.outlook.explained.values["step_train"]
     measured = loop.known.train_seconds.known
     predicted = apply("predicted_train_seconds", kernel_time.slowed, seconds=own["train_seconds"], slowdown=slow)
     longer, why = predicted.number - own["train_seconds"].number, "times longer, or shorter, than by itself"

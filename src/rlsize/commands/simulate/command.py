@@ -25,6 +25,7 @@ _SHORT_SAMPLES = 100_000  # that the kernel plays in a moment
 LOOP = (
     "model", "gpu", "mode", "gpus", "rollout_gpus", "trainer_gpus", "instances", "gpus_per_instance", "max_staleness",
     "late_samples", "queue_order", "queue_steps", "oversampling", "kept_fraction", "micro_batches", "redealing",
+    "resizes",
 )  # fmt: skip
 LENGTHS = (
     "prompts_per_step", "group_size", "prompt_tokens", "response_tokens", "response_cv", "max_response_tokens",
@@ -32,7 +33,7 @@ LENGTHS = (
 )  # fmt: skip
 ENGINE = (
     "instance_tokens_per_second", "accept_lower_bound", "routing", "concurrency", "step_fixed", "step_sample",
-    "step_kv_token", "step_prompt_token", "kv_cache_tokens",
+    "step_points", "more_instances", "step_kv_token", "step_prompt_token", "kv_cache_tokens",
 )  # fmt: skip
 SYNC = ("train_seconds", "overhead_seconds", "sync_seconds", "sync_every", "sync_way", "kv_after_sync", "swap_seconds")
 TROUBLE = (
@@ -42,7 +43,7 @@ TROUBLE = (
 SWEPT = tuple(
     key
     for key in (*LOOP, *LENGTHS, *ENGINE, *SYNC, *AGENTS, *TROUBLE, *PRICES)
-    if key not in {"lengths_file", "accept_lower_bound"}
+    if key not in {"lengths_file", "accept_lower_bound", "step_points", "resizes", "more_instances"}
 )
 """What a grid may vary."""
 

@@ -49,6 +49,8 @@ MEASURES = {
     "trained_tokens_per_second": Measure(),
     "goodput_tokens_per_gpu_second": Measure(),
     "cost_per_step_usd": Measure(),
+    "gpu_hours_per_run": Measure("GPU-hours of the run"),
+    "cost_per_run_usd": Measure("cost of the run"),
 }
 """What a run measures, in the order in which it is read."""
 SHORT = {

@@ -293,10 +293,10 @@ def _chart(answer: SimulationAnswer, spreads: Mapping[str, Spread]) -> Panels | 
     if recorded is None:
         return None
     setting = answer.setting
-    engines = f"{setting.engine.instances} instances x {setting.engine.slots} slots"
+    engines = " + ".join(f"{kind.instances} instances x {kind.slots} slots" for kind in setting.kinds)
     subtitle = f"{setting.rules.mode}, {engines}, {setting.work.samples:,} samples a step"
     step, first = spreads["step_seconds"].mean, answer.first_order["step_seconds"]
     title = f"{show(step, 'step_seconds')} per step{_beside(step, first) if first else ''}"
     panels = over_steps(recorded.ledger, answer.outcomes[0].warm_up, title, subtitle)
-    who = gantt(recorded.spans, setting.engine.slots, "A few steps: who does what when")
+    who = gantt(recorded.spans, max(kind.slots for kind in setting.kinds), "A few steps: who does what when")
     return Panels(title=panels.title, subtitle=panels.subtitle, charts=(*panels.charts, who))

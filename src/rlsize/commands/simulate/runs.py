@@ -128,7 +128,7 @@ def check_bounds(jobs: Sequence[Job], most_samples: float) -> None:
     Raises:
         InputError: With what would fit.
     """
-    fleet = max(job.setting.engine.instances + job.setting.trouble.lent_instances for job in jobs)
+    fleet = max(job.setting.most_instances + job.setting.trouble.lent_instances for job in jobs)
     if fleet > _MOST_INSTANCES:
         todo = "simulate a part of the fleet, with as large a part of the batch"
         raise InputError(Fault(f"{fleet:,} instances are more than {_MOST_INSTANCES:,}", "--instances", todo))
@@ -155,7 +155,7 @@ def _most_under_way(job: Job) -> float:
     """Samples that may exist at once. [1]"""
     setting = job.setting
     work, rules = setting.work, setting.rules
-    slots = float(setting.engine.instances * setting.engine.slots)
+    slots = float(setting.slots)
     if rules.mode != "async":
         return 2.0 * work.samples * rules.oversampling
     if rules.max_staleness is not None:

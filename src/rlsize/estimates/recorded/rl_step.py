@@ -90,6 +90,7 @@ def _train(record: StepRecord, model: Model, gpu: Gpu) -> TrainQuestion:
         dtype=record.train_dtype,
         optimizer_steps=max(1.0, record.samples / record.train_batch) if record.train_batch else 1.0,
         passes=record.passes,
+        returning=record.placement == "colocated" and "nemo" in record.stack.lower(),
         fused=record.megatron,
         native_attention=record.megatron,
     )

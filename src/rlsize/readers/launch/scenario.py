@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from rlsize.errors import InputError
 from rlsize.facts.inference_engines import ENGINES, WITHOUT, inference_engine
+from rlsize.frameworks.told import Told
 from rlsize.quantities.row import Switch, Word
 from rlsize.quantities.table import QUANTITIES, nested
 from rlsize.readers.yaml_documents import Document, Path_
@@ -14,7 +15,7 @@ from rlsize.readers.yaml_documents import Document, Path_
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from rlsize.frameworks.told import Told
+    from rlsize.facts.launch import Setting
     from rlsize.readers.launch.launch import Launch
     from rlsize.readers.profiles import Catalogue
 
@@ -43,6 +44,8 @@ def scenario_of_launch(launch: Launch, catalogue: Catalogue) -> tuple[Document, 
         The document; where each of its keys was said, in the framework's words.
     """
     told = launch.reading.all()
+    if (eager := _eager(launch)) is not None:
+        told |= {"cuda_graphs": Told(key="cuda_graphs", value=False, provenance="said", settings=(eager,))}
     data: dict[str, Any] = {"framework": launch.framework.name}
     lines: dict[Path_, int] = {}
     places: dict[str, str] = {}
@@ -126,6 +129,12 @@ def _known(catalogue: Catalogue, kind: str, name: str) -> str:
         return ""
 
 
+def _eager(launch: Launch) -> Setting | None:
+    """What keeps engines from CUDA graphs."""
+    eager = next((one for key, one in launch.reading.settings.items() if key.endswith("enforce_eager")), None)
+    return eager if eager is not None and str(eager.value).lower() == "true" else None
+
+
 def doubts(launch: Launch) -> Iterator[str]:
     """What a reader must know of a launch: what was not understood and could matter."""
     yield from (f"{launch.name}: {key} is not read: {why}." for key, why in launch.reading.faults.items())
@@ -136,9 +145,6 @@ def doubts(launch: Launch) -> Iterator[str]:
         yield f"Engines have {fleet} of the {trainer} GPUs that they share with the trainer: read as if they had all."
     if launch.reading.value("loop.engine") == WITHOUT:
         yield "The trainer's own model generates, without an engine, which takes longer: engines are what is predicted."
-    eager = next((one for key, one in launch.reading.settings.items() if key.endswith("enforce_eager")), None)
-    if eager is not None and str(eager.value).lower() == "true":
-        yield f"{eager.key} ({eager.span}) keeps engines from CUDA graphs: generation takes longer than is predicted."
     named = [f"{one.key} ({one.span})" for one in launch.reading.unread() if _SIZES.search(one.key)]
     if named:
         more = f" and {len(named) - _MOST_NAMED} more" if len(named) > _MOST_NAMED else ""

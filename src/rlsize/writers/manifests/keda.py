@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from rlsize.errors import Fault
+from rlsize.facts.published import RECORDED
 from rlsize.writers.manifests.resize import FIXED_GROUP, Edit, Resize, bounds_of, named_object, one_pod_fault
 
 if TYPE_CHECKING:
@@ -16,10 +17,6 @@ TARGETS = {
     "deployment": ("apps/v1", "Deployment"),
     "statefulset": ("apps/v1", "StatefulSet"),
     "leaderworkerset": ("leaderworkerset.x-k8s.io/v1", "LeaderWorkerSet"),
-}
-IN_FLIGHT = {
-    "vllm": ("vllm:num_requests_running", "vllm:num_requests_waiting"),
-    "sglang": ("sglang:num_running_reqs", "sglang:num_queue_reqs"),
 }
 POLLING_SECONDS = 30
 STEADY_SECONDS = 600  # before it shrinks: the tail of a batch looks like too large a fleet, and the next batch does not
@@ -60,37 +57,32 @@ def resize(pods: Pods, wanted: Wanted, faults: list[Fault]) -> Resize:
             "Pinned to the matched count: --min and --max give it room."
             if pinned
             else f"Between {low} and {high} replicas; {pods.replicas} where Prometheus does not answer.",
+            *(
+                []
+                if wanted.query
+                else ["Prometheus must evaluate the rules of `rlsize alerts`, which record the query."]
+            ),
         ),
     )
 
 
 def _trigger(pods: Pods, wanted: Wanted, faults: list[Fault]) -> dict[str, Any]:
     """
-    Samples in flight over those of one replica: as many replicas as they fill.
+    Samples in flight, as the rules of `rlsize alerts` record them, over those of one replica: as many as they fill.
 
     A series that is missing is an error, not a fleet without work: KEDA then falls back to the matched count.
     """
     if not wanted.prometheus:
         faults.append(Fault("which Prometheus does KEDA ask?", "--prometheus", "give its address"))
+    matchers = f"{{{wanted.selector}}}" if wanted.selector else ""
+    counted = (RECORDED[name] for name in ("requests_running", "requests_waiting"))
     metadata = {
         "serverAddress": wanted.prometheus,
-        "query": _query(wanted, faults),
+        "query": wanted.query or " + ".join(f"sum({name}{matchers})" for name in counted),
         "threshold": _threshold(pods, wanted, faults),
         "ignoreNullValues": "false",
     }
     return {"type": "prometheus", "metricType": "AverageValue", "metadata": metadata}
-
-
-def _query(wanted: Wanted, faults: list[Fault]) -> str:
-    if wanted.query:
-        return wanted.query
-    if wanted.engine not in IN_FLIGHT:
-        what = f"no metrics of samples in flight are known for {wanted.engine}" if wanted.engine else "which engine?"
-        todo = f"give --engine ({' or '.join(IN_FLIGHT)}), or --query and --threshold"
-        faults.append(Fault(what, "--engine", todo))
-        return ""
-    matchers = f"{{{wanted.selector}}}" if wanted.selector else ""
-    return " + ".join(f"sum({name}{matchers})" for name in IN_FLIGHT[wanted.engine])
 
 
 def _threshold(pods: Pods, wanted: Wanted, faults: list[Fault]) -> str:

@@ -58,12 +58,11 @@ class Wanted:
         maximum: Most replicas that may be; None for the matched count.
         gpu_resource: The resource that pods ask GPUs as.
         prometheus: Address of the Prometheus that KEDA asks.
-        query: What KEDA asks it; empty for samples in flight by the engine's own metrics.
+        query: What KEDA asks it; empty for samples in flight as `rlsize alerts` records them.
         selector: Matchers of that query.
         threshold: Value of the query for one replica; None for concurrency.
         target: Kind of object that KEDA scales.
         concurrency: Samples generated at the same time on one instance.
-        engine: The inference engine.
         labels: Node labels of a side's flavour, by side.
         tolerations: Tolerations of a side's flavour, by side.
         cohort: Cohort that the rollouts' queue belongs to; empty for none.
@@ -84,7 +83,6 @@ class Wanted:
     threshold: float | None = None
     target: str = "deployment"
     concurrency: float | None = None
-    engine: str = ""
     labels: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     tolerations: Mapping[str, tuple[Mapping[str, str], ...]] = field(default_factory=dict)
     cohort: str = ""

@@ -1,0 +1,335 @@
+"""`rlsize watch`: the verdict of `diagnose` at each step of a log that grows, and what is foreseen."""
+
+from __future__ import annotations
+
+import sys
+from collections import deque
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import TYPE_CHECKING, NamedTuple
+
+import typer
+
+from rlsize.commands.diagnose.command import FAILING, evidence_of, failing_words, fails, limits_and_rates
+from rlsize.commands.diagnose.words import headline
+from rlsize.equations import imbalance
+from rlsize.errors import UnfinishedError
+from rlsize.estimates.figures import apply, numbers
+from rlsize.facts.figure import Figure, absent
+from rlsize.shell.access import blamed
+from rlsize.shell.command import INTERRUPTED, argument, option, switch, tell
+from rlsize.shell.inputs import Inputs
+from rlsize.shell.live_engines import WatchFlags, watched_engines
+from rlsize.shell.named_inputs import NamedInputs
+from rlsize.shell.observation import POOLS, pools_of
+from rlsize.shell.quantity_flags import Changes, Unassumed, asks_beside_files
+from rlsize.units import printable, show
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+
+    from rlsize.estimates.forecast import Forecast
+    from rlsize.facts.evidence import Diagnosis
+    from rlsize.facts.run_log import RunLog
+    from rlsize.facts.run_summary import RunSummary
+    from rlsize.shell.live_engines import Engines
+    from rlsize.shell.observation import ObservedPools
+    from rlsize.shell.webhook import Webhook
+
+_JUDGED = 60  # newest steps that the verdict is of
+_TRENDS = 240  # newest steps that trends are of
+_AT_ONCE = 20  # new steps that are judged one by one
+_SILENT = 20  # steps without it after which a forecast is told again
+_FORECAST = "forecast"
+_WORDS = [word for word in FAILING if word != "worse"]
+_SEED = 0  # the draws of a bootstrap are the same each time, so that an answer is
+_MOVED = 0.1  # share by which a figure has moved that is told when the verdict changes
+_KEPT = 8  # events on the screen
+_SHOWN = {
+    "step_seconds": "step", "trainer_idle_fraction": "trainer idle", "sync_pause_fraction": "sync",
+    "queued_samples": "queued", "staleness_steps": "staleness", "mean_response_tokens": "response",
+}  # fmt: skip
+_FORESEEN = {
+    "longest_response_tokens": "the longest sample no longer fits",
+    "peak_reserved_bytes": "the trainer's GPUs are full",
+    "queued_samples": "the queue is full",
+    "largest_staleness_steps": "samples are as stale as they may be",
+}
+
+
+class Seen(NamedTuple):
+    """
+    A step.
+
+    Args:
+        step: Its number.
+        run: The settled steps up to it.
+        found: What they mean.
+        ahead: What is foreseen.
+    """
+
+    step: int
+    run: RunSummary
+    found: Diagnosis
+    ahead: tuple[Forecast, ...]
+
+    @property
+    def line(self) -> str:
+        """The step in a line."""
+        told = [f"{name} {text}" for key, name in _SHOWN.items() if (text := self.shown(key))]
+        return f"step {self.step}: {self.found.verdict}; {', '.join(told)}"
+
+    def shown(self, key: str) -> str:
+        """One of the figures; empty where it is not known."""
+        value = self.run.figure(key)
+        return show(value.value, key) if value.known else ""
+
+
+class _Watch(NamedTuple):
+    """
+    What a log is judged by.
+
+    Args:
+        inputs: What was said.
+        pools: The pools of the run.
+        asked: What is accepted, and what is given of both rates.
+        limits: Limits of columns.
+        skip: Rows at the start that do not count; None to find them.
+        said: Where engines are looked at, beside the log.
+        told: What went wrong there.
+    """
+
+    inputs: Inputs
+    pools: ObservedPools
+    asked: Mapping[str, Figure]
+    limits: Mapping[str, Figure]
+    skip: int | None
+    said: WatchFlags
+    told: list[str]
+
+    def seen(self, log: RunLog, count: int) -> Seen | None:
+        """The state after so many rows; None where none of them is settled."""
+        import numpy as np
+
+        from rlsize.verdicts.diagnosis import diagnosis
+        from rlsize.verdicts.foreseen import foreseen
+
+        run, trends = (self._summed(log, count, most) for most in (_JUDGED, _TRENDS))
+        if not run.steps:
+            return None
+        evidence, _ = evidence_of(self.inputs.apart(), run, self.pools, self.asked)
+        engines = self.engines() if self.said.prometheus else None
+        if engines is not None:
+            evidence = replace(evidence, fleet=engines.seen, load=engines.load)
+        found = diagnosis(evidence, np.random.default_rng(_SEED))
+        return Seen(log.steps[count - 1].step, evidence.run, found, foreseen(trends, self._limits(run)))
+
+    def engines(self) -> Engines | None:
+        """
+        The engines as a Prometheus has them now; None where it does not answer, which is told of once.
+
+        Raises:
+            InputError: It is asked for what it has not.
+        """
+        try:
+            return watched_engines(self.inputs.apart(), NamedInputs(), self.said)
+        except UnfinishedError as error:
+            if str(error) not in self.told:
+                tell(error)
+            self.told.append(str(error))
+            return None
+
+    def _summed(self, log: RunLog, count: int, most: int) -> RunSummary:
+        from rlsize.estimates.run_summary import run_summary
+
+        first = max(self.skip or 0, count - most)
+        warm_up = None if self.skip is None and first == 0 else 0
+        return run_summary(replace(log, steps=log.steps[first:count]), warm_up)
+
+    def _limits(self, run: RunSummary) -> dict[str, Figure]:
+        """What was said, else what follows from a staleness cap and the samples of a step."""
+        cap, samples = self.asked["max_staleness"], run.figure("samples_per_step")
+        queue = self.limits["queued_samples"]
+        if not queue.known and cap.known and cap.number > 0:
+            queue = apply(
+                "queue_limit_samples",
+                imbalance.queue_allowed,
+                max_staleness=cap,
+                samples_per_step=samples,
+                in_flight=samples,
+            )
+        prompt, held = run.figure("mean_prompt_tokens"), self.limits["longest_response_tokens"]
+        if held.known and prompt.known:
+            held = replace(held, value=max(0.0, held.number - prompt.number))
+        return {
+            **self.limits,
+            "queued_samples": queue,
+            "largest_staleness_steps": cap,
+            "longest_response_tokens": held,
+        }
+
+
+@asks_beside_files(
+    Inputs=(
+        "consumption_tokens_per_second", "instance_tokens_per_second", "accept_lower_bound", "headroom",
+        "tokens_generated_per_trained_token", "train_seconds", *POOLS, "skipped_steps", "every_seconds",
+        "timeout_seconds",
+    ),
+    Limits=(
+        "idle_target_fraction", "sync_target_fraction", Unassumed("max_staleness"), "queue_limit_samples",
+        "kv_cache_tokens", "gpu",
+    ),
+)  # fmt: skip
+def watch(
+    inputs: Inputs,
+    said: WatchFlags,
+    log: str | None = argument("LOG", "A training log that grows."),
+    scenario: str | None = argument("SCENARIO", "The scenario or launch of the run."),
+    fail_on: str | None = option(
+        "--fail-on",
+        "End with 1 on any of these: any, forecast, or verdicts such as starving, with commas.",
+        "Output",
+        "WORDS",
+    ),
+    webhook: str | None = option(
+        "--webhook", "A file with the address of a webhook; without it, RLSIZE_WEBHOOK has one.", "Output", "FILE"
+    ),
+    once: bool = switch("--once", "Say it of the log as it is, and end."),
+    changes: Changes = None,
+) -> None:
+    """
+    Follow a training log: the verdict at each step, what changed, what is ahead.
+
+    Example:  rlsize watch examples/operate/starving.jsonl --max-staleness 4 --kv-cache-tokens 400000 --once
+    """
+    from rlsize.shell.following import ended_in_order, log_reader
+    from rlsize.shell.webhook import read_webhook
+
+    with blamed(inputs, scenario or "--set"):
+        inputs.read(scenario, changes or [])
+    inputs.load_rates()
+    skip, every, pools = inputs.ask("skipped_steps"), inputs.ask("every_seconds"), pools_of(inputs)
+    rows = int(skip.number) if skip.known else None
+    judge = _Watch(inputs, pools, limits_and_rates(inputs), _said_limits(inputs), rows, said, [])
+    words = failing_words(inputs, fail_on, [*_WORDS, _FORECAST], compared=True)
+    hook: Webhook | None = None
+    with blamed(inputs, "--webhook"):
+        hook = read_webhook(webhook)
+    with blamed(inputs, log or "LOG"):
+        read = log_reader(log, said.format, said.map or ())
+    if said.pages:
+        inputs.fault("is for engines that nobody follows", "--pages", "name a Prometheus: --prometheus URL")
+    inputs.settle()
+    if said.prometheus:
+        judge.engines()  # what is wrong with how it is asked is told before anything is watched
+    try:
+        failed = False
+        with ended_in_order(), _screen(str(log)) as show_:
+            for now, news in _news(_states(str(log), read, None if once else every.number, judge)):
+                show_(now, news)
+                if hook is not None and news:
+                    hook.send("\n".join((f"{log}, {now.line}", *news)))
+                failed = fails(words, now.found, ()) or (_FORECAST in words and bool(now.ahead))
+                if failed:
+                    break
+            if hook is not None:
+                hook.finish()
+    except KeyboardInterrupt:
+        raise typer.Exit(INTERRUPTED) from None
+    if failed:
+        raise typer.Exit(1)
+
+
+def _said_limits(inputs: Inputs) -> dict[str, Figure]:
+    """Limits of columns, as far as they were said."""
+    from rlsize.estimates.constants_memory import STAGE
+    from rlsize.estimates.engine_memory import visible_memory
+
+    gpu = inputs.gpu("trainer")
+    memory = absent("gpu_memory_bytes", "--gpu")
+    if gpu is not None:
+        held = visible_memory(numbers, gpu, {one.name: one.value for one in STAGE.constants})
+        memory = Figure(key="gpu_memory_bytes", value=float(held), source=gpu.name)
+    return {
+        "longest_response_tokens": inputs.ask("kv_cache_tokens"),
+        "queued_samples": inputs.ask("queue_limit_samples"),
+        "peak_reserved_bytes": memory,
+    }
+
+
+def _states(log: str, read: Callable[[], RunLog], every: float | None, judge: _Watch) -> Iterator[Seen]:
+    """The state after the last step that is there, and after each that comes, looked for every so many seconds."""
+    from rlsize.shell.following import followed
+
+    before = 0
+    for found in [read()] if every is None else followed(log, read, every):
+        count = len(found.steps)
+        first = count if before == 0 or count < before else max(before + 1, count - _AT_ONCE)
+        for upto in range(first, count + 1):
+            if (now := judge.seen(found, upto)) is not None:
+                yield now
+        before = count
+
+
+def _news(states: Iterator[Seen]) -> Iterator[tuple[Seen, list[str]]]:
+    """Each state, with what is new in it."""
+    before: Seen | None = None
+    told: dict[str, int] = {}  # what was foreseen, and when last; a log's own numbers may go back
+    for place, now in enumerate(states):
+        news = []
+        if before is None or before.found.verdict != now.found.verdict:
+            moved = [] if before is None else _moved(before.run, now.run)
+            was = f" (was {before.found.verdict})" if before is not None else ""
+            news.append(f"{headline(now.found)}{was}{'; ' if moved else ''}{', '.join(moved)}")
+            before = now
+        for one in now.ahead:
+            if place - told.get(one.key, -_SILENT) >= _SILENT:
+                news.append(_foreseen_words(one))
+            told[one.key] = place
+        yield now, news
+
+
+def _moved(then: RunSummary, now: RunSummary) -> list[str]:
+    """The figures that are others than when the verdict was last told."""
+    pairs = [(key, name, then.figure(key), now.figure(key)) for key, name in _SHOWN.items()]
+    return [
+        f"{name} {show(old.value, key)} -> {show(new.value, key)}"
+        for key, name, old, new in pairs
+        if old.known and new.known and abs(new.number - old.number) > _MOVED * abs(old.number)
+    ]
+
+
+def _foreseen_words(one: Forecast) -> str:
+    """What is foreseen, in a sentence."""
+    what = f"{_FORESEEN[one.key]}: {show(one.now, one.key)}, and {show(one.limit, one.key)} is the limit"
+    if one.steps <= 0:
+        return f"now {what}"
+    until = f"{one.latest:.0f}" if one.latest > 0 else "never"
+    return f"in {one.steps:.0f} steps ({max(0.0, one.soonest):.0f} to {until}) {what}"
+
+
+@contextmanager
+def _screen(log: str) -> Iterator[Callable[[Seen, Sequence[str]], None]]:
+    """One screen on a terminal, lines in a pipe."""
+    if not sys.stdout.isatty():
+
+        def lines(now: Seen, news: Sequence[str]) -> None:
+            sys.stdout.write("".join(f"{text}\n" for text in (now.line, *(f"  {one}" for one in news))))
+            sys.stdout.flush()
+
+        yield lines
+        return
+    from rich.console import Group
+    from rich.live import Live
+    from rich.text import Text
+
+    events: deque[str] = deque(maxlen=_KEPT)
+    with Live(Text(f"{printable(log)}: waiting for a step"), auto_refresh=False) as live:
+
+        def redraw(now: Seen, news: Sequence[str]) -> None:
+            events.extend(f"step {now.step}: {text}" for text in news)
+            head = Text(f"{printable(log)}, {now.line}", style="bold")
+            ahead = [Text(_foreseen_words(one), style="yellow") for one in now.ahead]
+            live.update(Group(head, Text(headline(now.found)), *ahead, Text(""), *map(Text, events)), refresh=True)
+
+        yield redraw

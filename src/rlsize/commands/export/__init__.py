@@ -1,0 +1,1 @@
+"""`rlsize export`: what a training log tells, as counters for a Prometheus."""

@@ -1,0 +1,106 @@
+"""`rlsize export`: the counters that rules ask a trainer for, from its log, for a Prometheus to scrape."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from rlsize.errors import RlsizeError
+from rlsize.shell.access import blamed
+from rlsize.shell.command import INTERRUPTED, argument, option, switch, tell
+from rlsize.shell.inputs import Inputs
+from rlsize.shell.live_engines import Map
+from rlsize.shell.quantity_flags import PRICES, asks_beside_files
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from rlsize.estimates.run_counts import Counters
+    from rlsize.facts.run_log import RunLog
+
+_SERVED = "Serving"
+
+
+@asks_beside_files(Inputs=("rollout_gpus", "trainer_gpus", "every_seconds"), Prices=PRICES)
+def export(
+    inputs: Inputs,
+    log: str | None = argument("LOG", "A training log, a tracker's folder or database, which may still grow."),
+    format: str | None = option("--format", "The format of the log, where its content does not tell.", metavar="NAME"),  # noqa: A002 (the flag's name)
+    map: Map = None,  # noqa: A002 (the flag's name)
+    listen: Annotated[
+        str, typer.Option("--listen", metavar="HOST:PORT", help="Where to serve.", rich_help_panel=_SERVED)
+    ] = "127.0.0.1:9477",
+    state: str | None = option(
+        "--state", "A file that keeps the counts, for logs that are begun anew or moved away.", _SERVED, "FILE"
+    ),
+    once: bool = switch("--once", "Print the page, and serve nothing.", _SERVED),
+) -> None:
+    """
+    Serve what a training log tells as counters, for Prometheus.
+
+    Example:  rlsize export examples/operate/starving.jsonl --once --gpu-hour 2.40
+    """
+    from rlsize.commands.export.server import address
+    from rlsize.commands.export.state import read_counters
+    from rlsize.estimates.run_counts import Counters
+    from rlsize.shell.following import log_reader
+
+    counters, where = Counters({}, {}, ""), ("", 0)
+    every, pools = inputs.ask("every_seconds"), _pools(inputs)
+    with blamed(inputs, "--state"):
+        counters = read_counters(state)
+    with blamed(inputs, "--listen"):
+        where = address(listen)
+    with blamed(inputs, log or "LOG"):
+        read = log_reader(log, format, map or ())
+    inputs.settle()
+    if once:
+        sys.stdout.write(_page(read(), counters, pools))
+        return
+    _serve(str(log), read, (counters, state), pools, where, every.number)
+
+
+def _pools(inputs: Inputs) -> dict[str, float]:
+    """GPUs and prices, as far as they are said."""
+    from rlsize.loop.prices import gpu_hours
+
+    sizes, prices = (inputs.ask("rollout_gpus"), inputs.ask("trainer_gpus")), gpu_hours(inputs)
+    names = ("rollout_gpus", "trainer_gpus", "rollout_gpu_hour", "trainer_gpu_hour")
+    return {name: one.number for name, one in zip(names, (*sizes, *prices), strict=True) if one.known}
+
+
+def _page(found: RunLog, counters: Counters, pools: Mapping[str, float]) -> str:
+    from rlsize.estimates.run_counts import counts, first_row, gauges
+    from rlsize.writers.metrics_page import metrics_page
+
+    return metrics_page({**counters.read(first_row(found), counts(found, pools)), **gauges(found)})
+
+
+def _serve(
+    log: str,
+    read: Callable[[], RunLog],
+    kept: tuple[Counters, str | None],
+    pools: Mapping[str, float],
+    where: tuple[str, int],
+    every: float,
+) -> None:
+    """Serve until told to stop: what was read last, also while a log cannot be read."""
+    from rlsize.commands.export.server import serving
+    from rlsize.commands.export.state import write_counters
+    from rlsize.shell.following import ended_in_order, followed
+
+    counters, state = kept
+    try:
+        with ended_in_order(), serving(*where) as server:
+            sys.stderr.write(f"serving {log} on {server.url}\n")
+            for found in followed(log, read, every):
+                text = _page(found, counters, pools)
+                try:
+                    write_counters(state, counters)  # first, so that what was scraped is never lost
+                except RlsizeError as error:  # a full disk is no reason to serve nothing
+                    tell(error)
+                server.text = text
+    except KeyboardInterrupt:
+        raise typer.Exit(INTERRUPTED) from None

@@ -1,0 +1,87 @@
+"""A training log that is followed until somebody says stop."""
+
+from __future__ import annotations
+
+import signal
+import time
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from rlsize.errors import Fault, InputError, RlsizeError
+from rlsize.shell.command import tell
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from rlsize.facts.run_log import RunLog
+
+_ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
+
+@contextmanager
+def ended_in_order() -> Iterator[None]:
+    """INT, TERM and HUP alike raise KeyboardInterrupt; a HUP that was ignored at the start (nohup) stays ignored."""
+
+    def end(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    heard = [number for number in _ENDING if (number, signal.getsignal(number)) != (signal.SIGHUP, signal.SIG_IGN)]
+    before = {number: signal.signal(number, end) for number in heard}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def log_reader(log: str | None, format: str | None, mapped: Sequence[str]) -> Callable[[], RunLog]:  # noqa: A002 (the flag's name)
+    """
+    What reads a log as it is now.
+
+    Raises:
+        InputError: It is nothing that can be read again, or `--map` is wrong.
+    """
+    from rlsize.readers.logs.reading import read_log
+    from rlsize.readers.logs.said import said_figures
+
+    if log is None or log == "-" or not Path(log).exists():
+        todo = "name the log that the trainer writes"
+        raise InputError(Fault("is no file that can be read again", log or "LOG", todo))
+    path, said = log, said_figures(mapped)
+    return lambda: read_log(path, format, None, said)
+
+
+def followed(log: str, read: Callable[[], RunLog], every: float) -> Iterator[RunLog]:
+    """
+    The log, now and whenever it has changed; one that cannot be read for a while is told of once, on stderr.
+
+    Args:
+        log: Where it is.
+        read: Reads it.
+        every: Seconds between two looks. [s]
+    """
+    seen, told = "", ""
+    while True:
+        now = _look(log)
+        if now != seen:
+            try:
+                found = read()
+            except RlsizeError as error:  # it has no whole step yet, or is being moved
+                if told != str(error):
+                    tell(error)
+                told = str(error)
+            else:
+                seen, told = now, ""
+                yield found
+        time.sleep(every)
+
+
+def _look(log: str) -> str:
+    """What changes when a log does: size and time of it, or of what is in a folder."""
+    path = Path(log)
+    try:
+        files = sorted(path.rglob("*")) if path.is_dir() else [path]
+        return repr([(str(one), one.stat().st_size, one.stat().st_mtime_ns) for one in files])
+    except OSError as error:
+        return repr(error)
