@@ -16,7 +16,7 @@ from rlsize.estimates.constants_rollout import STAGE as ROLLOUT
 from rlsize.estimates.engine_work import EngineQuestion
 from rlsize.estimates.figures import apply, numbers
 from rlsize.estimates.generation import StepBatch, generation
-from rlsize.estimates.rollout_prediction import check_fits, engine, first_and_later, fixed_lengths, steady
+from rlsize.estimates.rollout_prediction import at_batch, check_fits, engine, first_and_later, fixed_lengths, steady
 from rlsize.facts.kernels import Kernels
 from rlsize.facts.quantisation import uniform
 from rlsize.facts.records.record import Layout, Refused
@@ -38,6 +38,16 @@ def question(model: str = "qwen3-32b", gpu: str = "h200-sxm", tensor: int = 4, *
     """An engine of that model on that GPU."""
     found, hardware = CATALOGUE.get("model", model), CATALOGUE.get("gpu", gpu)
     return EngineQuestion(model=found, gpu=hardware, layout=Layout(tensor=tensor), **said)
+
+
+@given(st.sampled_from([2, 4]), st.sampled_from(["qwen3-32b", "qwen3-30b-a3b", "deepseek-v3"]), st.floats(1.0, 200.0))
+def test_stages_work_on_micro_batches_in_turn(stages: int, model: str, batch: float) -> None:
+    """So that a step of all takes as long as one of each through a replica without stages: weights are read anew."""
+    lengths = fixed_lengths(1000.0, 1000.0)
+    plain, staged = (engine(replace(question(model), layout=Layout(tensor=8, pipeline=p))) for p in (1, stages))
+    times = [at_batch(numbers, one, b, lengths, VALUES)[1] for one, b in ((plain, batch), (staged, batch * stages))]
+    assert times[1] == pytest.approx(times[0], rel=1e-9)
+    assert staged.gpus == stages * plain.gpus
 
 
 def with_more(asked: EngineQuestion, name: str, factor: float) -> EngineQuestion:

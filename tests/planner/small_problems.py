@@ -128,7 +128,9 @@ def fleets_of(model: str, gpu: str, tensor: tuple[int, ...], hour: float | None 
     """Instances that are predicted; 60 % of the memory where GPUs are shared."""
     asked = EngineQuestion(model=CATALOGUE.get("model", model), gpu=CATALOGUE.get("gpu", gpu), layout=Layout())
     offer = Offer(gpu=asked.gpu, gpu_hour=price("rollout_gpu_hour_usd", hour))
-    return tuple(fleet_options(asked, 0.6, offer, TriedDegrees(rollout_tensor=tensor), Rejections()))
+    return tuple(
+        fleet_options(asked, 0.6, offer, TriedDegrees(rollout_tensor=tensor, rollout_pipeline=(1,)), Rejections())
+    )
 
 
 @cache
@@ -255,6 +257,8 @@ def predicted_problems(draw: st.DrawFn) -> Posed:
         context=(1,),
         expert=(1,),
         recompute=draw(st.sampled_from([("none",), ("full",), ("selective", "full")])),
+        offload=draw(st.sampled_from([(), (False, True)])),
+        chunked_loss=draw(st.sampled_from([(), (False, True)])),
     )
     fleets = fleets_of(model, other, tensor, None if hour is None else hour / 2)
     trainers = trainers_of(model, gpu, samples, response + 300.0, degrees, hour)

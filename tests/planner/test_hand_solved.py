@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from math import prod
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -321,16 +322,12 @@ def test_the_planner_splits_16_gpus_for_7b_as_the_rule_of_thumb_does(rlsize: Any
 
 
 def test_the_planner_splits_8_gpus_for_7b_as_the_rule_of_thumb_does(rlsize: Any) -> None:
-    """4 + 4 is as quick as any split, as is 2 + 4: the trainer holds both back. In turn on all 8 is too close to call."""
+    """4 + 4 is as quick, and 2 + 4 is taken: the trainer holds both back. In turn on all 8 is too close to call."""
     rows = rlsize(*SEVEN, "--gpus", "8", "--json").document["rows"]["candidates"]
     alike = {(row["rollout_gpus"], row["trainer_gpus"]): row["step_seconds"] for row in rows if row["mode"] == "async"}
-    assert alike[4, 4] == min(alike.values())
-    assert alike[4, 4] == pytest.approx(alike[2, 4])
-    assert alike[4, 4] == pytest.approx(rows[0]["step_seconds"], rel=0.02)
-    assert (rows[0]["mode"], next(row for row in rows if row["mode"] == "async")["verdict"]) == (
-        "colocated",
-        "too close",
-    )
+    assert (rows[0]["rollout_gpus"], rows[0]["trainer_gpus"]) == (2, 4)
+    assert alike[2, 4] == pytest.approx(alike[4, 4], rel=0.03)
+    assert next(row for row in rows if row["mode"] == "colocated")["verdict"] == "too close"
 
 
 SEVEN = ("plan", "--model", "qwen2.5-7b", "--gpu", "h100-sxm", "--prompts", "256", "--group", "8",
@@ -366,12 +363,13 @@ def test_which_instances_of_70b_fit(tensor: int, fits: bool) -> None:
 
 
 def test_64_gpus_for_70b_are_split_by_what_fits(rlsize: Any) -> None:
-    """Trainers of 32 GPUs at least, or fewer where a pipeline cuts weights and gradients; instances of 4 or 8."""
+    """Trainers of 24 GPUs at least, or of 16 that offload their states; instances of 4 GPUs at least."""
     asked = ("plan", "--model", "llama3.1-70b", "--gpu", "h100-sxm", "--prompts", "64", "--group", "8",
              "--prompt-tokens", "300", "--response-tokens", "1500", "--gpus", "64", "--json")  # fmt: skip
     rows = rlsize(*asked).document["rows"]
-    assert all(row["trainer_gpus"] >= 24 for row in rows["candidates"])
-    assert all(row["rollout_layout"].split()[-1] in {"tp4", "tp8"} for row in rows["candidates"])
+    assert all(row["trainer_gpus"] >= 16 for row in rows["candidates"])
+    sizes = [prod(int(degree[2:]) for degree in row["rollout_layout"].split()[1:]) for row in rows["candidates"]]
+    assert min(sizes) >= 4
     left_out = {row["constraint"]: row["left_out"] for row in rows["rejected"]}
     assert left_out["rollout_memory"] >= 2  # tp1 and tp2
     assert left_out["trainer_memory"] > 0
@@ -420,7 +418,7 @@ def test_a_budget_for_memory_is_kept(side: str, loop: Any) -> None:
     left = [float(memory_of(posed.outlook.central, family.place)[side]) for family in everything.best]
     least = max(left)
     limited = search(posed.outlook.central, posed.but(limits=(Limit(key=side, value=least, least=True),)).space)
-    assert 0 < limited.feasible < everything.feasible
+    assert 0 < limited.feasible < limited.worked_out
     assert all(float(memory_of(posed.outlook.central, one.place)[side]) >= least * (1 - 1e-9) for one in limited.best)
 
 

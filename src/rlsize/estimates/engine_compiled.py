@@ -84,8 +84,8 @@ def compiled(question: EngineQuestion) -> Numbers:
         moe_layers: Layers with routed experts. [1]
         recurrent_layers: Layers with a recurrent state. [1]
         tensor: Tensor-parallel ranks. [1]
-        data: Parts that a step's sequences are dealt out to: ranks of attention, times stages, which work on micro-batches
-            in turn, so that each of them goes through all layers as if there was no pipeline. [1]
+        data: Parts that a step's sequences are dealt out to: ranks of attention, times stages, whose micro-batches go
+            through all layers as if there was no pipeline. [1]
         stages: Pipeline stages. [1]
         gpus: GPUs of the replica. [1]
         hidden_size: Width of the residual stream. [1]

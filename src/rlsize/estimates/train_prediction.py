@@ -208,7 +208,7 @@ class TrainQuestion:
         return replace(self, **{**found, **(draws or {})})
 
 
-def objections(question: TrainQuestion, gpus: float | None = None) -> Iterator[str]:
+def objections(question: TrainQuestion, gpus: Real | None = None) -> Iterator[str]:
     """
     What makes a question one that has no answer, each in a line.
 

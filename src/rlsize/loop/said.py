@@ -69,6 +69,9 @@ class Said(Protocol):
     def gives(self, key: str) -> bool:
         """Whether anybody says a quantity."""
 
+    def follows_gpus(self, key: str) -> bool:
+        """Whether a launch that tells no GPUs tells a quantity as soon as somebody says how many there are."""
+
     def by_flag(self, key: str) -> bool:
         """Whether a flag says it."""
 

@@ -145,6 +145,7 @@ def _posed(said: Said, budget: tuple[Budget | None, str]) -> _Posed:
     wanted = _wanted(said)
     found, stated, plain = _pools(said)
     loop = resolve_on(said, found, placed=False)
+    said.settle()
     refuse_lacking(loop)
     rejected = Rejections()
     return _Posed(wanted, loop, _space(said, loop, wanted, budget, rejected), rejected, stated, plain)
@@ -232,8 +233,8 @@ def _pools(said: Said) -> tuple[Pools, bool, Pools | None]:
     side = said.apart()
     found = pools(side)
     said.faults += side.faults
-    said.settle()
-    said.keep(found.gpus)
+    if found.gpus.known:
+        said.keep(found.gpus)
     if any(map(said.gives, ("mode", "rollout_gpus", "trainer_gpus"))) and (found.split or found.shared):
         said.warnings += side.warnings
         return found, True, found
@@ -269,15 +270,12 @@ class _Wanted:
 def _wanted(said: Said) -> _Wanted:
     """What was said of the search; faults are noted."""
     framework = said.framework()
-    degrees = _degrees(said)
-    if framework is not None and "rollout_data_parallel" not in framework.quantities and not degrees.rollout_data:
-        degrees = replace(degrees, rollout_data=(1,))
     return _Wanted(
         objective=_objective(said),
         runs=_runs(said, framework),
         rollout=_offers(said, "rollout_pools"),
         trainer=_offers(said, "trainer_pools"),
-        degrees=degrees,
+        degrees=_degrees(said, framework),
         modes=_modes(said, framework),
         micro_batches=_numbers(said, "searched_micro_batch_tokens"),
         rollout_gpus=_numbers(said, "searched_rollout_gpus"),
@@ -484,9 +482,15 @@ def _words(said: Said, key: str, known: Iterable[Name]) -> list[Name]:
     return list(dict.fromkeys(names[word] for word in texts if word in names))
 
 
-def _degrees(said: Said) -> TriedDegrees:
+def _degrees(said: Said, framework: Framework | None) -> TriedDegrees:
+    """What is tried: as said, else all; what the framework has no key for is as it stands."""
+
+    def told(key: str) -> bool:
+        return framework is None or not framework.quantities or key in framework.quantities
+
     def whole(key: str) -> tuple[int, ...]:
-        return tuple(int(value) for value in _numbers(said, f"searched_{key}"))
+        found = tuple(int(value) for value in _numbers(said, f"searched_{key}"))
+        return found if found or not key.startswith("rollout_") or told(key) else (1,)
 
     return TriedDegrees(
         rollout_tensor=whole("rollout_tensor_parallel"),
@@ -497,7 +501,7 @@ def _degrees(said: Said) -> TriedDegrees:
         context=whole("context_parallel"),
         expert=whole("expert_parallel"),
         recompute=tuple(_words(said, "searched_recompute", RECOMPUTES)),
-        **{key: () if said.gives(key) else (False, True) for key in SAVED},
+        **{key: () if said.gives(key) or not told(key) else (False, True) for key in SAVED},
     )
 
 

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from rlsize.planner.evaluation import Evaluation
-    from rlsize.planner.families import Found, Objective
+    from rlsize.planner.families import Found, Order
     from rlsize.planner.options import Placement
     from rlsize.planner.outlook import Outlook
 
@@ -97,7 +97,7 @@ class Choice:
         fresher: The best plan with less staleness, all else alike; None where there is none.
     """
 
-    objective: Objective
+    objective: Order
     metric: str
     best: Alternative
     evaluation: Evaluation

@@ -37,7 +37,7 @@ ORDER: dict[Order, tuple[str, ...]] = {
     "fewest": ("gpus", "burden", "step_seconds"),
     "near": ("burden", "step_seconds", "gpus"),
 }
-"""What each order makes small, most important first: of an objective, of plans that are as good, of none that is any."""
+"""What each order makes small, most important first: of an objective, among plans that are as good, among none."""
 _BITS = 30  # numbers that differ beyond these are the same but for rounding
 SAME = 2.0 ** (1 - _BITS)
 """The same as a share."""

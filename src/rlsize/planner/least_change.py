@@ -1,4 +1,4 @@
-"""Where no plan exists: the least changes that would make one exist, one at a time, then two; and batches that divide."""
+"""Where no plan exists: the least changes that would make one exist; and a batch near the asked one that divides."""
 
 from __future__ import annotations
 
@@ -226,7 +226,7 @@ def near_batch(
         return None
     place = anyhow[0].place
     question = place.trainer.question
-    steps = getattr(question.optimizer_steps, "number", question.optimizer_steps) if question is not None else 1.0
+    steps = 1.0 if question is None else float(question.bare().optimizer_steps)
     replicas = round(float(place.trainer_gpus) / place.trainer.replica * steps)
     unit = replicas // gcd(replicas, round(tables.terms.problem.samples.number / now))
     found = None

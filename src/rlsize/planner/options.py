@@ -41,7 +41,7 @@ _NO_SWAP = Figure(key="swap_seconds", value=0.0, provenance="default", source="n
 
 KIND = 1000.0
 """Of the burden of a layout: one kind of parallelism that is more than one."""
-_DOUBLING, _UNUSUAL, _LENT, _SAVED = 10.0, 5.0, 100_000.0, (2.0, 0.1)
+_DOUBLING, _UNUSUAL, _LENT, _SAVED = 10.0, 5.0, 100_000.0, (200.0, 0.1)
 
 
 def _burden(degrees: Iterable[int]) -> float:
@@ -77,7 +77,7 @@ class FleetOption:
 
     @property
     def burden(self) -> float:
-        """How far its layout is from simple, as of a trainer; stages, and tensors over several nodes, are rare, and count twice."""
+        """How far its layout is from simple; stages, and tensors over several nodes, are rare, and count twice."""
         if not self.layout:
             return 0.0
         degrees = [self.layout[kind] for kind in ("tensor", "pipeline", "data")]
@@ -121,7 +121,7 @@ class TrainerOption:
 
     @property
     def burden(self) -> float:
-        """How far it is from simple: kinds of parallelism, their degrees, sharding that is not the usual, offloading."""
+        """How far it is from simple: kinds of parallelism, their degrees, unusual sharding, offloading."""
         asked = self.question
         if asked is None:
             return 0.0

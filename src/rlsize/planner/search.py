@@ -86,7 +86,7 @@ class Tables:
     terms: Terms
     space: Space
     fleets: list[FleetTable]
-    trainers: list[tuple[TrainerTable, Mapping[int, Sharing]]]
+    trainers: list[tuple[TrainerTable, dict[int, Sharing]]]
     rejected: Rejections
 
 

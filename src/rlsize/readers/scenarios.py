@@ -255,9 +255,11 @@ def _put(data: Any, path: list[str], value: Any) -> bool:  # noqa: ANN401 (YAML 
     """Set a value; whether there is a place for it."""
     node = data
     for part in path[:-1]:
-        node = node.setdefault(part, {}) if isinstance(node, dict) else None
-        if node is None:
+        if not isinstance(node, dict):
             return False
+        if node.get(part) is None:  # also one that was taken away as a whole
+            node[part] = {}
+        node = node[part]
         if path[:-1] == _LENGTHS and part == _LENGTHS[-1] and not isinstance(node, dict):
             node = data[_LENGTHS[0]][part] = {"mean": node}  # what stands alone there is the mean
     if not isinstance(node, dict):

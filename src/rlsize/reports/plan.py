@@ -409,7 +409,7 @@ def _as_good(chosen: Choice) -> Iterator[str]:
                 f" with {more:g} GPUs more" if more > 0 else f", {one.place.fleet.name} and {one.place.trainer.name}"
             )
             need = show(best.family.step_seconds / (1.0 + AS_GOOD), "step_seconds")
-            yield f"As good: {one.place.words}, {shorter:.1%} shorter{beside}. To be the answer it must take under {need}."
+            yield f"As good: {one.place.words}, {shorter:.1%} shorter{beside}. To be the answer it must take {need}."
 
 
 def _other_batch(answer: Planned) -> Iterator[str]:

@@ -385,6 +385,13 @@ class Inputs:
         """Whether a flag or the scenario says a quantity."""
         return self.texts.get(key) is not None or self.said(QUANTITIES[key].scenario) is not None
 
+    def follows_gpus(self, key: str) -> bool:
+        """Whether a launch that tells no GPUs tells a quantity as soon as somebody says how many there are."""
+        launch = self.file.launch if self.file is not None else None
+        if launch is None or self.gives("gpus") or self.gives("trainer_gpus"):
+            return False
+        return launch.reading.changed({}, {"gpus": 8}).quantity(key) is not None  # any number would do
+
     def by_flag(self, key: str) -> bool:
         """Whether a flag says a quantity."""
         return self.texts.get(key) is not None

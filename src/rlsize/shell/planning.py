@@ -158,7 +158,11 @@ def _launchable(inputs: Inputs) -> Callable[[Loop, Placement], str] | None:
                 return why
             prepared(inputs.changed({**dict.fromkeys(before), **values}), "the plan", named)
         except (InputError, DoesNotFitError) as error:
-            return error.faults[0].what
+            others = [fault for fault in error.faults if fault.where != inputs.flag("sync_every")]
+            if others:
+                return others[0].what
+            warning = f"{error.faults[0].what}: no plan changes that, and none can be launched on it so"
+            inputs.warnings += [] if warning in inputs.warnings else [warning]
         return ""
 
     return why_not

@@ -244,12 +244,6 @@ def test_engines_on_some_of_the_gpus_that_they_share_are_told(tmp_path: Path) ->
     assert not any("GPUs" in one for one in doubts(_launch(tmp_path, text.replace("12", "16"), "same.yaml")))
 
 
-def test_gpus_that_nobody_tells_are_asked_for(tmp_path: Path) -> None:
-    """A script that takes whatever its launcher starts it on."""
-    text = "from trl import GRPOConfig, GRPOTrainer\nargs = GRPOConfig(num_generations=8, use_vllm=True)\n"
-    assert any("--gpus" in one for one in doubts(_launch(tmp_path, text, "train.py")))
-
-
 @pytest.mark.parametrize(
     ("keys", "late"),
     [("", "wait"), ("++grpo.async_grpo.in_flight_weight_updates=true", "continue")],

@@ -18,6 +18,7 @@ _TELLING = re.compile(r"[\\'\"`$(){}#<]")
 _SKIPPED = re.compile(r"\$'(?:[^\\']|\\.)*'|'[^']*'", re.DOTALL)
 _HEREDOC = re.compile(r"<<-?[ \t]*(['\"\\]?)([A-Za-z_][\w.]*)['\"]?")
 _IN_QUOTES = ('"', '}"')
+_DEEPEST = 1000  # beginnings that wait for their ends
 BLANKS = " \t\r\n"
 
 
@@ -33,7 +34,7 @@ def closed(text: str, start: int, end: int, *, quoted: bool = False, within: str
         within: What closes that which began before the place, `)` for one.
 
     Raises:
-        UnreadableError: Nothing closes it.
+        UnreadableError: Nothing closes it, or more is nested in it than anybody writes.
     """
     closers, at = [within] if within else [], start
     while at < end:
@@ -56,6 +57,8 @@ def closed(text: str, start: int, end: int, *, quoted: bool = False, within: str
         at += step
         if not closers:
             return min(at, end)
+        if len(closers) > _DEEPEST:
+            break
         telling = _TELLING.search(text, at, end)
         at = telling.start() if telling else end
     raise UnreadableError(start)
