@@ -93,9 +93,6 @@ class Said(Protocol):
     def fault(self, what: str, where: str = "", todo: str = "") -> None:
         """Note something that is wrong."""
 
-    def ignore(self, sentence: str) -> None:
-        """Note that something that was said has no bearing on the answer."""
-
     def blame(self, error: InputError, where: str) -> None:
         """Note the faults of an error."""
 

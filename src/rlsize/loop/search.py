@@ -110,7 +110,7 @@ def searched(
     passed_over = [f"placement.{key}" for key in places if said.said(f"placement.{key}") is not None]
     passed_over += [row.scenario for row in QUANTITIES.values() if _laid_out(said, row.scenario)]
     if passed_over:
-        said.ignore(f"{', '.join(dict.fromkeys(passed_over))}: searched, and as said only in yours")
+        said.notes.append(f"{', '.join(dict.fromkeys(passed_over))}: searched, and as said only in yours")
     reasons: list[str] = []
     taken = _asking(loop, takes, reasons)
     answer = planned(loop.outlook, space, wanted.objective, own, tell, taken, _otherwise(said.instead(), loop, budget))
