@@ -114,7 +114,7 @@ def plan_report(
 def _layouts(chosen: Choice) -> str:
     """What an instance and the trainer are made of."""
     found = {figure.key: figure for figure in _placement(chosen)}
-    own = [f"{words(key)} {show(found[key].value, key)}" for key in ("recompute", "micro_batch_tokens") if key in found]
+    own = [f"{words(key)} {show(found[key].value, key)}" for key in ("recompute", "offload", "chunked_loss", "micro_batch_tokens") if key in found]
     sides = f"instances {found['rollout_layout'].value}; trainer {found['trainer_layout'].value}"
     return f"{', '.join([sides, *own])}."
 
