@@ -133,7 +133,7 @@ def exporting(log: Path, *args: str) -> Iterator[tuple[subprocess.Popen[str], st
     with subprocess.Popen(argv, stderr=subprocess.PIPE, text=True, cwd=log.parent) as process:
         try:
             assert process.stderr is not None
-            yield process, process.stderr.readline().split()[-1]
+            yield process, next(line for line in process.stderr if line.startswith("serving ")).split()[-1]
         finally:
             process.kill()
 

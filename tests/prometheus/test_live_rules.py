@@ -184,7 +184,8 @@ def test_an_exported_log_is_no_rate_until_it_grows(prometheus_server: Starter, t
     with subprocess.Popen(argv, stderr=subprocess.PIPE, text=True) as process:
         try:
             assert process.stderr is not None
-            address = process.stderr.readline().rpartition("//")[2].partition("/")[0]
+            serving = next(line for line in process.stderr if line.startswith("serving "))
+            address = serving.rpartition("//")[2].partition("/")[0]
             server = prometheus_server({"trainer": [address]}, [written(rules_of(), tmp_path / "rules.yml")])
             rate = f"rate({STEP}[{WINDOW}])"
             server.wait(lambda: server.query(f"count_over_time({STEP}[{WINDOW}]) > 5"))

@@ -37,7 +37,7 @@ def closed(text: str, start: int, end: int, *, quoted: bool = False, within: str
         UnreadableError: Nothing closes it, or more is nested in it than anybody writes.
     """
     closers, at = [within] if within else [], start
-    while at < end:
+    while at < end and len(closers) <= _DEEPEST:
         sign, closer = text[at], closers[-1] if closers else '"' if quoted else ""
         passed = None if closer in _IN_QUOTES else _passed(text, at, end, closer)
         step = 1
@@ -57,8 +57,6 @@ def closed(text: str, start: int, end: int, *, quoted: bool = False, within: str
         at += step
         if not closers:
             return min(at, end)
-        if len(closers) > _DEEPEST:
-            break
         telling = _TELLING.search(text, at, end)
         at = telling.start() if telling else end
     raise UnreadableError(start)
