@@ -308,4 +308,5 @@ def test_why_nothing_is_usual_is_said(rlsize: Any, tmp_path: Path) -> None:
     """A scenario that names a model and no GPUs tells no times."""
     log = write_colocated(tmp_path / "run.jsonl")
     told = rlsize("diagnose", log, "--set=model=qwen2.5-3b")
-    assert "What is usual for this loop is not known: gpus is missing." in " ".join((told.stdout + told.stderr).split())
+    said = " ".join((told.stdout + told.stderr).split())
+    assert "What is usual for this loop is not known: gpus is missing; the gpu is missing." in said
