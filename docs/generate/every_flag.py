@@ -86,6 +86,7 @@ ADDS_NO_KEY: Mapping[str, str] = MappingProxyType(
         "--force": "it overwrites files",
         "--csv": _FORM,
         "--explain": _FORM,
+        "--full": _FORM,
         "--json": _FORM,
         "--markdown": _FORM,
         "--plot": _FORM,
@@ -232,7 +233,7 @@ rlsize predict step --model qwen3-8b --gpu h100-sxm --mode colocated --gpus 32 -
     --fsdp 32 --lora-rank 16
 rlsize predict step examples/unmeasured-8b.yaml --turns 8 --turn-end-fraction 0.1 --tool-seconds 5 --tool-cv 1 \\
     --tool-tokens 100 --environments 128 --environment-seconds 5 --failed-fraction 0.01 --verify-seconds 1 \\
-    --verify-cv 0.5 --verify-workers 32
+    --verify-cv 0.5 --verify-failed-fraction 0.01 --verify-workers 32
 rlsize simulate --mode async --max-staleness 2 --late-samples drop --queue-order completion --queue-steps 3 \\
     --prompts 16 --group 4 --prompt-tokens 300 --response-tokens 1000 --response-cv 1 --max-response-tokens 8k \\
     --length-distribution gamma --group-correlation 0.3 --length-drift 0.2 --instances 4 --gpus-per-instance 2 \\
@@ -240,7 +241,8 @@ rlsize simulate --mode async --max-staleness 2 --late-samples drop --queue-order
     --train-seconds 5 --sync-seconds 1 --sync-every 2 --sync-way in-flight --kv-after-sync kept \\
     --kept-fraction 0.8 --micro-batches 4 --turns 3 --tool-seconds 5 --tool-cv 1 --tool-tokens 100 \\
     --turn-end-fraction 0.1 --environments 200 --environment-seconds 5 --failed-fraction 0.01 \\
-    --verify-seconds 1 --verify-cv 0.5 --verify-workers 32 --straggler-fraction 0.25 --straggler-slowdown 1.5 \\
+    --verify-seconds 1 --verify-cv 0.5 --verify-failed-fraction 0.01 --verify-workers 32 \\
+    --straggler-fraction 0.25 --straggler-slowdown 1.5 \\
     --losses-per-hour 2 --lost-together 2 --redealing running --overhead-seconds 1 \\
     --notice-seconds 10 --restart-seconds 60 --failures-per-hour 2 \\
     --trainer-restart-seconds 30 --checkpoint-every 4 --lent-instances 1 --lend-seconds 1 --gpu-hour 2.5 \\

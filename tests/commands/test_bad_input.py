@@ -298,3 +298,48 @@ def test_a_header_whose_kind_is_a_list_is_refused(
     ran = rlsize(*command)
     assert ran.code == 2
     assert "odd.yaml: " in ran.stderr
+
+
+@pytest.mark.parametrize(
+    "typed",
+    [
+        ("--model", "nonsense"), ("--calibration", "nonsense.yaml"), ("--gpu", "nonsense"), ("--price", "nonsense"),
+        ("--routing", "nonsense"), ("--set", "model=nonsense"), ("--set", "cluster.profile=nonsense"),
+        ("--set", "weight_sync.link=nonsense"),
+    ],
+)  # fmt: skip
+def test_nonsense_is_refused_where_nothing_asks_for_it(rlsize: Any, typed: tuple[str, str]) -> None:
+    """Two rates are all that a fleet needs; whatever else is typed is judged all the same."""
+    ran = rlsize("fleet", "--consume", "1000", "--per-instance", "100", *typed)
+    assert ran.code == 2
+    assert "nonsense" in ran.stderr
+
+
+def test_what_is_missing_names_the_command_that_gives_it(rlsize: Any) -> None:
+    """Rates, times and numbers of GPUs."""
+    lacking = rlsize("fleet").stderr
+    assert "`rlsize predict train`" in lacking
+    assert "`rlsize predict rollout`" in lacking
+    assert "`rlsize predict step`" in rlsize("cost").stderr
+    assert "`rlsize plan`" in rlsize("cost").stderr
+
+
+def test_full_says_where_it_changes_nothing(rlsize: Any) -> None:
+    """Nothing that is typed is ignored."""
+    asked = ("fleet", "--consume", "1000", "--per-instance", "100", "--full")
+    assert "--full changes nothing here" in rlsize(*asked).stderr
+
+
+def test_a_command_line_that_cannot_be_read_is_told_like_all_else(rlsize: Any) -> None:
+    """In one style, with the nearest flag or command; what has no flag here names its key for --set."""
+    for line, what, todo in (
+        (("plan", "--gpuss", "3"), "error: --gpuss: there is no such flag here", "did you mean --gpu"),
+        (("plam",), "error: No such command 'plam'", "rlsize --help"),
+        (("plan", "--gpus"), "error: Option '--gpus' requires an argument", "plan --help"),
+        (("predict", "step", "--per-instance", "1"), "error: --per-instance", "--set rates.instance_tokens_per_second"),
+        (("--nonsense",), "error: --nonsense", "--help"),
+    ):
+        ran = rlsize(*line)
+        assert (ran.code, ran.stdout) == (2, "")
+        assert ran.stderr.startswith(what)
+        assert todo in ran.stderr

@@ -79,6 +79,26 @@ def test_memory_asks_once_for_what_its_phases_need(rlsize: Run, script: str) -> 
     assert "what nobody says" not in rlsize("memory", script, *LENGTH).stderr
 
 
+TRL = """\
+from trl import GRPOConfig, GRPOTrainer
+args = GRPOConfig(per_device_train_batch_size=4, gradient_accumulation_steps=8, num_generations=8, use_vllm=True)
+GRPOTrainer(model="Qwen/Qwen2.5-1.5B-Instruct", args=args)
+"""
+
+
+@pytest.mark.parametrize("command", [("memory",), ("predict", "step"), ("plan",)], ids=" ".join)
+def test_what_follows_from_the_number_of_gpus_is_not_asked_for(
+    rlsize: Run, tmp_path: Path, command: tuple[str, ...]
+) -> None:
+    """Samples are counted for each of them; all else is asked for at once, whatever the command."""
+    file = tmp_path / "train.py"
+    file.write_text(TRL, encoding="utf-8")
+    asked = {word.strip(",.:") for word in rlsize(*command, str(file)).stderr.split() if word.startswith("--")}
+    assert asked - {"--rollout-gpus", "--trainer-gpus"} == {"--gpu", "--gpus", "--response-tokens"}
+    answered = rlsize(*command, str(file), "--gpu", "h100-sxm", "--gpus", "8", "--response-tokens", "100", "--json")
+    assert answered.document["inputs"]["prompts_per_step"] == 32
+
+
 def test_fleet_asks_a_launch_for_what_it_does_not_tell(rlsize: Run, script: str) -> None:
     """And not for a scenario, as the script is one."""
     ran = rlsize("fleet", script)

@@ -318,7 +318,7 @@ def test_results_are_explained_down_to_their_constants(predicted: Run) -> None:
     """Formula, inputs and where a constant comes from."""
     said = " ".join(predicted(*SHARED, "--explain").stdout.split())
     assert "T = t_p + t_s + t_o" in said
-    assert "switching both ways" in said
+    assert "generation inside a loop, over the engine" in said
     found = document(predicted(*SPLIT, "--json"))["explain"]["step_seconds"]
     assert found["equation"] == "rl_step.whole_step"
 

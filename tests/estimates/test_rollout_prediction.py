@@ -213,3 +213,16 @@ def test_borrowed_kernels_widen_the_band() -> None:
     whole = [name for name, families in borrowed.items() if "gemm" in families]
     assert whole
     assert spread(whole[0]) > 1.2 * spread(own)
+
+
+@given(models, gpus, st.floats(1.0, 2000.0))
+def test_without_cuda_graphs_a_step_takes_longer_by_what_the_host_launches_after_the_gpu(
+    model: str, gpu: str, concurrency: float
+) -> None:
+    """The GPU waits for the launches of all layers, as far as its kernels do not take that long themselves."""
+    graphs, launched = (at(question(model, gpu, graphs=own), concurrency, 500.0, 1000.0) for own in (True, False))
+    asked = engine(question(model, gpu))
+    launches = asked.numbers["layers"] * VALUES["rollout_launch_step_layer"] * asked.numbers["host_slowdown"]
+    kernels = sum(seconds for name, seconds in graphs.parts.items() if name != "host")
+    assert launched.parts["host"] - graphs.parts["host"] == pytest.approx(max(0.0, launches - kernels))
+    assert launched.rate <= graphs.rate * (1 + TINY)

@@ -74,8 +74,8 @@ def test_nothing_is_late_where_a_batch_starts_no_more_than_it_needs(mode: str, l
 
 def test_waiting_counts_as_far_as_staleness_does_not_hide_the_longest() -> None:
     """Never quicker than going on; with staleness enough the same."""
-    going = [step(mode="async", max_staleness=str(cap)) for cap in (1, 2, 16)]
-    waiting = [step(mode="async", max_staleness=str(cap), late_samples="wait") for cap in (1, 2, 16)]
+    going = [step(mode="async", max_staleness=str(cap)) for cap in (1, 2, 32)]
+    waiting = [step(mode="async", max_staleness=str(cap), late_samples="wait") for cap in (1, 2, 32)]
     assert all(one >= other for one, other in zip(waiting, going, strict=True))
     assert waiting == sorted(waiting, reverse=True)
     assert waiting[0] > 1.2 * going[0]

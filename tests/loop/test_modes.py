@@ -56,7 +56,7 @@ def test_the_parts_add_up_to_the_step(mode: str) -> None:
     parts = step_parts(own.step, own.place.loop)
     assert sum(part.seconds.number for part in parts) == pytest.approx(found.results["step_seconds"].number)
     assert sum(part.share.number for part in parts) == pytest.approx(1.0)
-    assert {part.name for part in parts if part.scales == NOTHING} >= {"fixed", "samples", "params"}
+    assert {part.name for part in parts if part.scales == NOTHING} >= {"fixed", "samples"}
 
 
 def test_a_mode_that_is_far_behind_is_slower() -> None:

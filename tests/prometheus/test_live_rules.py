@@ -20,7 +20,7 @@ from tests.prometheus.test_rules import rules_of
 from rlsize.commands.alerts.cases import Cases
 from rlsize.commands.alerts.dashboard import dashboard_text
 from rlsize.commands.alerts.engines import Scraped
-from rlsize.commands.alerts.rules import Rules
+from rlsize.commands.alerts.rules import SERIES, Rules
 from rlsize.commands.alerts.signals import DOWN, MISSING, SIGNALS
 from rlsize.commands.alerts.text import yaml_below
 from rlsize.facts.published import AGE, QUEUED, STEP, SYNC, TRAINED, WAIT
@@ -172,3 +172,29 @@ def test_each_alert_fires_and_falls_silent(
         trainer, first, *others = pages(cases, healthy, spelled)
         fires([trainer, None, *others], {DOWN.alert, SIGNALS["up"].alert})
         fires([[], first, *others], {MISSING.alert})
+
+
+def test_an_exported_log_is_no_rate_until_it_grows(prometheus_server: Starter, tmp_path: Path) -> None:
+    """What a log held at the first scrape gives the rules values but no rates; new steps give the log's own shares."""
+    rows = (Path(__file__).parents[2] / "examples" / "operate" / "starving.jsonl").read_text(encoding="utf-8")
+    lines = rows.splitlines(keepends=True)
+    log = tmp_path / "run.jsonl"
+    log.write_text("".join(lines[:30]), encoding="utf-8")
+    argv = [sys.executable, "-m", "rlsize", "export", str(log), "--listen", "127.0.0.1:0", "--every", "0.5"]
+    with subprocess.Popen(argv, stderr=subprocess.PIPE, text=True) as process:
+        try:
+            assert process.stderr is not None
+            serving = next(line for line in process.stderr if line.startswith("serving "))
+            address = serving.rpartition("//")[2].partition("/")[0]
+            server = prometheus_server({"trainer": [address]}, [written(rules_of(), tmp_path / "rules.yml")])
+            rate = f"rate({STEP}[{WINDOW}])"
+            server.wait(lambda: server.query(f"count_over_time({STEP}[{WINDOW}]) > 5"))
+            assert [one["value"][1] for one in server.query(rate)] == ["0"]
+            with log.open("a", encoding="utf-8") as file:
+                file.writelines(lines[30:50])
+            idle = server.wait(lambda: [one for one in server.query(SERIES["idle"]) if one["value"][1] != "NaN"])
+            new = [json.loads(line)["data"] for line in lines[30:50]]
+            waited = sum(one["timing_s/gen"] for one in new)
+            assert float(idle[0]["value"][1]) == pytest.approx(waited / sum(one["timing_s/step"] for one in new))
+        finally:
+            process.kill()

@@ -146,6 +146,24 @@ def test_raw_samples_are_the_pages_that_were_scraped(
     assert (gone.code, gone.stdout) == (3, "")
 
 
+def test_a_log_is_followed_beside_its_engines(
+    prometheus_server: Starter, rlsize: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`watch` says of a log and a Prometheus what `diagnose` says of both, which is more than the log alone."""
+    monkeypatch.setenv("RLSIZE_BEARER_TOKEN", "")
+    server = prometheus_server({}, history=history())
+    log = str(Path(__file__).parents[2] / "examples" / "operate" / "starving.jsonl")
+    asked = (log, "--prometheus", server.url, *PATIENT, "--window", "2m", "--at", "2026-03-01T12:00:00Z")
+    engine = ("--selector", '{instance="vllm:8000"}')
+    said = rlsize("diagnose", *asked, *engine, "--json").document
+    ran = rlsize("watch", *asked, *engine, "--fail-on", "any")
+    assert ran.code == 1, ran.stderr
+    assert ran.stdout.splitlines()[1].strip() == said["headline"]
+    assert said["headline"] != rlsize("diagnose", log, "--json").document["headline"]
+    nothing = rlsize("watch", *asked, "--selector", 'job="other"')
+    assert (nothing.code, nothing.stdout) == (2, "")
+
+
 def test_a_server_that_wants_a_login(
     prometheus_server: Starter, rlsize: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

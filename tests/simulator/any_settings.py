@@ -78,6 +78,7 @@ def some_work(draw: st.DrawFn) -> WorkSetting:
         tool=draw(latencies()) if turns > 1 else Latency(),
         tool_tokens=draw(st.integers(0, 3)) if turns > 1 else 0,
         verify=draw(latencies()),
+        verify_failed_fraction=draw(st.sampled_from((0.0, 0.0, 0.25))),
         verify_workers=draw(st.sampled_from((None, 1, 2))),
     )
 

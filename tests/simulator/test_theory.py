@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from math import inf
 from random import Random
 from typing import TypeAlias
@@ -20,11 +21,14 @@ from hypothesis import strategies as st
 from tests.simulator.tables import Table
 
 from rlsize.equations import batch_drain, long_tail
+from rlsize.estimates.outside import scoring
+from rlsize.facts.agents import Agents
 from rlsize.simulator.draws import SeededOutcomes, tokens_of
 from rlsize.simulator.event_loop import EventLoop
 from rlsize.simulator.run import conductor_of, simulate
 from rlsize.simulator.setting import (
     EngineSetting,
+    Latency,
     LengthSetting,
     Setting,
     TrainerSetting,
@@ -227,3 +231,23 @@ def test_lengths_drift_with_the_steps() -> None:
     lengths = LengthSetting(mean=1000.0, drift=0.5)
     outcomes = SeededOutcomes(WorkSetting(groups=4, group_size=2, lengths=lengths), seed=1)
     assert [outcomes.lengths(group) for group in (0, 2000, 4000)] == [[1000, 1000], [1250, 1250], [1500, 1500]]
+
+
+@pytest.mark.parametrize("failed", [0.0, 0.3, 0.6])
+def test_scores_take_as_long_as_the_closed_form_says(failed: float) -> None:
+    """A verifier that fails takes its time once more: mean and spread over many samples are those of `scoring`."""
+    agents = Agents(verify_seconds=2.0, verify_cv=0.5, verify_failed_fraction=failed)
+    work = WorkSetting(
+        groups=1, group_size=8, lengths=LengthSetting(mean=1.0), verify=Latency(seconds=2.0, cv=0.5),
+        verify_failed_fraction=failed,
+    )  # fmt: skip
+    outcomes = SeededOutcomes(work, 1)
+    drawn = np.array([[outcomes.verify_seconds(group, member) for member in range(8)] for group in range(10_000)])
+    mean, variation = scoring(agents)
+    assert mean == pytest.approx(2.0 / (1.0 - failed))
+    assert drawn.mean() == pytest.approx(mean, rel=0.02)
+    assert drawn.std() / drawn.mean() == pytest.approx(variation, rel=0.04)
+    once = replace(work, verify_failed_fraction=0.0)
+    again = drawn[0] / np.array([SeededOutcomes(once, 1).verify_seconds(0, member) for member in range(8)])
+    assert again == pytest.approx(again.round())
+    assert again.min() >= 1.0 - 1e-9

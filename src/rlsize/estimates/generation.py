@@ -11,7 +11,7 @@ from rlsize.equations import agents as equations
 from rlsize.equations import batch_drain, engine_step, long_tail, loop_time, prefill, rollout_batch, staleness
 from rlsize.estimates.async_cycle import Cycle, rhythms
 from rlsize.estimates.figures import entries, numbers
-from rlsize.estimates.outside import in_turns, outside, places, stretched
+from rlsize.estimates.outside import in_turns, outside, places, scoring, stretched
 from rlsize.estimates.remembered import remembered
 from rlsize.estimates.rollout_prediction import Lengths, at_batch, cache_capacity, engine_limit, steady
 from rlsize.facts.agents import Agents
@@ -309,7 +309,7 @@ def _scored(batch: StepBatch, seconds: Real) -> Real:
     agents = batch.agents
     if agents is None or agents.verify_workers is None:
         return seconds
-    needed = equations.pool_time(samples=batch.samples, hold_seconds=agents.verify_seconds, size=agents.verify_workers)
+    needed = equations.pool_time(samples=batch.samples, hold_seconds=scoring(agents)[0], size=agents.verify_workers)
     found: Real = equations.served_beside(seconds, needed)
     return found
 

@@ -65,14 +65,15 @@ def outside(agents: Agents) -> Outside:
     call, call_cv = _call(agents)
     spread = (call * call_cv) ** 2
     calls = float(equations.mean_turns(most, ends)) - 1.0
-    scoring = (agents.verify_seconds * agents.verify_cv) ** 2
-    whole = agents.environment_seconds + (agents.turns - 1) * call + agents.verify_seconds
+    scored, scored_cv = scoring(agents)
+    scoring_spread = (scored * scored_cv) ** 2
+    whole = agents.environment_seconds + (agents.turns - 1) * call + scored
     return Outside(
         starting=agents.environment_seconds,
         parked=calls * call,
-        scored=agents.verify_seconds,
-        variance=calls * spread + float(equations.turns_variance(most, ends)) * call**2 + scoring,
-        longest=whole + _FAR * ((agents.turns - 1) * spread + scoring) ** 0.5,
+        scored=scored,
+        variance=calls * spread + float(equations.turns_variance(most, ends)) * call**2 + scoring_spread,
+        longest=whole + _FAR * ((agents.turns - 1) * spread + scoring_spread) ** 0.5,
         calls=calls,
         tool_tokens=agents.tool_tokens,
     )
@@ -114,7 +115,7 @@ def longest_wait(agents: Agents, samples: int) -> float:
     """
     out = outside(agents)
     call = _call(agents)
-    parts = (call, (agents.verify_seconds, agents.verify_cv))
+    parts = (call, scoring(agents))
     span = out.starting + agents.turns * call[0] + sum(_far(*one) for one in parts)
     each = span / _CELLS or 1.0
     called, scored = (np.fft.rfft(_shares(*one, each)) for one in parts)
@@ -130,8 +131,21 @@ def longest_wait(agents: Agents, samples: int) -> float:
 def _call(agents: Agents) -> tuple[float, float]:
     """Mean time of a tool call [s], and its coefficient of variation."""
     fails = {"environment_seconds": agents.environment_seconds, "failed_fraction": agents.failed_fraction}
-    mean = float(equations.call_time(tool_seconds=agents.tool_seconds, **fails))
-    variance = float(equations.call_variance(tool_seconds=agents.tool_seconds, tool_cv=agents.tool_cv, **fails))
+    return _repeated(agents.tool_seconds, agents.tool_cv, fails)
+
+
+def scoring(agents: Agents) -> tuple[float, float]:
+    """Mean time to score a sample [s], repetitions among it, and its coefficient of variation."""
+    if not agents.verify_failed_fraction:
+        return agents.verify_seconds, agents.verify_cv
+    fails = {"environment_seconds": 0.0, "failed_fraction": agents.verify_failed_fraction}
+    return _repeated(agents.verify_seconds, agents.verify_cv, fails)
+
+
+def _repeated(seconds: float, variation: float, fails: dict[str, float]) -> tuple[float, float]:
+    """Mean of a time that is repeated after failures [s], and its coefficient of variation."""
+    mean = float(equations.call_time(tool_seconds=seconds, **fails))
+    variance = float(equations.call_variance(tool_seconds=seconds, tool_cv=variation, **fails))
     return mean, variance**0.5 / mean if mean else 0.0
 
 

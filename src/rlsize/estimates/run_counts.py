@@ -62,7 +62,7 @@ def _row(row: StepRecord, mode: RunMode, pools: Mapping[str, float]) -> dict[str
         published.TRAINED: row.response_tokens,
         published.DROPPED: dropped,
         published.STEPS: row.updates,
-        published.COST: _cost(row, pools),
+        published.COST: _cost(row, mode, pools),
     }
 
 
@@ -79,9 +79,12 @@ def _waited(row: StepRecord, mode: RunMode) -> float | None:
     return None
 
 
-def _cost(row: StepRecord, pools: Mapping[str, float]) -> float | None:
+def _cost(row: StepRecord, mode: RunMode, pools: Mapping[str, float]) -> float | None:
     sizes = {key: value for key in ("rollout_gpus", "trainer_gpus") if (value := getattr(row, key)) is not None}
     given = {**sizes, **pools}
+    if mode == "colocated" and "trainer_gpus" in given:  # those that are shared count once
+        given["rollout_gpus"] = 0.0
+        given.setdefault("rollout_gpu_hour", given.get("trainer_gpu_hour", 0.0))
     if row.step_seconds is None or len(given) < len(POOLS):
         return None
     return float(cost_per_step(**given, step_seconds=row.step_seconds))

@@ -18,6 +18,7 @@ class Agents:
         tool_tokens: What a tool's answer adds to the context. [token]
         verify_seconds: Mean time to score a sample. [s]
         verify_cv: Its coefficient of variation; lognormal. [1]
+        verify_failed_fraction: Chance that a verifier fails: the sample is scored once more, which takes as long. [1]
         verify_workers: How many samples are scored at once; None for as many as there are. [1]
         environments: Of which each sample needs one until it has finished; None for as many as there are samples. [1]
         environment_seconds: Until an environment has started. [s]
@@ -31,6 +32,7 @@ class Agents:
     tool_tokens: int = 0
     verify_seconds: float = 0.0
     verify_cv: float = 0.0
+    verify_failed_fraction: float = 0.0
     verify_workers: int | None = None
     environments: int | None = None
     environment_seconds: float = 0.0

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 Provenance = Literal["said", "inherited", "default"]
 QUANTITY = "loop."
 """What stands before a quantity in an expression; other names are keys."""
-_HERE = "*"  # stands for what holds in this reading alone: what was given, and a quantity that hangs on itself
+_ITSELF = "*"  # stands among what a quantity hangs on that hangs on itself: who asks first decides what it is
 NOWHERE = Span("", 0)
 _BESIDE = ("env.", "launcher.", "batch.", "server.", "accelerate.", "deepspeed.", "cluster.", "values.")
 
@@ -175,13 +175,10 @@ class Reading:
             if text is None:
                 return None
             self._told[name] = None  # one that hangs on itself is not known
-            self._told[name] = worked = self._worked(name, text)
-            if worked is None and name in self.given:
-                self._told[name] = self._given(name)
-                self._hangs_on[name].add(_HERE)
+            self._told[name] = self._worked(name, text) or self._given(name)
         told = self._told[name]
         if self._traces:
-            self._traces[-1].every |= self._hangs_on.get(name, {_HERE})
+            self._traces[-1].every |= self._hangs_on.get(name, {_ITSELF})
         if told is not None and self._traces:
             keys = [self.key(setting.key) for setting in told.settings] + list(told.defaults)
             (self._traces[-1].tests if self._tests else self._traces[-1].values).extend(keys)
@@ -202,7 +199,7 @@ class Reading:
         finally:
             self._traces.pop()
             self._tests = tests
-            self._hangs_on[name] = trace.every
+            self._hangs_on[name] = trace.every | {QUANTITY + name}
         if value is None:
             return None
         keys = list(dict.fromkeys(trace.values or trace.tests))
@@ -216,17 +213,18 @@ class Reading:
             provenance = "inherited" if all(setting.inherited for setting in settings) else "said"
         return Told(name, value, provenance, settings, defaults)
 
-    def changed(self, keys: Mapping[str, Any]) -> Reading:
+    def changed(self, keys: Mapping[str, Any], given: Mapping[str, float] | None = None) -> Reading:
         """
-        The launch with other values of some keys, None where one goes, and without what is given beside it.
+        The launch with other values of some keys, None where one goes, or of what is said beside it.
 
         What hangs on none of that is not worked out anew: savers try hundreds of changes of some seventy quantities.
         """
         kept = [setting for key, setting in self.settings.items() if key not in keys]
         new = [Setting(key, value, NOWHERE) for key, value in keys.items() if value is not None]
-        found = Reading(self.framework, [*kept, *new])
+        found = Reading(self.framework, [*kept, *new], self.given if given is None else given)
         today = {self.key(key) for key in keys}
-        moved = {_HERE, *today} | {key[: end + 1] for key in today for end, one in enumerate(key) if one == "."}
+        moved = {_ITSELF, *today} | {key[: end + 1] for key in today for end, one in enumerate(key) if one == "."}
+        moved |= {QUANTITY + name for name, _ in self.given.items() ^ found.given.items()}
         found._hangs_on = {name: on for name, on in self._hangs_on.items() if on.isdisjoint(moved)}
         found._told = {name: self._told[name] for name in found._hangs_on}
         found.faults = {name: why for name, why in self.faults.items() if name in found._hangs_on}

@@ -30,7 +30,16 @@ def agents_of(said: Said) -> Agents | None:
         value = none if figure is None or not figure.known else figure.number
         told[key] = round(value) if value is not None and (none is None or isinstance(none, int)) else value
     found = Agents(**told)
-    return None if found == Agents(**{key: told[key] for key in ("tool_cv", "verify_cv", "verify_workers")}) else found
+    if found.turns > 1 and not said.gives("tool_seconds"):
+        key = said.flag("tool_seconds")
+        note = f"{said.place('turns')}: nobody says how long tools take ({key}), so nothing waits for them."
+        said.notes += [note] if note not in said.notes else []
+    return (
+        None
+        if found
+        == Agents(**{key: told[key] for key in ("tool_cv", "verify_cv", "verify_failed_fraction", "verify_workers")})
+        else found
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

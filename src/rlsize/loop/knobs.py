@@ -48,7 +48,7 @@ _WORDS: Mapping[str, tuple[str, ...]] = {
 UNTESTED = frozenset({
     "recompute", "kv_dtype", "transport", "late_samples", "max_staleness", "sync_every", "max_num_seqs", "concurrency",
     "micro_batch_samples", "logprob_micro_batch_samples", "logprob_micro_batch_tokens", "lora_rank", "optimizer",
-    "master_dtype", "gradients", "offload",
+    "master_dtype", "gradients", "offload", "cuda_graphs",
 })  # fmt: skip
 """What no published runs differ by, so that nobody knows how well a twin foretells it."""
 _OF_ASYNC = frozenset({"max_staleness", "late_samples"})  # that no other loop has
@@ -134,6 +134,7 @@ def _steps(said: Said, loop: Loop, kinds: Iterable[str]) -> Iterator[Change]:
         if now in words:
             yield from (Change({key: word}) for word in words if word != now)
     yield from (Change({key: False}) for key in _SWITCHES if said.yes(key))
+    yield from (Change({key: True}) for key in ("cuda_graphs",) if said.yes(key) is False)
     yield from _lengths(said, loop)
     yield from _pools(said, loop)
     yield from _modes(loop)

@@ -135,12 +135,13 @@ def lacked(said: Said) -> tuple[str, ...]:
     """How to say what a loop lacks of model, GPUs, lengths and samples; empty where enough is said for one."""
     pools = said.gives("gpus") or (said.gives("rollout_gpus") and said.gives("trainer_gpus"))
     shared = said.said("placement.mode") == "colocated" and (said.gives("rollout_gpus") or said.gives("trainer_gpus"))
+    batch = said.gives("samples_per_step") or said.follows_gpus("prompts_per_step")
     there = {
         "model": said.gives("model"),
         "gpu": _gpus_named(said),
         "gpus": pools or shared,
-        "prompts_per_step": said.gives("prompts_per_step") or said.gives("samples_per_step"),
-        "group_size": said.gives("group_size") or said.gives("samples_per_step"),
+        "prompts_per_step": batch or said.gives("prompts_per_step"),
+        "group_size": batch or said.gives("group_size"),
         "response_tokens": said.gives("response_tokens"),
     }
     return tuple(said.flag(key) for key, found in there.items() if not found)
@@ -279,8 +280,8 @@ def stages_of(said: Said, found: Pools) -> Stages:
 
     model = said.model()
     sides = {side: said.gpu(side) for side in ("rollout", "trainer")}
-    for key, there in (("model", model), ("gpu", sides["rollout"] and sides["trainer"])):
-        if there is None and not said.faults:
+    for key, there in (("model", said.gives("model")), ("gpu", _gpus_named(said))):
+        if not there:
             said.fault(f"the {key} is missing", said.flag(key), f"give {said.flag(key)}, a profile's name")
     kinds = [gpu.name for gpu in sides.values() if gpu is not None]
     if found.shared and len(set(kinds)) > 1:
@@ -289,7 +290,8 @@ def stages_of(said: Said, found: Pools) -> Stages:
     one = instance(said, model, sides["rollout"], shared=found.shared)
     length, many = lengths(said, model), samples(said)
     said.need(length.response, "give --response-tokens")
-    said.need(many, "give --samples, or --prompts and --group")
+    if not said.follows_gpus("prompts_per_step"):
+        said.need(many, "give --samples, or --prompts and --group")
     own = _trainers_gpus(said, found)
     train = train_question(said, model, sides["trainer"], length, many, own)
     way, wire = transport(said, shared=found.shared), wire_dtype(said)

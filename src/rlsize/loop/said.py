@@ -69,6 +69,9 @@ class Said(Protocol):
     def gives(self, key: str) -> bool:
         """Whether anybody says a quantity."""
 
+    def follows_gpus(self, key: str) -> bool:
+        """Whether a launch that tells no GPUs tells a quantity as soon as somebody says how many there are."""
+
     def by_flag(self, key: str) -> bool:
         """Whether a flag says it."""
 
@@ -89,9 +92,6 @@ class Said(Protocol):
 
     def fault(self, what: str, where: str = "", todo: str = "") -> None:
         """Note something that is wrong."""
-
-    def ignore(self, sentence: str) -> None:
-        """Note that something that was said has no bearing on the answer."""
 
     def blame(self, error: InputError, where: str) -> None:
         """Note the faults of an error."""

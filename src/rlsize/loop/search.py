@@ -110,7 +110,7 @@ def searched(
     passed_over = [f"placement.{key}" for key in places if said.said(f"placement.{key}") is not None]
     passed_over += [row.scenario for row in QUANTITIES.values() if _laid_out(said, row.scenario)]
     if passed_over:
-        said.ignore(f"{', '.join(dict.fromkeys(passed_over))}: searched, and as said only in yours")
+        said.notes.append(f"{', '.join(dict.fromkeys(passed_over))}: searched, and as said only in yours")
     reasons: list[str] = []
     taken = _asking(loop, takes, reasons)
     answer = planned(loop.outlook, space, wanted.objective, own, tell, taken, _otherwise(said.instead(), loop, budget))
@@ -145,6 +145,7 @@ def _posed(said: Said, budget: tuple[Budget | None, str]) -> _Posed:
     wanted = _wanted(said)
     found, stated, plain = _pools(said)
     loop = resolve_on(said, found, placed=False)
+    said.settle()
     refuse_lacking(loop)
     rejected = Rejections()
     return _Posed(wanted, loop, _space(said, loop, wanted, budget, rejected), rejected, stated, plain)
@@ -232,8 +233,8 @@ def _pools(said: Said) -> tuple[Pools, bool, Pools | None]:
     side = said.apart()
     found = pools(side)
     said.faults += side.faults
-    said.settle()
-    said.keep(found.gpus)
+    if found.gpus.known:
+        said.keep(found.gpus)
     if any(map(said.gives, ("mode", "rollout_gpus", "trainer_gpus"))) and (found.split or found.shared):
         said.warnings += side.warnings
         return found, True, found

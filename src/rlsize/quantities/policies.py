@@ -170,6 +170,15 @@ AGENTS = (
         "always as long",
     ),
     Row(
+        "verify_failed_fraction",
+        Quantity("1", least=0.0, most=0.9999),
+        "Chance that a verifier fails: the sample is scored once more, which takes as long.",
+        "agents.verify_failed_fraction",
+        "--verify-failed-fraction",
+        0.0,
+        "no verifier fails",
+    ),
+    Row(
         "verify_workers",
         COUNT,
         "Samples that are scored at the same time; no limit when not given.",

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from rlsize.readers.launch.launch import Launch
     from rlsize.readers.profiles import Catalogue
 
-_HEADER = re.compile(r"^\s*[\"']?rlsize[\"']?\s*:", re.MULTILINE)
+_HEADER = re.compile(r"^[ \t]*[\"']?rlsize[\"']?\s*:", re.MULTILINE)
 _OWN = (".yaml", ".yml")  # endings of rlsize's own files, whose faults are told as theirs
 
 _COUNTS = ("gpus", "rollout_gpus", "trainer_gpus", "gpus_per_node")

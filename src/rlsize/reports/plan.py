@@ -36,7 +36,7 @@ GOALS = {"time": "the shortest step", "cost": "the least cost per step", "gpus":
 """What each objective looks for."""
 _DECIDING = ("step_seconds", "cost_per_step_usd", "trainer_idle_fraction", "rollout_idle_fraction", "gpus")
 _OF_RUN = ("run_seconds", "cost_per_run_usd")
-_KEEP = "--save plan.yaml keeps it for rlsize check, simulate and report"
+_KEEP = "--save plan.yaml, then rlsize check plan.yaml"
 _QUIET = frozenset({"tail_seconds", "sync_seconds", "gpu_hours_per_step", "loop_tokens_per_gpu_second"})
 _SECONDS = {
     "generation_seconds": "generation",
@@ -280,7 +280,7 @@ def _left_out(answer: Planned) -> Iterator[str]:
     rejected = answer.found.rejected
     for reason, count in rejected.counts.most_common(_FEW):
         narrow = rejected.nearest.get(reason)
-        nearest = f"; {narrow.what} misses by {narrow.short:.1%}" if narrow is not None else ""
+        nearest = f"; {narrow.what} misses by {show(narrow.short, '_fraction')}" if narrow is not None else ""
         yield f"{count:,.0f} left out, as {REASONS.get(reason) or f'{words(reason)} is beyond the limit'}{nearest}."
 
 

@@ -145,7 +145,9 @@ def rejections(answer: Planned) -> Table | None:
         Column("left_out", "how many", of=lambda reason: float(counts[reason])),
         Unseen("nearest", lambda reason: nearest[reason].what if reason in nearest else None),
         Unseen("short_fraction", lambda reason: nearest[reason].short if reason in nearest else None),
-        Column("_short", "nearest miss by", of=lambda one: f"{nearest[one].short:.1%}" if one in nearest else ""),
+        Column(
+            "_short", "nearest miss by", of=lambda one: show(nearest[one].short, "_fraction") if one in nearest else ""
+        ),
         Column("_nearest", "which", "left", wide=True, of=lambda one: nearest[one].what if one in nearest else ""),
     )
     return Table.of("What was left out", [reason for reason, _ in counts.most_common()], cells) if counts else None
@@ -168,7 +170,7 @@ def limits_table(answer: Planned, chosen: Choice) -> Table | None:
         Column("bound", "", "left", of=lambda limit: "at least" if limit.least else "at most"),
         Column("limit", "limit", of=lambda limit: limit.value, told=lambda limit: show(limit.value, limit.key)),
         Column("value", "plan", of=plan, told=lambda limit: show(results[limit.key].value, limit.key)),
-        Column("margin_fraction", "room", of=room, told=lambda limit: f"{abs(room(limit)):.1%}"),
+        Column("margin_fraction", "room", of=room, told=lambda limit: show(abs(room(limit)), "_fraction")),
         Column("source", "from", "left", wide=True),
     )
     return Table.of("Limits, all kept", limits, cells) if limits else None

@@ -11,6 +11,7 @@ import typer
 
 from rlsize.errors import Fault, InputError, noting
 from rlsize.shell.command import TERMINAL
+from rlsize.shell.progress import stop_waiting
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -26,6 +27,7 @@ def deliver(report: Report, output: Mapping[str, Any]) -> None:
     Raises:
         InputError: Two forms at once, or a picture that this command does not have.
     """
+    stop_waiting()
     form = check_form(output)
     report = replace(report, command=output.get("command") or report.command)
     plot = output.get("plot")
@@ -36,6 +38,8 @@ def deliver(report: Report, output: Mapping[str, Any]) -> None:
 
         write_picture(report.chart, plot, force=bool(output.get("force")))
     _print(report, form, output)
+    if output.get("full") and (form != "table" or report.decision is None):
+        sys.stderr.write("note: --full changes nothing here: this answer is whole as it is\n")
     if not plot:
         return
     if plot != TERMINAL:

@@ -16,6 +16,7 @@ from typing import Annotated
 import typer
 
 from rlsize.shell.command import UNFINISHED, Entry, Group
+from rlsize.shell.progress import saying_if_long
 
 COMMANDS: dict[str, Entry] = {
     "fleet": Entry("Size", "How many rollout instances match this trainer.", "fleet"),
@@ -103,8 +104,10 @@ def main() -> None:
             stream.reconfigure(errors="replace")
     if sys.stdout is None:  # started with stdout closed: there is nowhere to answer
         raise SystemExit(UNFINISHED)
+    command = " ".join(word for word in sys.argv[1:3] if word.isalpha())
     try:
-        app()
+        with saying_if_long(f"rlsize {command}: working"):
+            app()
     except OSError as error:
         raise SystemExit(_cannot_print(error)) from None
     except SystemExit as stop:

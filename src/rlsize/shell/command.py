@@ -18,12 +18,13 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 from typer.models import ParameterInfo
 
-from rlsize.errors import Fault, RlsizeError
+from rlsize.errors import Fault, InputError, RlsizeError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
 
+UsageError: Any = typer.BadParameter.__mro__[1]  # typer does not name it
 OUTPUT_PANEL = "Output"
 TERMINAL = "-"
 FULL = "--full"
@@ -105,7 +106,10 @@ class Plain(TyperCommand):
 
             args, taken = with_examples(args)
             sys.stderr.write("".join(f"note: {name}: one that rlsize comes with\n" for name in taken))
-        return super().parse_args(ctx, args)
+        try:
+            return super().parse_args(ctx, args)
+        except UsageError as error:
+            raise _refused(ctx, error) from None
 
     def format_help(self, ctx: typer.Context, formatter: Any) -> None:  # type: ignore[override]  # typer's context is the one it makes
         """
@@ -202,6 +206,14 @@ class Group(TyperGroup):
         """The parameters, their text taken as it was typed."""
         return as_typed(super().get_params(ctx))
 
+    def parse_args(self, ctx: typer.Context, args: list[str]) -> list[str]:  # type: ignore[override]  # typer's context is the one it makes
+        """Tell what is wrong as commands do; where nothing is typed, typer shows the help."""
+        typed = bool(args)
+        try:
+            return super().parse_args(ctx, args)
+        except UsageError as error:
+            raise (_refused(ctx, error) if typed else error) from None
+
     def list_commands(self, ctx: typer.Context) -> list[str]:  # type: ignore[override]  # noqa: ARG002 (typer's signature)
         """The names, in the order in which help shows them."""
         return list(self.entries)
@@ -218,7 +230,10 @@ class Group(TyperGroup):
     def resolve_command(self, ctx: typer.Context, args: list[str]) -> Any:  # type: ignore[override]  # typer's context is the one it makes
         """Offer the nearest command where there is none of that name."""
         self.commands = dict.fromkeys(self.entries)  # type: ignore[assignment]  # only the names are read, for the suggestion
-        return super().resolve_command(ctx, args)
+        try:
+            return super().resolve_command(ctx, args)
+        except UsageError as error:
+            raise _refused(ctx, error) from None
 
     def format_help(self, ctx: typer.Context, formatter: Any) -> None:  # type: ignore[override]  # typer's context is the one it makes
         """Write the help page without importing a single command."""
@@ -302,6 +317,21 @@ def _names_a_file(text: str) -> bool:
     """Whether what follows --plot is its file: a name with an ending, but neither a scenario nor a flag."""
     name = text.rpartition("/")[2]
     return "." in name[1:] and not text.startswith("-") and not text.lower().endswith((".yaml", ".yml"))
+
+
+def _refused(ctx: typer.Context, error: Any) -> typer.Exit:
+    """A command line that cannot be read, told as all else that is wrong; what has no flag here may be a key."""
+    fault = Fault(error.format_message().removesuffix("."), "", f"`{ctx.command_path} --help` tells what there is")
+    if hasattr(error, "possibilities"):  # a flag that there is not
+        from rlsize.quantities.table import QUANTITIES
+
+        flag, nearest = error.option_name, error.possibilities
+        place = next((row.scenario for row in QUANTITIES.values() if flag in row.flags and row.scenario), "")
+        todo = f"did you mean {' or '.join(nearest)}?" if nearest else fault.todo
+        settable = place and any(one.name == "changes" for one in ctx.command.params)
+        fault = Fault("there is no such flag here", flag, f"say it as --set {place}=..." if settable else todo)
+    tell(InputError(fault))
+    return typer.Exit(InputError.exit_code)
 
 
 def tell(error: RlsizeError) -> None:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from rlsize.errors import Fault, InputError, RlsizeError
 from rlsize.shell.command import tell
+from rlsize.shell.progress import stop_waiting
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -26,6 +27,7 @@ def ended_in_order() -> Iterator[None]:
     def end(*_: object) -> None:
         raise KeyboardInterrupt
 
+    stop_waiting()  # what runs until it is told to stop tells of itself
     heard = [number for number in _ENDING if (number, signal.getsignal(number)) != (signal.SIGHUP, signal.SIG_IGN)]
     before = {number: signal.signal(number, end) for number in heard}
     try:

@@ -12,7 +12,7 @@ from dataclasses import replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from rlsize.errors import Fault, InputError, refuse
+from rlsize.errors import Fault, InputError, noting, refuse
 from rlsize.facts.fields import Quantity, Uncertain
 from rlsize.facts.figure import Figure, absent
 from rlsize.quantities.row import Row, Switch, Text, Word
@@ -47,6 +47,10 @@ _ALIKE = {  # quantities that say what one says
     "tokens_generated_per_trained_token": (
         *("tokens_generated_per_trained_token", "oversampling", "kept_fraction", "dropped_fraction"),
     ),
+}
+_PROFILED = {  # names that profiles have
+    **dict.fromkeys(("gpu", "rollout_gpu", "trainer_gpu"), "gpu"),
+    **{kind: kind for kind in ("link", "cluster", "price")},
 }
 SMALLEST = 1e-12  # of any quantity in base units: below it a number is a slip, and quotients overflow
 
@@ -128,6 +132,7 @@ class Inputs:
         with suppress(InputError):  # one that is none is told where constants are asked for
             found = self.calibration()
         if found is not None and found.run is not None:
+            self.asked.add("calibration")
             self.show(found.run.shown, f"{self.texts['calibration']}: run.shown")
 
     def show(self, shown: Mapping[str, Value], where: str, *, first: Iterable[str] = ()) -> dict[str, Value]:
@@ -380,6 +385,13 @@ class Inputs:
         """Whether a flag or the scenario says a quantity."""
         return self.texts.get(key) is not None or self.said(QUANTITIES[key].scenario) is not None
 
+    def follows_gpus(self, key: str) -> bool:
+        """Whether a launch that tells no GPUs tells a quantity as soon as somebody says how many there are."""
+        launch = self.file.launch if self.file is not None else None
+        if launch is None or self.gives("gpus") or self.gives("trainer_gpus"):
+            return False
+        return launch.reading.changed({}, {"gpus": 8}).quantity(key) is not None  # any number would do
+
     def by_flag(self, key: str) -> bool:
         """Whether a flag says a quantity."""
         return self.texts.get(key) is not None
@@ -448,16 +460,32 @@ class Inputs:
         """
         from rlsize.errors import suggestion
 
-        for key in (key for key in self.texts if key not in self.asked):
-            row, text = QUANTITIES[key], str(self.texts[key])
-            if isinstance(row.kind, Word) and text not in row.words:
-                self.fault(f"{text[:40]!r} is unknown", self.flag(key), suggestion(text[:40], row.words))
+        typed = {key: (str(text), self.flag(key)) for key, text in self.texts.items()}
+        for place in (change.partition("=")[0].strip() for change in self.changes):
+            value = self.file.value(place) if self.file is not None and place in PLACES else None
+            if value is not None and PLACES[place].key not in typed:
+                typed[PLACES[place].key] = str(value), self.where(place)
+        other = self.apart()
+        other.asked, other.looked = set(self.asked), set(self.looked)
+        for key, (text, where) in ((key, told) for key, told in typed.items() if key not in self.asked):
+            row = QUANTITIES[key]
+            if isinstance(row.kind, Word) and not row.kind.listed and text not in row.words:
+                self.fault(f"{text[:40]!r} is unknown", where, suggestion(text[:40], row.words))
+            elif key == "model":
+                other.model()
+            elif key in _PROFILED:
+                other.profile(_PROFILED[key], text, where)
+        if self.texts.get("calibration") is not None and "calibration" not in self.asked:
+            with noting(other.faults):
+                other.calibration()
+        for fault in other.faults:
+            self._note(fault)
         self.settle()
 
     def unused(self) -> tuple[str, ...]:
         """Keys of the scenario, and flags, that were said and that nothing asked for."""
         named = {figure.source for figure in self.used.values()}
-        silent = ("framework", "calibration", "seed", "accept_lower_bound")
+        silent = ("framework", "seed", "accept_lower_bound")
         flags = [self.flag(key) for key in self.texts if key not in silent and key not in self.asked]
         silent_places = {"framework", *self.seen}
         leaves = [leaf for leaf in self.file.leaves() if leaf not in silent_places] if self.file is not None else ()
@@ -574,6 +602,7 @@ class Inputs:
         """
         from rlsize.shell.beliefs import belief_of
 
+        self.asked.add("calibration")
         return belief_of(self, *stages, planned=planned)
 
     def keep(self, figure: Figure) -> Figure:

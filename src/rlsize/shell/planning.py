@@ -125,6 +125,7 @@ def assumed_by(inputs: Inputs, loop: Loop, place: Placement) -> tuple[Assumption
         for row in (QUANTITIES[key] for key in _NOT_SEARCHED if not inputs.gives(key)):
             values.pop(row.scenario, None)
         planned = inputs.changed({**dict.fromkeys(inputs.file.leaves() if inputs.file is not None else ()), **values})
+        planned.ran = True  # what fits and what does not was judged by the search
         return assumptions(planned, resolve(planned))
     except InputError:
         return None

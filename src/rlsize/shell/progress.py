@@ -3,11 +3,32 @@
 from __future__ import annotations
 
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 
 Say = Callable[[str, float], None]
+_waiting: list[threading.Timer] = []
+
+
+@contextmanager
+def saying_if_long(text: str, seconds: float = 1.0) -> Iterator[None]:
+    """Say once that something is worked on, where it takes longer than that and tells nothing else of itself."""
+    timer = threading.Timer(seconds, lambda: sys.stderr.write(f"{text}\n"))
+    timer.daemon = True
+    _waiting.append(timer)
+    timer.start()
+    try:
+        yield
+    finally:
+        stop_waiting()
+
+
+def stop_waiting() -> None:
+    """What comes next tells of itself."""
+    while _waiting:
+        _waiting.pop().cancel()
 
 
 @contextmanager
@@ -23,6 +44,7 @@ def progress() -> Iterator[Say]:
     """A function that takes what is being done and the share of it that is done, 0 to 1."""
     from rich.console import Console
 
+    stop_waiting()
     console = Console(stderr=True)
     if not console.is_terminal:
         yield _lines()

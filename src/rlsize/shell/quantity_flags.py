@@ -23,6 +23,7 @@ from rlsize.units import listed
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+    from rlsize.errors import Fault
     from rlsize.quantities.row import Row
 
 Asked: TypeAlias = str | tuple[str, str]
@@ -64,7 +65,8 @@ LENGTHS = ("prompt_tokens", "response_tokens", "response_cv", "max_response_toke
 WORKLOAD = (*BATCH, "samples_per_step", *LENGTHS, "updates", "mini_batches")
 AGENTS = (
     "turns", "turn_end_fraction", "tool_seconds", "tool_cv", "tool_tokens", "environments", "environment_seconds",
-    "failed_fraction", "verify_seconds", "verify_cv", "verify_workers",
+    "failed_fraction", "verify_seconds", "verify_cv", "verify_failed_fraction",
+    "verify_workers",
 )  # fmt: skip
 INSTANCE = (
     "engine", "engine_version", "rollout_tensor_parallel", "rollout_pipeline_parallel", "rollout_data_parallel",
@@ -90,6 +92,20 @@ WASTE = ("oversampling", "kept_fraction", "dropped_fraction")
 CHECKS = ("model", "params", "gpu")
 REFUSED = ("step_seconds",)
 _SIDES = ("rollout_", "wire_")
+_GIVEN_BY: Mapping[tuple[str, ...], str] = {
+    ("consumption_tokens_per_second", "train_seconds", "trainer_gpu_tokens_per_second"): (
+        "`rlsize predict train` predicts it, `rlsize observe` reads it from a training log"
+    ),
+    ("instance_tokens_per_second", "rollout_gpu_tokens_per_second", "group_seconds", "rollout_seconds"): (
+        "`rlsize predict rollout` predicts it, `rlsize measure` measures it, `rlsize observe` reads it from engines"
+    ),
+    ("step_seconds",): "`rlsize predict step` predicts it, `rlsize observe` reads it from a training log",
+    ("sync_seconds",): "`rlsize predict sync` predicts it",
+    ("instances", "rollout_gpus", "trainer_gpus"): "`rlsize plan` finds how many are best",
+    ("gpu_hour_usd", "rollout_gpu_hour_usd", "trainer_gpu_hour_usd"): "`rlsize profiles list price` has some",
+}
+"""Which command gives a quantity that another one lacks."""
+_REFUSED = "Refused"  # the panel of flags that are taken to be refused with a reason, which no help shows
 _SHORT_HELP = 15  # quantities that a help page shows at first
 _ASKED_MOST = (
     "model", "gpu", "gpus", "mode", "rollout_gpus", "trainer_gpus", "instances", "prompts_per_step", "group_size",
@@ -147,6 +163,14 @@ class Asks(NamedTuple):
         """The parameters of a function that typer makes into these flags."""
         return [_parameter(row, names, panel, assumed=assumed) for row, names, panel, assumed in self._declared()]
 
+    def with_command(self, fault: Fault) -> Fault:
+        """The fault of a quantity that is missing, with the command that would give it."""
+        key = next((key for key, flag in self.flags.items() if flag == fault.where), "")
+        by = next((by for keys, by in _GIVEN_BY.items() if key in keys), "")
+        if not by or "missing" not in fault.what or by in fault.todo:
+            return fault
+        return fault._replace(todo=f"{fault.todo}; {by}".removeprefix("; "))
+
     def rarer(self, told: str) -> frozenset[str]:
         """
         Parameters that a short help leaves out: all but those of its example, and the first few of what is asked most.
@@ -155,7 +179,7 @@ class Asks(NamedTuple):
             told: The help, with its example.
         """
         example = {*told.partition("Example:")[2].split()}
-        declared_here = [row.key for row, *_ in self._declared()]
+        declared_here = [row.key for row, _, panel, _ in self._declared() if panel != _REFUSED]
         first = [row.key for row, names, *_ in self._declared() if example & {*names}]
         usual = (key for key in _ASKED_MOST if key in declared_here and key not in first)
         first += [*usual][: max(0, _SHORT_HELP - len(first))]
@@ -212,7 +236,7 @@ def _parameter(row: Row, names: list[str], panel: str, *, assumed: bool) -> insp
         rich_help_panel=panel,
         metavar=None if yes_or_no else metavar,
         show_default=False,
-        hidden=panel == "Refused",
+        hidden=panel == _REFUSED,
     )
     return inspect.Parameter(
         f"{_PREFIX}{row.key}", inspect.Parameter.KEYWORD_ONLY, default=None, annotation=Annotated[takes, told]
@@ -276,9 +300,10 @@ def _asking(
             inputs.check_texts()
             try:
                 report = command(inputs, **own)
-            except InputError:  # what is missing may stand in a file that the launch names
+            except InputError as error:  # what is missing may stand in a file that the launch names
                 lacking = [note for note in inputs.notes if " is missing: " in note]
                 sys.stderr.write("".join(f"note: {note}\n" for note in lacking))
+                error.faults = tuple(map(asked.with_command, error.faults))
                 raise
             if not isinstance(report, Report):
                 return report

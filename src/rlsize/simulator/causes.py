@@ -72,6 +72,7 @@ def _simplest(setting: Setting) -> Setting:
         tool=Latency(),
         tool_tokens=0,
         verify=Latency(),
+        verify_failed_fraction=0.0,
         verify_workers=None,
     )
     rules = replace(

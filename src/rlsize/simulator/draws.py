@@ -197,8 +197,12 @@ class SeededOutcomes:
         return found
 
     def _draw_scores(self, chunk: int) -> list[list[float]]:
-        normal = self._generator(_VERIFY, chunk).standard_normal((self._work.group_size, CHUNK))
-        found: list[list[float]] = _latencies(self._work.verify, normal).T.tolist()
+        work, shape = self._work, (self._work.group_size, CHUNK)
+        generator = self._generator(_VERIFY, chunk)
+        seconds = _latencies(work.verify, generator.standard_normal(shape))
+        if work.verify_failed_fraction:
+            seconds = generator.geometric(1.0 - work.verify_failed_fraction, shape) * seconds
+        found: list[list[float]] = seconds.T.tolist()
         return found
 
 

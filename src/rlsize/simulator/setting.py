@@ -129,6 +129,7 @@ class WorkSetting:
         tool: Time of one tool call.
         tool_tokens: What a tool's answer adds to the context. [token]
         verify: Time to score one sample.
+        verify_failed_fraction: Chance that a verifier fails: the sample is scored once more, which takes as long. [1]
         verify_workers: How many are scored at once; None for as many as there are. [1]
         environments: Of which each sample needs one until it has finished; None for as many as there are samples. [1]
         environment_seconds: Until an environment has started. [s]
@@ -145,6 +146,7 @@ class WorkSetting:
     tool: Latency = field(default_factory=Latency)
     tool_tokens: int = 0
     verify: Latency = field(default_factory=Latency)
+    verify_failed_fraction: float = 0.0
     verify_workers: int | None = None
     environments: int | None = None
     environment_seconds: float = 0.0

@@ -34,8 +34,8 @@ WHOLE = 0.97  # a timer of generation that covers this share of a step in turn t
 _Z95, _Z80 = 1.96, 1.2816
 SMALL = 1.2e9  # parameters up to which a model keeps GPUs waiting for the host
 SPREADS: Mapping[bool, Mapping[str, float]] = MappingProxyType({
-    False: {"generation": 0.70, "update": 0.35, "logprob": 0.34, "sync": 0.81, "other": 0.81, "step": 0.44},
-    True: {"generation": 1.76, "update": 2.3, "logprob": 2.9, "sync": 0.81, "other": 0.81, "step": 0.70},
+    False: {"generation": 0.53, "update": 0.32, "logprob": 0.26, "sync": 0.81, "other": 0.81, "step": 0.19},
+    True: {"generation": 0.54, "update": 2.15, "logprob": 2.85, "sync": 0.81, "other": 0.81, "step": 0.88},
 })  # fmt: skip
 """
 Spread of the logarithm of measured over predicted, by phase, of large models and of small ones: from 40 runs of three

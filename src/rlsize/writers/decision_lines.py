@@ -19,7 +19,7 @@ _ROWS = 6  # of a table
 _MOST_WARNINGS = 3
 _LINES_EACH = 3  # of a warning
 _OF_HEADLINE = 5
-_WHOLE = {"assumed", "unused", "done", "next"}  # parts that lose a word last
+_WHOLE = {"take", "figures", "assumed", "unused", "done", "next"}  # parts that lose a word last
 
 
 def headline_lines(report: Report, width: int) -> list[str]:
@@ -58,15 +58,14 @@ def decision_lines(report: Report, decision: Decision, width: int) -> list[tuple
         if counts[index] < len(parts[index][1]):
             counts[index] += 1
             counts[index] -= above + sum(len(lines(each)) for each in range(len(parts))) > _USUAL_LINES
-    found = {index: lines(index) for index in range(len(parts))}
-    for index in sorted(found, key=lambda index: (parts[index][0] in _WHOLE, -len(found[index]))):
-        over = above + sum(map(len, found.values())) - MOST_LINES
-        if over > 0:
-            found[index] = cut_lines(" ".join(found[index]), width - LABEL, max(1, len(found[index]) - over))
+    most = [len(lines(index)) for index in range(len(parts))]
+    while above + sum(most) > MOST_LINES and max(most) > 1:  # a line of the longest, of those that may be cut first
+        longer = [index for index, many in enumerate(most) if many > 1]
+        most[max(longer, key=lambda index: (parts[index][0] not in _WHOLE, most[index]))] -= 1
     return [
         (f"{parts[index][0]}:" if place == 0 else "", line)
-        for index, texts in found.items()
-        for place, line in enumerate(texts)
+        for index in range(len(parts))
+        for place, line in enumerate(cut_lines(" ".join(lines(index)), width - LABEL, most[index]))
     ]
 
 

@@ -168,18 +168,21 @@ def test_a_launch_of_thousands_of_words_is_not_searched_over_and_over(tmp_path: 
     assert time.process_time() - start < 8  # under one on an idle machine; it was more than eight
 
 
-@pytest.mark.parametrize(
-    ("text", "told"),
-    [
-        (VERL + "actor_rollout_ref.rollout.enforce_eager=True", "enforce_eager .* keeps engines from CUDA graphs"),
-        ("accelerate launch grpo.py --model_name_or_path Qwen/Qwen3-8B --num_generations 8", "without an engine"),
-    ],
-)
-def test_generation_that_is_slower_than_is_predicted_is_told(tmp_path: Path, text: str, told: str) -> None:
-    """Engines without CUDA graphs, and the trainer's own model in place of one."""
+@pytest.mark.parametrize(("said", "graphs"), [("True", False), ("False", None)])
+def test_engines_without_cuda_graphs_are_a_quantity(tmp_path: Path, said: str, graphs: bool | None) -> None:
+    """The scenario has what keeps them from graphs; where nothing does, it says nothing."""
+    launch = _launch(tmp_path, VERL + f"actor_rollout_ref.rollout.enforce_eager={said}")
+    document, places = scenario_of_launch(launch, Catalogue())
+    assert document.data.get("rollout", {}).get("cuda_graphs") is graphs
+    assert ("enforce_eager" in places.get("rollout.cuda_graphs", "")) == (graphs is False)
+
+
+def test_generation_by_the_trainers_own_model_is_told(tmp_path: Path) -> None:
+    """It takes longer than the engine that is predicted in its place."""
+    text = "accelerate launch grpo.py --model_name_or_path Qwen/Qwen3-8B --num_generations 8"
+    told = "without an engine"
     assert any(re.search(told, one) for one in doubts(_launch(tmp_path, text)))
-    quicker = text.replace("True", "False") + " --use_vllm true" * ("enforce" not in text)
-    assert not any(re.search(told, one) for one in doubts(_launch(tmp_path, quicker)))
+    assert not any(re.search(told, one) for one in doubts(_launch(tmp_path, text + " --use_vllm true")))
 
 
 def test_a_key_that_is_not_understood_and_could_matter_is_named(tmp_path: Path) -> None:
@@ -241,12 +244,6 @@ def test_engines_on_some_of_the_gpus_that_they_share_are_told(tmp_path: Path) ->
     assert not any("GPUs" in one for one in doubts(_launch(tmp_path, text.replace("12", "16"), "same.yaml")))
 
 
-def test_gpus_that_nobody_tells_are_asked_for(tmp_path: Path) -> None:
-    """A script that takes whatever its launcher starts it on."""
-    text = "from trl import GRPOConfig, GRPOTrainer\nargs = GRPOConfig(num_generations=8, use_vllm=True)\n"
-    assert any("--gpus" in one for one in doubts(_launch(tmp_path, text, "train.py")))
-
-
 @pytest.mark.parametrize(
     ("keys", "late"),
     [("", "wait"), ("++grpo.async_grpo.in_flight_weight_updates=true", "continue")],
@@ -277,3 +274,25 @@ def test_a_bare_name_that_a_framework_ships_is_no_file_beside_the_script(tmp_pat
     told = _launch(tmp_path, text, "train.sh").reading
     assert told.value("loop.zero_stage") == 3
     assert not any(key.startswith("deepspeed.") for key in told.settings)
+
+
+@pytest.mark.parametrize(
+    ("text", "turns"),
+    [
+        (VERL + "actor_rollout_ref.rollout.n=4", None),
+        (VERL + "{0}max_assistant_turns=5", None),  # no tools are called
+        (VERL + "{0}enable=True", None),
+        (VERL + "{0}enable=True {0}max_assistant_turns=5", 5),
+        (VERL + "{0}enable=True {0}max_user_turns=5", 6),
+        (VERL + "{0}enable=True {0}max_user_turns=3 {0}max_assistant_turns=5", 4),
+        (VERL + "{0}enable=True {0}max_user_turns=8 {0}max_assistant_turns=5", 5),
+        ("python -m skyrl.train.entrypoints.main_base trainer.policy.model.path=m", 1),
+        ("python -m skyrl.train.entrypoints.main_base trainer.policy.model.path=m generator.max_turns=4", 4),
+        ("trl grpo --model_name_or_path m --num_generations 4", None),
+        ("trl grpo --model_name_or_path m --num_generations 4 --max_tool_calling_iterations 4", 5),
+    ],
+)
+def test_turns_of_an_agent_are_the_most_that_its_keys_allow(tmp_path: Path, text: str, turns: int | None) -> None:
+    """One more than answers of tools; nothing where no key bounds them."""
+    launch = _launch(tmp_path, text.format("actor_rollout_ref.rollout.multi_turn."))
+    assert launch.reading.value("loop.turns") == turns

@@ -13,12 +13,14 @@ import typer
 from rlsize.commands.diagnose.command import FAILING, evidence_of, failing_words, fails, limits_and_rates
 from rlsize.commands.diagnose.words import headline
 from rlsize.equations import imbalance
+from rlsize.errors import UnfinishedError
 from rlsize.estimates.figures import apply, numbers
 from rlsize.facts.figure import Figure, absent
 from rlsize.shell.access import blamed
-from rlsize.shell.command import INTERRUPTED, argument, option
+from rlsize.shell.command import INTERRUPTED, argument, option, switch, tell
 from rlsize.shell.inputs import Inputs
-from rlsize.shell.live_engines import Map
+from rlsize.shell.live_engines import WatchFlags, watched_engines
+from rlsize.shell.named_inputs import NamedInputs
 from rlsize.shell.observation import POOLS, pools_of
 from rlsize.shell.quantity_flags import Changes, Unassumed, asks_beside_files
 from rlsize.units import printable, show
@@ -30,12 +32,14 @@ if TYPE_CHECKING:
     from rlsize.facts.evidence import Diagnosis
     from rlsize.facts.run_log import RunLog
     from rlsize.facts.run_summary import RunSummary
+    from rlsize.shell.live_engines import Engines
     from rlsize.shell.observation import ObservedPools
     from rlsize.shell.webhook import Webhook
 
 _JUDGED = 60  # newest steps that the verdict is of
 _TRENDS = 240  # newest steps that trends are of
 _AT_ONCE = 20  # new steps that are judged one by one
+_SILENT = 20  # steps without it after which a forecast is told again
 _FORECAST = "forecast"
 _WORDS = [word for word in FAILING if word != "worse"]
 _SEED = 0  # the draws of a bootstrap are the same each time, so that an answer is
@@ -91,6 +95,8 @@ class _Watch(NamedTuple):
         asked: What is accepted, and what is given of both rates.
         limits: Limits of columns.
         skip: Rows at the start that do not count; None to find them.
+        said: Where engines are looked at, beside the log.
+        told: What went wrong there.
     """
 
     inputs: Inputs
@@ -98,6 +104,8 @@ class _Watch(NamedTuple):
     asked: Mapping[str, Figure]
     limits: Mapping[str, Figure]
     skip: int | None
+    said: WatchFlags
+    told: list[str]
 
     def seen(self, log: RunLog, count: int) -> Seen | None:
         """The state after so many rows; None where none of them is settled."""
@@ -110,8 +118,26 @@ class _Watch(NamedTuple):
         if not run.steps:
             return None
         evidence, _ = evidence_of(self.inputs.apart(), run, self.pools, self.asked)
+        engines = self.engines() if self.said.prometheus else None
+        if engines is not None:
+            evidence = replace(evidence, fleet=engines.seen, load=engines.load)
         found = diagnosis(evidence, np.random.default_rng(_SEED))
         return Seen(log.steps[count - 1].step, evidence.run, found, foreseen(trends, self._limits(run)))
+
+    def engines(self) -> Engines | None:
+        """
+        The engines as a Prometheus has them now; None where it does not answer, which is told of once.
+
+        Raises:
+            InputError: It is asked for what it has not.
+        """
+        try:
+            return watched_engines(self.inputs.apart(), NamedInputs(), self.said)
+        except UnfinishedError as error:
+            if str(error) not in self.told:
+                tell(error)
+            self.told.append(str(error))
+            return None
 
     def _summed(self, log: RunLog, count: int, most: int) -> RunSummary:
         from rlsize.estimates.run_summary import run_summary
@@ -147,6 +173,7 @@ class _Watch(NamedTuple):
     Inputs=(
         "consumption_tokens_per_second", "instance_tokens_per_second", "accept_lower_bound", "headroom",
         "tokens_generated_per_trained_token", "train_seconds", *POOLS, "skipped_steps", "every_seconds",
+        "timeout_seconds",
     ),
     Limits=(
         "idle_target_fraction", "sync_target_fraction", Unassumed("max_staleness"), "queue_limit_samples",
@@ -155,10 +182,9 @@ class _Watch(NamedTuple):
 )  # fmt: skip
 def watch(
     inputs: Inputs,
+    said: WatchFlags,
     log: str | None = argument("LOG", "A training log that grows."),
     scenario: str | None = argument("SCENARIO", "The scenario or launch of the run."),
-    format: str | None = option("--format", "The format of the log, where its content does not tell.", metavar="NAME"),  # noqa: A002 (the flag's name)
-    map: Map = None,  # noqa: A002 (the flag's name)
     fail_on: str | None = option(
         "--fail-on",
         "End with 1 on any of these: any, forecast, or verdicts such as starving, with commas.",
@@ -168,12 +194,13 @@ def watch(
     webhook: str | None = option(
         "--webhook", "A file with the address of a webhook; without it, RLSIZE_WEBHOOK has one.", "Output", "FILE"
     ),
+    once: bool = switch("--once", "Say it of the log as it is, and end."),
     changes: Changes = None,
 ) -> None:
     """
     Follow a training log: the verdict at each step, what changed, what is ahead.
 
-    Example:  rlsize watch verl.jsonl --max-staleness 4 --kv-cache-tokens 400000 --fail-on forecast
+    Example:  rlsize watch examples/operate/starving.jsonl --max-staleness 4 --kv-cache-tokens 400000 --once
     """
     from rlsize.shell.following import ended_in_order, log_reader
     from rlsize.shell.webhook import read_webhook
@@ -182,29 +209,35 @@ def watch(
         inputs.read(scenario, changes or [])
     inputs.load_rates()
     skip, every, pools = inputs.ask("skipped_steps"), inputs.ask("every_seconds"), pools_of(inputs)
-    judge = _Watch(
-        inputs, pools, limits_and_rates(inputs), _said_limits(inputs), int(skip.number) if skip.known else None
-    )
+    rows = int(skip.number) if skip.known else None
+    judge = _Watch(inputs, pools, limits_and_rates(inputs), _said_limits(inputs), rows, said, [])
     words = failing_words(inputs, fail_on, [*_WORDS, _FORECAST], compared=True)
     hook: Webhook | None = None
     with blamed(inputs, "--webhook"):
         hook = read_webhook(webhook)
     with blamed(inputs, log or "LOG"):
-        read = log_reader(log, format, map or ())
+        read = log_reader(log, said.format, said.map or ())
+    if said.pages:
+        inputs.fault("is for engines that nobody follows", "--pages", "name a Prometheus: --prometheus URL")
     inputs.settle()
+    if said.prometheus:
+        judge.engines()  # what is wrong with how it is asked is told before anything is watched
     try:
+        failed = False
         with ended_in_order(), _screen(str(log)) as show_:
-            for now, news in _news(_states(str(log), read, every.number, judge)):
+            for now, news in _news(_states(str(log), read, None if once else every.number, judge)):
                 show_(now, news)
                 if hook is not None and news:
                     hook.send("\n".join((f"{log}, {now.line}", *news)))
-                if fails(words, now.found, ()) or (_FORECAST in words and now.ahead):
-                    raise typer.Exit(1)
+                failed = fails(words, now.found, ()) or (_FORECAST in words and bool(now.ahead))
+                if failed:
+                    break
+            if hook is not None:
+                hook.finish()
     except KeyboardInterrupt:
         raise typer.Exit(INTERRUPTED) from None
-    finally:
-        if hook is not None:
-            hook.finish()
+    if failed:
+        raise typer.Exit(1)
 
 
 def _said_limits(inputs: Inputs) -> dict[str, Figure]:
@@ -224,12 +257,12 @@ def _said_limits(inputs: Inputs) -> dict[str, Figure]:
     }
 
 
-def _states(log: str, read: Callable[[], RunLog], every: float, judge: _Watch) -> Iterator[Seen]:
-    """The state after the last step that is there, and after each that comes."""
+def _states(log: str, read: Callable[[], RunLog], every: float | None, judge: _Watch) -> Iterator[Seen]:
+    """The state after the last step that is there, and after each that comes, looked for every so many seconds."""
     from rlsize.shell.following import followed
 
     before = 0
-    for found in followed(log, read, every):
+    for found in [read()] if every is None else followed(log, read, every):
         count = len(found.steps)
         first = count if before == 0 or count < before else max(before + 1, count - _AT_ONCE)
         for upto in range(first, count + 1):
@@ -241,8 +274,8 @@ def _states(log: str, read: Callable[[], RunLog], every: float, judge: _Watch) -
 def _news(states: Iterator[Seen]) -> Iterator[tuple[Seen, list[str]]]:
     """Each state, with what is new in it."""
     before: Seen | None = None
-    told: dict[str, int] = {}  # what was foreseen, and at which step last
-    for now in states:
+    told: dict[str, int] = {}  # what was foreseen, and when last; a log's own numbers may go back
+    for place, now in enumerate(states):
         news = []
         if before is None or before.found.verdict != now.found.verdict:
             moved = [] if before is None else _moved(before.run, now.run)
@@ -250,9 +283,9 @@ def _news(states: Iterator[Seen]) -> Iterator[tuple[Seen, list[str]]]:
             news.append(f"{headline(now.found)}{was}{'; ' if moved else ''}{', '.join(moved)}")
             before = now
         for one in now.ahead:
-            if now.step - told.get(one.key, -_AT_ONCE) >= _AT_ONCE:
+            if place - told.get(one.key, -_SILENT) >= _SILENT:
                 news.append(_foreseen_words(one))
-            told[one.key] = now.step
+            told[one.key] = place
         yield now, news
 
 

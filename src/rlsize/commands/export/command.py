@@ -40,7 +40,7 @@ def export(
     """
     Serve what a training log tells as counters, for Prometheus.
 
-    Example:  rlsize export verl.jsonl --state counts.json --gpu-hour 2.40
+    Example:  rlsize export examples/operate/starving.jsonl --once --gpu-hour 2.40
     """
     from rlsize.commands.export.server import address
     from rlsize.commands.export.state import read_counters
@@ -96,10 +96,11 @@ def _serve(
         with ended_in_order(), serving(*where) as server:
             sys.stderr.write(f"serving {log} on {server.url}\n")
             for found in followed(log, read, every):
-                server.text = _page(found, counters, pools)
+                text = _page(found, counters, pools)
                 try:
-                    write_counters(state, counters)
+                    write_counters(state, counters)  # first, so that what was scraped is never lost
                 except RlsizeError as error:  # a full disk is no reason to serve nothing
                     tell(error)
+                server.text = text
     except KeyboardInterrupt:
         raise typer.Exit(INTERRUPTED) from None

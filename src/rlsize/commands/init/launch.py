@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from rlsize.frameworks.told import Told
     from rlsize.readers.launch.launch import Launch
 
-_NEEDED = ("model", "gpu", "prompts_per_step", "group_size", "response_tokens")
-"""What a loop cannot be worked out without, and launches may not tell; GPUs besides."""
 _SHOWN = 2  # the last parts of a dotted key, in a table
 
 
@@ -41,6 +39,7 @@ def from_launch(
     Raises:
         InputError: All that is wrong.
     """
+    from rlsize.loop.resolve import lacked
     from rlsize.readers.file_kinds import schema_text
     from rlsize.readers.scenarios import launched_scenario
     from rlsize.writers.files import write_whole
@@ -70,8 +69,7 @@ def from_launch(
     said_first = sorted(told, key=lambda key: told[key].provenance == "default")
     shown = sum(one.provenance != "default" for one in told.values())
     table = Table.of("What the launch says", said_first, cells, shown=shown)
-    missing = [QUANTITIES[key].said_by for key in _NEEDED if not inputs.gives(key)]
-    missing += [] if inputs.gives("gpus") or inputs.gives("trainer_gpus") else ["--gpus"]
+    missing = lacked(inputs)
     notes = [f"{len(told) - shown} more are defaults of {launch.framework.title}: --json has them."]
     notes += [f"Not told by the script: give {', '.join(missing)}."] if missing else []
     return Report(

@@ -56,9 +56,8 @@ def memory(inputs: Inputs, write: Write = None, force: Force = False) -> Report:
         todo = f"give what the launch does not tell: {', '.join(lacks)}"
         inputs.fault("only of a whole loop is it known what makes it fit", "--write", todo)
     elif lacks and launch_of(inputs) is not None:
-        asked = [flag for flag in lacks if not any(f"give {flag}." in one for one in inputs.warnings)]
-        what = f"Whether it fits, phase by phase, needs what nobody says: give {', '.join(asked)}."
-        inputs.warnings += [what] if asked else []
+        what = f"Whether it fits, phase by phase, needs what nobody says: give {', '.join(lacks)}."
+        inputs.warnings.append(what)
     profile = inputs.model()
     question = _question(inputs, profile)
     gpu = inputs.gpu()

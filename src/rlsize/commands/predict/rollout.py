@@ -347,7 +347,7 @@ def _notes(outlook: RolloutOutlook) -> Iterator[str]:
         yield f"Nobody said a cap (--max-response-tokens): the tail is that of lengths up to {cap.number:,.0f} tokens."
     told = outlook.doubts[:_MOST_TOLD]
     if told:
-        words = "; ".join(f"{doubt.meaning} ({doubt.share:.0%})" for doubt in told)
+        words = "; ".join(f"{doubt.meaning} ({show(doubt.share, '_fraction')})" for doubt in told)
         yield f"The band of the rate comes from: {words}."
 
 

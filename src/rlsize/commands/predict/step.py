@@ -32,9 +32,8 @@ _PARTS = {
     "logprobs": "log-probs and scores",
     "update": "update",
     "sync": "weight sync",
-    "fixed": "switching, fixed",
+    "fixed": "the rest, fixed",
     "samples": "handling of samples",
-    "params": "handling of parameters",
     "own": "the rest, as the run had it",
     "said": "the rest, as it was said",
 }
@@ -45,7 +44,7 @@ _BARS = {
     "log-probs and scores": ("logprobs",),
     "update": ("update",),
     "weight sync": ("sync",),
-    "overhead": ("fixed", "samples", "params", "own", "said"),
+    "overhead": ("fixed", "samples", "own", "said"),
 }
 _RESULTS = (
     "step_seconds", "generation_seconds", "generation_exposed_seconds", "tail_seconds", "train_seconds",
@@ -250,7 +249,7 @@ def _notes(outlook: StepOutlook, parts: Sequence[StepPart]) -> Iterator[str]:
     if stuck:
         seconds = sum(part.seconds.number for part in stuck)
         share, names = sum(part.share.number for part in stuck), listed([_PARTS[part.name] for part in stuck])
-        yield f"{show(seconds, '_seconds')} of the step ({share:.0%}) do not shrink with GPUs: {names}."
+        yield f"{show(seconds, '_seconds')} of the step ({show(share, '_fraction')}) do not shrink with GPUs: {names}."
     found = outlook.results
     if "samples_in_flight" in found:
         batch, limit = show(found["samples_in_flight"].value), LIMITS[str(found["limited_by"].value)]
@@ -262,7 +261,7 @@ def _notes(outlook: StepOutlook, parts: Sequence[StepPart]) -> Iterator[str]:
 def _measure(outlook: StepOutlook) -> Iterator[str]:
     """What the band comes from, and what to measure first."""
     if outlook.doubts:
-        largest = "; ".join(f"{doubt.meaning} ({doubt.share:.0%})" for doubt in outlook.doubts[:3])
+        largest = "; ".join(f"{doubt.meaning} ({show(doubt.share, '_fraction')})" for doubt in outlook.doubts[:3])
         yield f"The band comes from: {largest}."
     if outlook.stages:
         yield f"Measure first: {_FIRST[outlook.stages[0].name]}; rlsize calibrate takes it."

@@ -179,7 +179,7 @@ def _notes(question: TrainQuestion, answer: TrainAnswer) -> list[str]:
 
     passes = [EXTRA_PASSES[name] for name in question.passes]
     counted = f"beside the update: {'; '.join(passes)}" if passes else "none beside the update"
-    largest = "; ".join(f"{doubt.meaning} ({doubt.share:.0%})" for doubt in answer.doubts)
+    largest = "; ".join(f"{doubt.meaning} ({show(doubt.share, '_fraction')})" for doubt in answer.doubts)
     narrowed = f"The band comes from: {largest}. One measured train time narrows it most (rlsize calibrate)."
     return [
         f"Passes counted {counted}.",

@@ -139,8 +139,6 @@ def doubts(launch: Launch) -> Iterator[str]:
     """What a reader must know of a launch: what was not understood and could matter."""
     yield from (f"{launch.name}: {key} is not read: {why}." for key, why in launch.reading.faults.items())
     mode, fleet, trainer = (launch.reading.value(f"loop.{key}") for key in ("mode", "rollout_gpus", "trainer_gpus"))
-    if trainer is None and launch.reading.value("loop.gpus") is None:
-        yield f"{launch.name} does not tell on how many GPUs it runs: give --gpus."
     if mode == "colocated" and fleet and trainer and fleet != trainer:
         yield f"Engines have {fleet} of the {trainer} GPUs that they share with the trainer: read as if they had all."
     if launch.reading.value("loop.engine") == WITHOUT:

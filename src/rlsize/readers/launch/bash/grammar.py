@@ -18,6 +18,7 @@ _TELLING = re.compile(r"[\\'\"`$(){}#<]")
 _SKIPPED = re.compile(r"\$'(?:[^\\']|\\.)*'|'[^']*'", re.DOTALL)
 _HEREDOC = re.compile(r"<<-?[ \t]*(['\"\\]?)([A-Za-z_][\w.]*)['\"]?")
 _IN_QUOTES = ('"', '}"')
+_DEEPEST = 1000  # beginnings that wait for their ends
 BLANKS = " \t\r\n"
 
 
@@ -33,10 +34,10 @@ def closed(text: str, start: int, end: int, *, quoted: bool = False, within: str
         within: What closes that which began before the place, `)` for one.
 
     Raises:
-        UnreadableError: Nothing closes it.
+        UnreadableError: Nothing closes it, or more is nested in it than anybody writes.
     """
     closers, at = [within] if within else [], start
-    while at < end:
+    while at < end and len(closers) <= _DEEPEST:
         sign, closer = text[at], closers[-1] if closers else '"' if quoted else ""
         passed = None if closer in _IN_QUOTES else _passed(text, at, end, closer)
         step = 1
