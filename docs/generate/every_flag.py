@@ -268,6 +268,7 @@ rlsize check examples/unmeasured-8b.yaml --budget examples/budget.yaml --baselin
 rlsize plan --model qwen3-0.6b --gpu l4 --gpus 16 --objective time --steps-per-day 10 --finish-by "90 days" \\
     --memory-margin 0.02 --mode colocated,async --rollout-gpus 4,8 --trainer-gpus 4,8 --max-staleness 1 \\
     --transport nccl-broadcast --rollout-tensor-parallel 1 --rollout-data-parallel 1 --tensor-parallel 1 \\
+    --rollout-pipeline-parallel 1 \\
     --pipeline-parallel 1 --context-parallel 1 --expert-parallel 1 --recompute full --micro-batch-tokens 8k \\
     --prompts 16 --group 8 --samples 128 --prompt-tokens 300 --response-tokens 1k --response-cv 0.8 \\
     --max-response-tokens 4k --engine vllm --rollout-dtype bf16 --algorithm grpo --optimizer adamw --offload \\
