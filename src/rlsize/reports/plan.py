@@ -322,10 +322,10 @@ def _change_words(change: LeastChange, source: str = "") -> str:
         text = f"let {needed:.1%} of memory stay free, not {now:.0%} (--memory-margin)"
     elif key == "gpus":
         text = f"{needed:g} GPUs, not {now:g} (--gpus)"
-    elif key in QUANTITIES and change.now is None:
+    elif key in QUANTITIES and now is None:
         row = QUANTITIES[key]
         text = f"{words(key)} {needed if isinstance(needed, str) else f'{needed:g}'} ({row.flag or row.scenario})"
-    elif key in QUANTITIES and QUANTITIES[key].flag:
+    elif key in QUANTITIES and QUANTITIES[key].flag and not source:
         text = f"{needed:g} {words(key)}, not {now:g} ({QUANTITIES[key].flag})"
     else:
         said = f" (limited by {source})" if source else ""
