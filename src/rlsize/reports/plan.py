@@ -44,6 +44,7 @@ _SECONDS = {
     "sync_exposed_seconds": "the weight sync",
     "overhead_seconds": "switching and handling",
 }
+_CHOSEN = ("recompute", "offload", "chunked_loss", "micro_batch_tokens")  # beside the layout of a trainer
 _LONGER = 1.1  # than either side takes: a step that something else holds up
 _NEVER_ALONE = frozenset({"heads", "layers", "experts"})  # reasons of some layouts, beside which there are others
 _FEW = 3  # reasons that are told
@@ -114,7 +115,7 @@ def plan_report(
 def _layouts(chosen: Choice) -> str:
     """What an instance and the trainer are made of."""
     found = {figure.key: figure for figure in _placement(chosen)}
-    own = [f"{words(key)} {show(found[key].value, key)}" for key in ("recompute", "offload", "chunked_loss", "micro_batch_tokens") if key in found]
+    own = [f"{words(key)} {show(found[key].value, key)}" for key in _CHOSEN if key in found]
     sides = f"instances {found['rollout_layout'].value}; trainer {found['trainer_layout'].value}"
     return f"{', '.join([sides, *own])}."
 
@@ -199,8 +200,7 @@ def _placement(chosen: Choice) -> Iterator[Figure]:
     for key, side in (("rollout_layout", best.place.fleet), ("trainer_layout", best.place.trainer)):
         yield Figure(key=key, value=side.name, provenance="predicted", source="the plan")
     if not best.place.trainer.seconds.known:
-        told = ("recompute", "offload", "chunked_loss", "micro_batch_tokens")
-        yield from (placement[key] for key in told if key in placement)
+        yield from (placement[key] for key in _CHOSEN if key in placement)
     generated, trained = best.results["generation_seconds"], best.results["train_seconds"]
     longer, source = "rollout" if generated > trained else "trainer", "the side that takes longer for a step"
     beside = best.results["sync_exposed_seconds"] + best.results["overhead_seconds"]
