@@ -296,6 +296,7 @@ rlsize report examples/unmeasured-8b.yaml --output FOLDER/pools.html --rollout-p
     --trainer-pool h100-sxm:8:2.5 --rollout-gpu-hour 1.25 --trainer-gpu-hour 2.95
 rlsize report examples/unmeasured-8b.yaml --output FOLDER/priced.html --price nebius-h100-sxm-8x --mode async
 rlsize report examples/unmeasured-8b.yaml --output FOLDER/said.html --mode async --rollout-gpus 16 \\
+    --rollout-pipeline-parallel 1 \\
     --trainer-gpus 16 --whole-nodes --prompts 32 --group 8 --samples 256 --prompt-tokens 300 --response-tokens 1k \\
     --response-cv 0.8 --max-response-tokens 4k --updates 1 --mini-batches 1 --engine vllm --engine-version 0.18 \\
     --rollout-dtype bf16 --kv-dtype bf16 --memory-fraction 0.9 --max-num-seqs 256 --rollout-tensor-parallel 1 \\

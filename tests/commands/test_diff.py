@@ -270,7 +270,7 @@ def plans(rlsize: Any, edit: Edit) -> Callable[..., str]:
 def test_saved_plans_are_compared_by_what_they_recorded(diff: Diff, plans: Callable[..., str]) -> None:
     """Results with their bands, what was planned, what it was worked out from; and where the causes are."""
     longer = ("mean: 3200", "mean: 4096")
-    files = plans("a.yaml"), plans("b.yaml", longer, ("max_staleness: 8", "max_staleness: 4"), price="3")
+    files = plans("a.yaml"), plans("b.yaml", longer, ("max_staleness: 8", "max_staleness: 4"), price="2.6")
     ran = diff(*files, "--json")
     row = _row(ran, "results", quantity="cost_per_step_usd")
     assert row["verdict"] == "bands overlap"
@@ -280,7 +280,7 @@ def test_saved_plans_are_compared_by_what_they_recorded(diff: Diff, plans: Calla
     inputs = {row["input"]: (row["before"], row["after"]) for row in ran.document["rows"]["inputs"]}
     assert inputs["placement.max_staleness"] == ("8", "4")
     assert inputs["inputs.response_tokens"] == ("3,200", "4,096")
-    assert inputs["inputs.gpu_hour_usd"] == ("$2.50", "$3.00")
+    assert inputs["inputs.gpu_hour_usd"] == ("$2.50", "$2.60")
     assert "causes" not in ran.document["rows"]
     (note,) = ran.document["notes"]
     assert note.endswith("The scenarios tell it: `rlsize diff a.yaml-scenario.yaml b.yaml-scenario.yaml`.")
@@ -294,7 +294,7 @@ def test_plans_of_one_loop_share_their_draws(diff: Diff, plans: Callable[..., st
     first, second = plans("a.yaml", price="2.4"), plans("b.yaml", price="2.6")
     ran = diff(first, second)
     told = " ".join(ran.stdout.split())
-    assert told.startswith("Cost per step rises from $0.675 to $0.731 (+8.3 %).")
+    assert told.startswith("Cost per step rises from $0.739 to $0.8 (+8.3 %).")
     assert "of one loop, so low is compared with low and high with high" in told
     text = Path(second).read_text(encoding="utf-8")
     Path(second).write_text(text.replace("facts_digest: ", "facts_digest: 0"), encoding="utf-8")

@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from rlsize.errors import InputError
-from rlsize.readers import profiles
+from rlsize.readers import profiles, shipped
 from rlsize.readers.profiles import FOLDERS, VARIABLE, Catalogue, shipped_folder, user_folders
 from rlsize.readers.yaml_documents import Document, read_document
 
@@ -253,7 +253,7 @@ class TestUserFolders:
     ) -> None:
         """An installed wheel carries the profiles inside the package; a checkout has them at its top."""
         module = tmp_path / "src" / "rlsize" / "readers" / "profiles.py"
-        monkeypatch.setattr(profiles, "__file__", str(module))
+        monkeypatch.setattr(shipped, "__file__", str(module))
         assert shipped_folder() == tmp_path / "profiles"
         (module.parents[1] / "profiles").mkdir(parents=True)
         assert shipped_folder() == module.parents[1] / "profiles"
