@@ -75,7 +75,7 @@ def test_the_examples_of_groups_run_too(rlsize: Any, tmp_path: Path, monkeypatch
     """The program's own, and those of `predict` and `profiles`."""
     monkeypatch.chdir(tmp_path)
     program = typer.main.get_command(app)
-    groups = [program, *(program.get_command(None, name) for name in ("predict", "profiles"))]  # type: ignore[attr-defined]
+    groups = [program, *(program.get_command(None, name) for name in ("predict", "profiles"))]  # type: ignore[attr-defined]  # a group has it
     for group in groups:
         example = shlex.split((group.help or "").partition("Example:")[2])
         assert rlsize(*example[1:]).code == 0, example

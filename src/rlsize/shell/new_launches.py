@@ -26,9 +26,9 @@ _NEEDED = (
     "instances", "gpus_per_instance", "rollout_gpus", "trainer_gpus", "gpus_per_node", "prompts_per_step", "group_size",
 )  # fmt: skip
 _HELD = (
-    "tensor_parallel", "pipeline_parallel", "context_parallel", "expert_parallel", "recompute", "offload", "lora_rank",
-    "memory_fraction", "max_response_tokens", "max_prompt_tokens", "trainer_backend", "micro_batch_tokens",
-    "micro_batch_samples", "algorithm", "reference",
+    "tensor_parallel", "pipeline_parallel", "context_parallel", "expert_parallel", "recompute", "offload",
+    "chunked_loss", "lora_rank", "memory_fraction", "max_response_tokens", "max_prompt_tokens", "trainer_backend",
+    "micro_batch_tokens", "micro_batch_samples", "algorithm", "reference",
 )  # fmt: skip
 """What makes it another loop where a framework that tells it cannot be set to it."""
 _LIKED = (

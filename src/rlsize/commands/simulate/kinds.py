@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 KEY = "more_instances"
 _UNITS = {"slots": "count", "slowdown": "1", "rate": "token/s", "kv": "token", "gpus": "count", "gpu_hour": "usd"}
-_TODO = (
+_FORM = (
     "write 4 slots=64 slowdown=1.8 gpus=2 gpu_hour=1.20, a semicolon between kinds: how many, and what differs, "
     f"of {', '.join(_UNITS)}"
 )
@@ -37,7 +37,7 @@ def with_others(inputs: Inputs, setting: Setting, pools: Pools) -> tuple[Setting
     try:
         kinds = [_kind(part) for part in str(text).split(";")]
     except ValueError as error:
-        inputs.fault(str(error), where, _TODO)
+        inputs.fault(str(error), where, _FORM)
         return setting, pools
     if setting.rules.mode == "colocated" or setting.rules.resizes:
         what = (
