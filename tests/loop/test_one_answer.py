@@ -30,7 +30,7 @@ from tests.loop.one_answer import (
 
 import rlsize.commands
 
-EXAMPLES = int(os.environ.get("RLSIZE_ONE_ANSWER", "20" if THOROUGH else "3"))
+EXAMPLES = int(os.environ.get("RLSIZE_ONE_ANSWER", "20" if THOROUGH else "2"))
 """Random loops to ask about; more find more."""
 
 ASYNC = """\

@@ -49,6 +49,9 @@ def answer(found: Searched) -> Placement:
     return found.planned.chosen.best.place
 
 
+IN_CI = pytest.mark.skipif(not THOROUGH, reason="takes seconds, and CI checks it: RLSIZE_THOROUGH=1")
+
+
 @given(
     st.sampled_from(_LARGE if THOROUGH else _SMALL),
     st.dictionaries(st.sampled_from(sorted(_FIXED)), st.integers(0, 10), min_size=1, max_size=3),
@@ -66,6 +69,7 @@ def test_no_fixed_layout_finds_a_better_plan(loop: tuple[str, int], fixed: dict[
         assert whole.chosen.best.family.step_seconds <= part.found.best[0].step_seconds * (1 + AS_GOOD) * SAME
 
 
+@IN_CI
 def test_instances_of_a_model_that_no_node_holds_lie_over_nodes_in_every_way() -> None:
     """DeepSeek-V3 on 512 H800: ranks of data and stages are tried beside tensors, and not all of it is tensors."""
     found = planned(model="deepseek-v3", gpu="h800-sxm", gpus=512, prompts_per_step=512, response_tokens="8k")
@@ -122,6 +126,7 @@ def test_a_loop_of_which_not_all_fits_names_gpus_and_what_alters_the_training() 
     assert changes["lora_rank"].best.gpus == 2
 
 
+@IN_CI
 def test_a_batch_that_divides_better_is_offered_and_not_taken() -> None:
     """512 prompts of 8 leave 80 trainer GPUs out; a batch near them does not, and is named with its step."""
     said = {"model": "llama3.1-70b", "gpus": 128, "group_size": 8, "prompts_per_step": 512}
@@ -135,6 +140,7 @@ def test_a_batch_that_divides_better_is_offered_and_not_taken() -> None:
     assert again.step_seconds == pytest.approx(change.best.step_seconds)
 
 
+@IN_CI
 def test_gpus_that_contradict_each_other_are_the_reason() -> None:
     """10 and 10 of 16, and 10 for a trainer on nodes of 8."""
     for more, reason in (({"searched_rollout_gpus": 10}, "more than the 16"), ({}, "not 10")):
