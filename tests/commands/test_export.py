@@ -105,7 +105,8 @@ def test_an_old_log_is_no_rate_and_a_new_one_is(before: list[float], after: list
     ("args", "told"),
     [
         ((), "is no file that can be read again"),
-        (("none.jsonl",), "is no file that can be read again"),
+        (("none.jsonl",), "no such file"),
+        ((str(LOG), "--state", "/dev/zero"), "is a device"),
         ((str(LOG), "--listen", "9477"), "is no address"),
         ((str(LOG), "--listen", "localhost:99999"), "is no address"),
         ((str(LOG), "--state", "bad.json"), "holds no counts"),

@@ -141,7 +141,8 @@ def test_a_webhook_hears_and_its_address_is_never_shown(
     [
         ((), "is no file that can be read again"),
         ((str(LOG), "--fail-on", "worse"), "'worse' is unknown"),
-        ((str(LOG), "--webhook", "none"), "cannot be read"),
+        ((str(LOG), "--webhook", "none"), "no such file"),
+        ((str(LOG), "--webhook", "/dev/zero"), "is not a regular file"),
         ((str(LOG), "--webhook", "bad"), "holds no address"),
         ((str(LOG), "--gpu", "h999"), "h999"),
         ((str(LOG), "--pages", "a", "b"), "--pages"),

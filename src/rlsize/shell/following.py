@@ -47,7 +47,9 @@ def log_reader(log: str | None, format: str | None, mapped: Sequence[str]) -> Ca
     from rlsize.readers.logs.reading import read_log
     from rlsize.readers.logs.said import said_figures
 
-    if log is None or log == "-" or not Path(log).exists():
+    if log is not None and log != "-" and not Path(log).exists():
+        raise InputError(Fault("no such file", log, "check the path"))
+    if log is None or log == "-":
         todo = "name the log that the trainer writes"
         raise InputError(Fault("is no file that can be read again", log or "LOG", todo))
     path, said = log, said_figures(mapped)

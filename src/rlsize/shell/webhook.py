@@ -9,10 +9,10 @@ import threading
 import urllib.error
 import urllib.request
 from http.client import HTTPException
-from pathlib import Path
 from urllib.parse import urlsplit
 
 from rlsize.errors import Fault, InputError
+from rlsize.readers.yaml_documents import read_text
 
 VARIABLE = "RLSIZE_WEBHOOK"
 SECONDS = 10.0
@@ -69,11 +69,7 @@ def read_webhook(file: str | None) -> Webhook | None:
         InputError: The file cannot be read, or holds no address.
     """
     where = file or VARIABLE
-    try:
-        url = (os.environ.get(VARIABLE, "") if file is None else Path(file).read_text(encoding="utf-8")).strip()
-    except (OSError, ValueError) as error:
-        what = f"cannot be read: {type(error).__name__}"
-        raise InputError(Fault(what, where, "name a file with an address")) from None
+    url = (os.environ.get(VARIABLE, "") if file is None else read_text(file)).strip()
     if not url and file is None:
         return None
     try:

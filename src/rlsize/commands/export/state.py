@@ -8,6 +8,7 @@ from pathlib import Path
 
 from rlsize.errors import Fault, InputError
 from rlsize.estimates.run_counts import Counters
+from rlsize.readers.yaml_documents import read_text
 from rlsize.writers.files import check_target, write_whole
 
 
@@ -21,12 +22,9 @@ def read_counters(path: str | None) -> Counters:
     if path is None:
         return Counters({}, {}, "")
     check_target(path, force=True)
-    try:
-        text = Path(path).read_text(encoding="utf-8")
-    except FileNotFoundError:
+    if not Path(path).exists():
         return Counters({}, {}, "")
-    except (OSError, ValueError) as error:
-        raise InputError(Fault(f"cannot be read: {error}", path, "name another --state")) from None
+    text = read_text(path)
     try:
         found = json.loads(text)
         totals, sums = ({str(key): float(value) for key, value in found[name].items()} for name in ("totals", "sums"))
