@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ from rlsize.estimates.recorded import registry
 from rlsize.readers.records import listing
 from rlsize.shell.app import COMMANDS
 from rlsize.shell.command import Entry
+from tests.effort import THOROUGH
 
 RUNS = """
 - {id: a1, run_time_s: 21, work_per_s_total: 0.5, work: 10, gpus: 1, tp: 1}
@@ -58,7 +60,9 @@ def test_the_answer_says_errors_refusals_and_the_worst(validate: Callable[..., A
 def test_the_json_has_every_number(validate: Callable[..., Any], runs: Path) -> None:
     """Classes, fields, pairs with their baselines, worst rows and refusals with ids."""
     document = json.loads(validate(str(runs), "--transfer", "--json").stdout)
-    assert set(document["rows"]) == {"classes", "cells", "fields", "transfer", "transfer_beside", "worst", "refused"}
+    assert set(document["rows"]) == {
+        *("classes", "cells", "board", "fields", "transfer", "transfer_beside", "worst", "refused"),
+    }
     trusted = document["rows"]["classes"][0]
     assert (trusted["records"], trusted["sources"], trusted["trust"]) == (5, 2, "high, medium")
     assert trusted["median_error_fraction"] == pytest.approx(1 / 12)
@@ -92,6 +96,28 @@ def test_a_class_that_is_worse_than_allowed_is_a_no(
     result = validate(str(runs), *limits)
     assert result.code == code
     assert ("worse than allowed: made_up" in " ".join(result.stdout.split())) == bool(code)
+
+
+def test_a_cell_worse_than_its_baseline_is_a_no(validate: Callable[..., Any], runs: Path, tmp_path: Path) -> None:
+    """A board holds against itself; where its errors were smaller by more than their noise, the cell is named."""
+    saved = tmp_path / "board.yaml"
+    assert validate(str(runs), "--save", str(saved)).code == 0
+    assert validate(str(runs), "--baseline", str(saved)).code == 0
+    text = saved.read_text(encoding="utf-8")
+    saved.write_text(re.sub(r"(median|noise): .*", r"\1: 0.001", text), encoding="utf-8")
+    result = validate(str(runs), "--baseline", str(saved))
+    assert result.code == 1
+    assert "worse than before by more than their noise" in " ".join(result.stdout.split())
+    saved.write_text(re.sub(r"median: .*", "median: -1", text), encoding="utf-8")
+    wrong = validate(str(runs), "--baseline", str(saved))
+    assert (wrong.code, "median" in wrong.stderr) == (2, True)
+
+
+@pytest.mark.skipif(not THOROUGH, reason="grades every published record; CI does")
+def test_no_cell_of_the_published_records_is_worse_than_it_was(rlsize: Any) -> None:
+    """`rlsize validate --save benchmarks/board.yaml --force` renews the board, for a reason that the changelog has."""
+    result = rlsize("validate", "--baseline", str(listing.published_files()[0].parents[1] / "board.yaml"))
+    assert result.code == 0, result.stdout
 
 
 def test_rows_hold_one_line_for_each_record(validate: Callable[..., Any], runs: Path, tmp_path: Path) -> None:

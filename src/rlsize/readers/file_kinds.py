@@ -45,6 +45,7 @@ _KINDS = (
     FileKind("framework", "facts.framework.Framework", "frameworks"),
     FileKind("rates", "facts.rates.Rates", "rates"),
     FileKind("calibration", "facts.calibration.Calibration"),
+    FileKind("board", "facts.board.Board"),
     FileKind("budget", "facts.budget.Budget"),
     FileKind("mapping", "facts.mapping.KeyMapping"),
     FileKind("plan", "facts.plan.Plan"),

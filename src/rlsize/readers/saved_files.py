@@ -8,6 +8,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from rlsize.errors import Fault, InputError, refuse
+from rlsize.facts.board import Board
 from rlsize.facts.budget import Budget
 from rlsize.facts.calibration import Calibration
 from rlsize.facts.observation_file import RunObservation
@@ -109,6 +110,16 @@ def read_calibration(source: str | Document) -> Calibration:
         todo = f"it is of rlsize {found.made_by}: run `rlsize calibrate` again"
         raise InputError(Fault(against, document.name, todo))
     return found
+
+
+def read_board(source: str | Document) -> Board:
+    """
+    The accuracy board in a file, the baseline of a validation.
+
+    Raises:
+        InputError: All that is wrong with it.
+    """
+    return validated(Board, opened(_read(source), "board"))
 
 
 class BudgetFile(NamedTuple):

@@ -41,6 +41,10 @@ def validate(
         "--max-median", "Largest median error of a class before calibration.", _LIMITS, "PERCENT"
     ),
     max_p90: str | None = option("--max-p90", "Largest 90th percentile of the error.", _LIMITS, "PERCENT"),
+    baseline: str | None = option(
+        "--baseline", "A saved board: a cell that is worse by more than its noise is a no.", _LIMITS, "FILE"
+    ),
+    save: str | None = option("--save", "Write the board: the baseline of a later validation.", "Output", "FILE"),
     rows: str | None = option("--rows", "Write one prediction per record, as JSON lines.", "Output", "FILE"),
     force: Force = False,
 ) -> Report:
@@ -53,11 +57,13 @@ def validate(
     from rlsize.estimates.recorded.registry import predictors
     from rlsize.loop.seed import seed_of
     from rlsize.readers.records.listing import read_records
+    from rlsize.readers.saved_files import read_board
     from rlsize.shell.answer import check_files
     from rlsize.shell.progress import patient_progress
 
     limits = _percent(inputs, "--max-median", max_median), _percent(inputs, "--max-p90", max_p90)
-    check_files(inputs, rows, (context.obj or {}).get("plot"), force=force)
+    check_files(inputs, rows, save, (context.obj or {}).get("plot"), force=force)
+    before = read_board(baseline) if baseline is not None else None
     known = predictors()
     for name in classes or []:
         if name not in known:
@@ -74,13 +80,22 @@ def validate(
             records = tuple(entry for entry in listing.records if entry.class_name in classes)
             refused = tuple(entry for entry in listing.refused if entry.class_name in classes)
             listing = replace(listing, records=records, refused=refused)
-        grading = replace(_graded(inputs, listing, number, say, transfer=transfer), limits=limits)
+        grading = replace(_graded(inputs, listing, number, say, transfer=transfer), limits=limits, before=before)
     if rows is not None:
         from rlsize.writers.files import write_whole
         from rlsize.writers.json_document import rows_text
 
         write_whole(rows, rows_text(grading.records, grading.refused), force)
         inputs.notes.append(f"Wrote {rows}: one line per record.")
+    if save is not None:
+        from rlsize.facts.board import Board
+        from rlsize.version import VERSION
+        from rlsize.writers.files import write_whole
+        from rlsize.writers.yaml_file import plain, yaml_text
+
+        found = Board(rlsize_version=VERSION, cells=list(grading.board))
+        write_whole(save, yaml_text("board", plain(found)), force)
+        inputs.notes.append(f"Wrote {save}: what --baseline takes.")
     return validate_report(grading, inputs, _warnings(listing))
 
 
@@ -99,6 +114,7 @@ def _graded(inputs: Inputs, listing: Listing, seed: int, say: Say, *, transfer: 
     from rlsize.estimates.recorded.registry import predictors
     from rlsize.readers.records.listing import profiles_of
     from rlsize.verdicts import transfer as pairing
+    from rlsize.verdicts.board import board
     from rlsize.verdicts.contests import contests
     from rlsize.verdicts.grading import grades, transfer_grades
     from rlsize.verdicts.predictions import predictions
@@ -120,6 +136,7 @@ def _graded(inputs: Inputs, listing: Listing, seed: int, say: Say, *, transfer: 
         moved=moved,
         transfer_grades=transfer_grades(moved.pairs, seed) if moved else (),
         contests=contests(found.records, known),
+        board=board(found.records, known, look_up, seed),
     )
 
 

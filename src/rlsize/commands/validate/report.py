@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 from dataclasses import dataclass, replace
+from operator import attrgetter
 from typing import TYPE_CHECKING
 
 from rlsize.facts.figure import Figure
@@ -12,12 +13,14 @@ from rlsize.reports.chart import Chart, Series
 from rlsize.reports.report import Column, Report, Table, Unseen, tables_of
 from rlsize.reports.wording import counted
 from rlsize.units import short, show
+from rlsize.verdicts.board import worsened
 from rlsize.verdicts.contests import CLOSE
 from rlsize.verdicts.grading import worse, worst
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
+    from rlsize.facts.board import Board, BoardCell
     from rlsize.facts.records.listing import RefusedRecord
     from rlsize.reports.report import Cell
     from rlsize.shell.inputs import Inputs
@@ -72,6 +75,8 @@ class Grading:
         moved: Pairs of records, where they were asked for.
         transfer_grades: Their scores.
         contests: Pairs of records that did the same work in two ways.
+        board: The trusted records by class, part, GPU, engine or framework, and number type.
+        before: A board that was saved.
     """
 
     records: Sequence[PredictedRecord]
@@ -81,6 +86,13 @@ class Grading:
     moved: Transfer | None = None
     transfer_grades: Sequence[TransferGrade] = ()
     contests: Sequence[Contest] = ()
+    board: Sequence[BoardCell] = ()
+    before: Board | None = None
+
+    @property
+    def worsened(self) -> Sequence[tuple[BoardCell, BoardCell | None]]:
+        """Cells that are worse than they were, by more than their noise."""
+        return worsened(self.before.cells, self.board) if self.before is not None else ()
 
 
 def validate_report(found: Grading, inputs: Inputs, warnings: Iterable[str]) -> Report:
@@ -95,6 +107,8 @@ def validate_report(found: Grading, inputs: Inputs, warnings: Iterable[str]) -> 
     tables = tables_of(
         classes=_classes(found.grades),
         cells=_cells(found.grades),
+        board=_board(found.board) if found.board else None,
+        worsened=_worsened(found.worsened) if found.worsened else None,
         fields=_fields(found.grades),
         **(_transfer_tables(found.transfer_grades) if found.moved is not None else {}),
         winners=_winners_table(found.contests) if found.contests else None,
@@ -107,7 +121,7 @@ def validate_report(found: Grading, inputs: Inputs, warnings: Iterable[str]) -> 
         results=results,
         tables=tables,
         chart=_chart(found.records),
-        no=bool(worse(found.grades, found.limits)),
+        no=bool(worse(found.grades, found.limits) or found.worsened),
         quiet=frozenset(figure.key for figure in results),
         **inputs.told(first=(*_class_notes(found), *_transfer_notes(found.moved)), warnings=warnings),
     )
@@ -120,6 +134,8 @@ def _headline(found: Grading) -> str:
     if not graded:
         return f"{text}, none of high or medium trust, so none is graded."
     bad = worse(found.grades, found.limits)
+    if found.worsened:
+        text = f"{text}; {len(found.worsened)} cells are worse than before by more than their noise"
     if bad:
         over = "; ".join(_errors(grade) for grade in bad)
         return f"{text}; worse than allowed: {over}."
@@ -201,6 +217,45 @@ def _cells(grades: Sequence[ClassGrade]) -> Table:
     return _table(
         "By kind of model", ("class", "cell", "records", *_ERRORS, "bias_fraction", "coverage_fraction"), rows
     )
+
+
+_CELL = {  # by attribute
+    "class_name": _COLUMNS["class"],
+    "part": _COLUMNS["cell"],
+    "gpu": Column("gpu", "GPU", "left", wide=True),
+    "stack": Column("stack", "with", "left", wide=True),
+    "dtype": Column("dtype", "type", "left"),
+}
+
+
+def _board(cells: Sequence[BoardCell]) -> Table:
+    """Every cell, beside the guess without a model."""
+    columns = (
+        *(column._replace(of=attrgetter(name)) for name, column in _CELL.items()),
+        Column("records", "n"),
+        Unseen("sources"),
+        Column("median_error_fraction", "median", of=lambda cell: cell.median),
+        Column("p90_error_fraction", "p90", of=lambda cell: cell.p90),
+        Unseen("noise_fraction", lambda cell: cell.noise),
+        Column("coverage_fraction", "in band", of=lambda cell: cell.coverage),
+        Column("guess_median_error_fraction", "guess", of=lambda cell: cell.guess),
+    )
+    note = (
+        "guess, without a model: what other sources have in the median, in proportion to\n"
+        "GPUs, their peak and the active parameters (sizes of weights where they travel)"
+    )
+    return Table.of("By GPU, engine or framework, and number type", cells, columns, note=note)
+
+
+def _worsened(pairs: Sequence[tuple[BoardCell, BoardCell | None]]) -> Table:
+    """Cells that are worse than their baseline."""
+    columns = (
+        *(column._replace(of=lambda pair, name=name: getattr(pair[0], name)) for name, column in _CELL.items()),
+        Column("before_median_error_fraction", "before", of=lambda pair: pair[0].median),
+        Column("noise_fraction", "noise", of=lambda pair: pair[0].noise),
+        Column("median_error_fraction", "now", of=lambda pair: pair[1].median if pair[1] else None),
+    )
+    return Table.of("Worse than the baseline", pairs, columns, note="now is empty where no record is predicted")
 
 
 def _fields(grades: Sequence[ClassGrade]) -> Table:

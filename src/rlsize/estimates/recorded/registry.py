@@ -13,6 +13,7 @@ from pkgutil import iter_modules
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 from rlsize.estimates import recorded
+from rlsize.facts.quantisation import WIDTHS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -86,6 +87,14 @@ def cell(predictor: Predictor, record: AnyRecord, profiles: Profiles) -> str:
         return str(own(record, profiles))
     shape = "MoE" if profiles.model.architecture.moe else "dense"
     return shape if profiles.gpu.vendor == "nvidia" else f"{shape}, {profiles.gpu.vendor.upper()}"
+
+
+def number_type(record: AnyRecord) -> str:
+    """The narrowest number type of the weights that a record names; empty where its class names none."""
+    weights = getattr(record, "weights", None)
+    if weights is not None:
+        return min((weights.dense, weights.experts), key=WIDTHS.__getitem__)
+    return str(getattr(record, "rollout_dtype", None) or getattr(record, "dtype", ""))
 
 
 def fold(predictor: Predictor, record: AnyRecord) -> str:
