@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any
 from rlsize.estimates.recorded.registry import fold, predictors
 from rlsize.readers.profiles import Catalogue
 from rlsize.readers.records.listing import profiles_of, published_files, read_records
+from rlsize.verdicts.board import board
 from rlsize.verdicts.contests import contests
 from rlsize.verdicts.grading import point, transfer_grades
 from rlsize.verdicts.holdout import held_out
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
     from rlsize.estimates.recorded.registry import Predictor
+    from rlsize.facts.board import BoardCell
     from rlsize.facts.records.listing import RefusedRecord
     from rlsize.facts.records.record import Record
     from rlsize.verdicts.predictions import PredictedRecord, Predictions, ProfilesOf
@@ -81,6 +83,7 @@ def tables(files: Sequence[Path], classes: Sequence[str] | None = None) -> str:
         ("Constants fitted without the source of the record", without(found, known, look_up, source)),
         ("Calibrated on one record, another of its family predicted", moved(found, known, look_up)),
         ("The faster of two ways to do the same work", winners(found, known)),
+        ("Board, shipped constants", cells(board(found.records, known, look_up, SEED))),
         ("Refused records", refusals(refused)),
         ("Constants", constants(known)),
     ]
@@ -170,6 +173,26 @@ def winners(found: Predictions, known: dict[str, Predictor]) -> str:
         right = sum(contest.right for contest in clear)
         rows.append([name, str(len(clear)), str(right), str(len(own) - len(clear))])
     return table(["class", "pairs", "right", "too close to call"], rows)
+
+
+def cells(found: Iterable[BoardCell]) -> str:
+    """Cells by GPU, engine or framework, and number type; those of a single record are marked."""
+    rows = (
+        [
+            *(
+                own.class_name,
+                own.part,
+                own.gpu,
+                own.stack,
+                own.dtype,
+                "1, one deep" if own.records == 1 else own.records,
+            ),
+            *(f"{percent(own.median)} / {percent(own.p90)}", percent(own.coverage), percent(own.guess)),
+        ]
+        for own in found
+    )
+    header = ["class", "of these", "GPU", "with", "type", "n", "median / p90 %", "in band %", "guess without a model %"]
+    return table(header, rows)
 
 
 def refusals(refused: Iterable[RefusedRecord]) -> str:

@@ -314,6 +314,10 @@ rlsize diff examples/rates.yaml examples/rates-lower-bound.yaml --scenario examp
     --accept-lower-bound --price nebius-h100-sxm-8x
 rlsize diff examples/baseline.yaml examples/baseline.yaml
 rlsize validate examples/my-runs.yaml --transfer --max-median 3 --max-p90 50
+rlsize validate examples/my-runs.yaml --save FOLDER/board.yaml
+rlsize validate examples/my-runs.yaml --baseline FOLDER/board.yaml
+rlsize validate --record FOLDER/own.yaml examples/launch/distil-3b.log examples/launch/distil-3b.sh \\
+    --set cluster.gpu=a800-sxm
 rlsize observe --pages examples/metrics/first.prom examples/metrics/second.prom --seconds 60 --group 8 \\
     --max-num-seqs 256 --gpus-per-instance 2
 rlsize observe examples/operate/starving.jsonl --format verl --skip 2 --instances 8 --rollout-gpus 16 \\
@@ -348,7 +352,8 @@ rlsize calibrate examples/measured-cpu.yaml --bandwidth "50 GB/s"
 rlsize calibrate examples/grpo-32b.yaml --rate 64=2100 --step-seconds 60 --generation-seconds 20 --train-seconds 20 \\
     --sync-seconds 3
 rlsize calibrate examples/calibration-runs.yaml
-rlsize calibrate examples/launch/distil-3b.log examples/launch/distil-3b.sh --set cluster.gpu=a800-sxm
+rlsize calibrate examples/launch/distil-3b.log examples/launch/distil-3b.sh \\
+    --set cluster.gpu=a800-sxm
 rlsize whatif --model qwen3-8b --gpu h100-sxm --mode async --gpus 32 --rollout-gpus 16 --trainer-gpus 16 \\
     --max-staleness 1 --transport nccl-broadcast --prompts 64 --group 8 --prompt-tokens 300 --response-tokens 3200 \\
     --response-cv 0.8 --max-response-tokens 16k --updates 1 --mini-batches 1 --algorithm grpo --old-logprob \\

@@ -9,12 +9,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.effort import THOROUGH
 
 from rlsize.estimates.recorded import registry
 from rlsize.readers.records import listing
 from rlsize.shell.app import COMMANDS
 from rlsize.shell.command import Entry
-from tests.effort import THOROUGH
 
 RUNS = """
 - {id: a1, run_time_s: 21, work_per_s_total: 0.5, work: 10, gpus: 1, tp: 1}

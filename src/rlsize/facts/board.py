@@ -22,9 +22,9 @@ class BoardCell:
     median: Annotated[float, Quantity("1", "Median of |predicted / measured - 1|.", least=0)]
     p90: Annotated[float, Quantity("1", "Its 90th percentile.", least=0)]
     noise: Annotated[float, Quantity("1", "How far the median may move by the choice of records alone.", least=0)]
-    coverage: Annotated[
-        float | None, Quantity("1", "Share of measurements inside the 80 % band.", least=0, most=1)
-    ] = None
+    coverage: Annotated[float | None, Quantity("1", "Share of measurements inside the 80 % band.", least=0, most=1)] = (
+        None
+    )
     guess: Annotated[
         float | None, Quantity("1", "Median error of the guess without a model; null where there is none.", least=0)
     ] = None

@@ -110,9 +110,7 @@ def _of_others(own: Sequence[tuple[PredictedRecord, float]]) -> Iterator[tuple[i
     several = len({one.record.source_id for one, _ in own}) > 1
     groups = [one.record.source_id if several else repr(one.family) for one, _ in own]
     rates = [one.fields[0].measured / share for one, share in own]
-    said = {
-        group: [rate for rate, other in zip(rates, groups, strict=True) if other != group] for group in set(groups)
-    }
+    said = {group: [rate for rate, other in zip(rates, groups, strict=True) if other != group] for group in set(groups)}
     medians = {group: median(others) for group, others in said.items() if others}
     for (one, share), group in zip(own, groups, strict=True):
         if group in medians:

@@ -11,7 +11,7 @@ from rlsize.errors import Fault, InputError, suggestion
 from rlsize.reports.report import Report
 from rlsize.shell.command import Force, argument, option, switch
 from rlsize.shell.inputs import Inputs
-from rlsize.shell.quantity_flags import asks_beside_files
+from rlsize.shell.quantity_flags import Changes, asks_beside_files
 from rlsize.units import some_of
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ _LIMITS = "Limits (exit code 1 beyond them)"
 def validate(
     inputs: Inputs,
     context: typer.Context,
-    files: list[str] | None = argument("FILE...", "YAML lists of records of measurements."),
+    files: list[str] | None = argument("FILE...", "YAML lists of records; with --record a log and its launch."),
     transfer: bool = switch(
         "--transfer", "Also calibrate on each record and predict the others of its family.", "Inputs"
     ),
@@ -46,7 +46,14 @@ def validate(
     ),
     save: str | None = option("--save", "Write the board: the baseline of a later validation.", "Output", "FILE"),
     rows: str | None = option("--rows", "Write one prediction per record, as JSON lines.", "Output", "FILE"),
+    record: str | None = option(
+        "--record",
+        "Write a log and its launch, in place of records, as a record without names.",
+        "Output",
+        "FILE",
+    ),
     force: Force = False,
+    changes: Changes = None,
 ) -> Report:
     """
     Grade the predictions against recorded measurements.
@@ -62,7 +69,7 @@ def validate(
     from rlsize.shell.progress import patient_progress
 
     limits = _percent(inputs, "--max-median", max_median), _percent(inputs, "--max-p90", max_p90)
-    check_files(inputs, rows, save, (context.obj or {}).get("plot"), force=force)
+    check_files(inputs, rows, save, record, (context.obj or {}).get("plot"), force=force)
     before = read_board(baseline) if baseline is not None else None
     known = predictors()
     for name in classes or []:
@@ -72,7 +79,11 @@ def validate(
         number = seed_of(inputs)
     except InputError as error:
         raise InputError(*inputs.faults, *error.faults) from None
+    if changes and record is None:
+        inputs.fault("says what a run was, and records say that themselves", "--set", "give it beside --record FILE")
     inputs.settle()
+    if record is not None:
+        files = [_record(inputs, files or [], changes or (), record, force=force)]
     with patient_progress() as say:
         say("reading records", 0.0)
         listing = read_records(_files(files), inputs.catalogue)
@@ -97,6 +108,32 @@ def validate(
         write_whole(save, yaml_text("board", plain(found)), force)
         inputs.notes.append(f"Wrote {save}: what --baseline takes.")
     return validate_report(grading, inputs, _warnings(listing))
+
+
+def _record(inputs: Inputs, sources: Sequence[str], changes: Sequence[str], target: str, *, force: bool) -> str:
+    """
+    Write the run as a record, and give the file's name.
+
+    Raises:
+        InputError: The sources are not one log, with what it ran with.
+    """
+    from rlsize.commands.validate.recording import recorded
+    from rlsize.shell.named_inputs import sort_of
+    from rlsize.writers.files import write_whole
+    from rlsize.writers.yaml_file import dumped
+
+    logs = [source for source in sources if sort_of(source) == "log"]
+    launches = [source for source in sources if source not in logs]
+    if len(logs) != 1 or len(launches) > 1:
+        what = f"takes one log and the launch or scenario that it ran with, not {len(logs)} and {len(launches)}"
+        raise InputError(Fault(what, "--record", "write `rlsize validate --record FILE run.log train.sh`"))
+    inputs.read(launches[0] if launches else logs[0], changes)
+    text = dumped([recorded(inputs, logs[0])], 110)
+    write_whole(
+        target, f"# A run without names, hosts, users and paths: look at it before you give it away.\n{text}", force
+    )
+    inputs.notes.append(f"Wrote {target}, and sent nothing: it is yours to look at and to give away.")
+    return target
 
 
 def _files(named: Sequence[str] | None) -> Sequence[Any]:

@@ -5,8 +5,7 @@ from __future__ import annotations
 import math
 import re
 from dataclasses import dataclass, replace
-from operator import attrgetter
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from rlsize.facts.figure import Figure
 from rlsize.reports.chart import Chart, Series
@@ -18,7 +17,7 @@ from rlsize.verdicts.contests import CLOSE
 from rlsize.verdicts.grading import worse, worst
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from rlsize.facts.board import Board, BoardCell
     from rlsize.facts.records.listing import RefusedRecord
@@ -219,19 +218,21 @@ def _cells(grades: Sequence[ClassGrade]) -> Table:
     )
 
 
-_CELL = {  # by attribute
-    "class_name": _COLUMNS["class"],
-    "part": _COLUMNS["cell"],
-    "gpu": Column("gpu", "GPU", "left", wide=True),
-    "stack": Column("stack", "with", "left", wide=True),
-    "dtype": Column("dtype", "type", "left"),
-}
+def _named_by(cell: Callable[[Any], BoardCell]) -> tuple[Column, ...]:
+    """The columns that name a cell of the board."""
+    return (
+        _COLUMNS["class"]._replace(of=lambda one: cell(one).class_name),
+        _COLUMNS["cell"]._replace(of=lambda one: cell(one).part),
+        Column("gpu", "GPU", "left", wide=True, of=lambda one: cell(one).gpu),
+        Column("stack", "with", "left", wide=True, of=lambda one: cell(one).stack),
+        Column("dtype", "type", "left", of=lambda one: cell(one).dtype),
+    )
 
 
 def _board(cells: Sequence[BoardCell]) -> Table:
     """Every cell, beside the guess without a model."""
-    columns = (
-        *(column._replace(of=attrgetter(name)) for name, column in _CELL.items()),
+    columns: tuple[Column | Unseen, ...] = (
+        *_named_by(lambda cell: cell),
         Column("records", "n"),
         Unseen("sources"),
         Column("median_error_fraction", "median", of=lambda cell: cell.median),
@@ -250,7 +251,7 @@ def _board(cells: Sequence[BoardCell]) -> Table:
 def _worsened(pairs: Sequence[tuple[BoardCell, BoardCell | None]]) -> Table:
     """Cells that are worse than their baseline."""
     columns = (
-        *(column._replace(of=lambda pair, name=name: getattr(pair[0], name)) for name, column in _CELL.items()),
+        *_named_by(lambda pair: pair[0]),
         Column("before_median_error_fraction", "before", of=lambda pair: pair[0].median),
         Column("noise_fraction", "noise", of=lambda pair: pair[0].noise),
         Column("median_error_fraction", "now", of=lambda pair: pair[1].median if pair[1] else None),

@@ -93,7 +93,7 @@ def number_type(record: AnyRecord) -> str:
     """The narrowest number type of the weights that a record names; empty where its class names none."""
     weights = getattr(record, "weights", None)
     if weights is not None:
-        return min((weights.dense, weights.experts), key=WIDTHS.__getitem__)
+        return str(min((weights.dense, weights.experts), key=WIDTHS.__getitem__))
     return str(getattr(record, "rollout_dtype", None) or getattr(record, "dtype", ""))
 
 
