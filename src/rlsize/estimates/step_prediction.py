@@ -57,6 +57,7 @@ class StepQuestion:
         max_staleness: Staleness cap in steps. [1]
         transport: Class of the weight sync.
         wire_dtype: Number type of weights on the wire.
+        synced: Whether engines keep weights of their own, which a step renews.
     """
 
     loop: Loop
@@ -72,6 +73,7 @@ class StepQuestion:
     max_staleness: float = 1.0
     transport: str = "nccl-broadcast"
     wire_dtype: str = "bf16"
+    synced: bool = True
 
 
 def predicted_step(question: StepQuestion, values: Mapping[str, Real]) -> Step:
@@ -106,7 +108,7 @@ def predicted_step(question: StepQuestion, values: Mapping[str, Real]) -> Step:
         tail_seconds=within_a_loop(work, "tail_seconds", fleet.tail_seconds, values, moe=moe),
         update_seconds=update,
         logprob_seconds=forwards,
-        sync_seconds=sync_in_loop(work, sync, values),
+        sync_seconds=sync_in_loop(work, sync, values) if question.synced else 0.0,
         overhead_seconds=overhead_in_loop(work, question.samples, values),
         exposed_share=values["step_sync_exposed"],
         variation=values["step_variation"],

@@ -10,7 +10,7 @@ import numpy as np
 
 from rlsize.estimates.constants_rollout import STAGE as ROLLOUT
 from rlsize.estimates.engine_work import EngineQuestion
-from rlsize.estimates.figures import alike, entries, numbers
+from rlsize.estimates.figures import alike, numbers
 from rlsize.estimates.rollout_prediction import check_fits, engine, fixed_lengths, offline, steady
 
 if TYPE_CHECKING:
@@ -33,7 +33,9 @@ def replica(record: EngineRecord, profiles: Profiles) -> Replica:
     Raises:
         Refused: A number type that the GPU lacks.
     """
-    question = EngineQuestion(**{**alike(record, EngineQuestion), **entries(profiles), "engine": record.stack})
+    question = EngineQuestion(
+        **{**alike(record, EngineQuestion), **alike(profiles, EngineQuestion), "engine": record.stack}
+    )
     model, gpu = profiles.model, profiles.gpu
     own = (record.layout, record.stack, record.version, record.weights, record.kv_dtype, record.served)
     return _replica(_Key((model.name, id(model), gpu.name, id(gpu), *own), question))

@@ -29,10 +29,11 @@ AnyRecord: TypeAlias = Any
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Profiles:
-    """The profiles that a record names."""
+    """The profiles that a record names; its reference model where that is another than the policy."""
 
     model: Model
     gpu: Gpu
+    reference: Model | None = None
 
 
 class Predictor(Protocol):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Any
 
 from rlsize.equations.rl_step import step_tokens_per_gpu
@@ -40,11 +41,11 @@ def question(record: StepRecord, profiles: Profiles) -> StepQuestion:
     Raises:
         Refused: A layout that does not divide, or a number type that the GPU lacks.
     """
-    return _question(record, profiles.model, profiles.gpu)
+    return _question(record, profiles.model, profiles.gpu, profiles.reference)
 
 
 @remembered
-def _question(record: StepRecord, model: Model, gpu: Gpu) -> StepQuestion:
+def _question(record: StepRecord, model: Model, gpu: Gpu, reference: Model | None = None) -> StepQuestion:
     colocated = record.placement == "colocated"
     fraction = record.memory_fraction
     if fraction is None and colocated:
@@ -57,6 +58,7 @@ def _question(record: StepRecord, model: Model, gpu: Gpu) -> StepQuestion:
             engine=record.engine,
             weights=uniform(record.rollout_dtype),
             memory_fraction=fraction,
+            graphs=record.graphs,
         )
     )
     longest = record.max_tokens
@@ -68,11 +70,13 @@ def _question(record: StepRecord, model: Model, gpu: Gpu) -> StepQuestion:
         "max_staleness": max(1.0, record.max_staleness),
     }
     return StepQuestion(
-        **alike(record, StepQuestion) | own, train=_train(record, model, gpu), wire_dtype=record.rollout_dtype
+        **alike(record, StepQuestion) | own,
+        train=_train(record, model, gpu, reference),
+        wire_dtype=record.rollout_dtype,
     )
 
 
-def _train(record: StepRecord, model: Model, gpu: Gpu) -> TrainQuestion:
+def _train(record: StepRecord, model: Model, gpu: Gpu, reference: Model | None) -> TrainQuestion:
     layout = record.trainer
     replica = layout.tensor * layout.pipeline * layout.context
     if record.trainer_gpus % replica:
@@ -82,7 +86,7 @@ def _train(record: StepRecord, model: Model, gpu: Gpu) -> TrainQuestion:
         model=model,
         gpu=gpu,
         gpus=float(record.trainer_gpus),
-        sequences=record.samples,
+        sequences=record.trained_samples or record.samples,
         tokens=tokens,
         micro_batch_tokens=max(tokens, record.max_tokens or _PACKED),
         **alike(layout, TrainQuestion),
@@ -90,7 +94,9 @@ def _train(record: StepRecord, model: Model, gpu: Gpu) -> TrainQuestion:
         dtype=record.train_dtype,
         optimizer_steps=max(1.0, record.samples / record.train_batch) if record.train_batch else 1.0,
         passes=record.passes,
-        returning=record.placement == "colocated" and "nemo" in record.stack.lower(),
+        pass_models={"reference": reference} if reference is not None else {},
+        recompute=record.recompute,
+        returning=record.placement == "colocated" and (record.offload or "nemo" in record.stack.lower()),
         fused=record.megatron,
         native_attention=record.megatron,
     )
@@ -176,6 +182,6 @@ def _alike(one: StepRecord, other: StepRecord) -> bool:
     return longer and same == (other.source_id, other.model, other.gpu, other.placement, other.loop, other.samples)
 
 
-def noise(_record: StepRecord) -> float:
-    """Scatter of one measured step around a calibrated prediction."""
-    return STEP.noise
+def noise(record: StepRecord) -> float:
+    """Scatter of one measured step around a calibrated prediction, and what was assumed of it."""
+    return math.hypot(STEP.noise, record.unsure)

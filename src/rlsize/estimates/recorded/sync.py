@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from rlsize.estimates.constants_sync import STAGE
-from rlsize.estimates.figures import alike, entries, numbers
+from rlsize.estimates.figures import alike, numbers
 from rlsize.estimates.sync_prediction import SyncTimeQuestion, sync_time
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ STAGES = (STAGE,)
 def predict(record: SyncRecord, profiles: Profiles, values: Mapping[str, Real]) -> dict[str, Real]:
     """Seconds of the update."""
     gpus = {key: float(getattr(record, key)) for key in ("trainer_gpus", "rollout_gpus", "instance_gpus")}
-    asked = {**alike(record, SyncTimeQuestion), **gpus, **entries(profiles)}
+    asked = {**alike(record, SyncTimeQuestion), **gpus, **alike(profiles, SyncTimeQuestion)}
     return {"sync_time_s": sync_time(numbers, SyncTimeQuestion(**asked), values)}
 
 

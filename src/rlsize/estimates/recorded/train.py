@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from rlsize.equations import train_step_kernels
 from rlsize.estimates.constants_train import STAGE
-from rlsize.estimates.figures import alike, entries, numbers
+from rlsize.estimates.figures import alike, numbers
 from rlsize.estimates.train_prediction import TrainQuestion, train_step
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ def predict(record: TrainRecord, profiles: Profiles, values: Mapping[str, Real])
 
 def question_of(record: TrainRecord, profiles: Profiles) -> TrainQuestion:
     """What a record asks."""
-    asked = {**alike(record, TrainQuestion), **alike(record.layout, TrainQuestion), **entries(profiles)}
+    asked = {**alike(record, TrainQuestion), **alike(record.layout, TrainQuestion), **alike(profiles, TrainQuestion)}
     return TrainQuestion(**asked | {"gpus": float(record.gpus), "shards": record.shards or None})
 
 

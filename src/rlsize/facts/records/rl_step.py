@@ -29,13 +29,20 @@ class StepRecord(Record):
         response_tokens: Mean response length. [token]
         max_tokens: Longest sequence, prompt and response. [token]
         train_batch: Samples of one optimizer update; None where it is the whole step. [1]
+        trained_samples: Samples that are trained on; None for all that are generated. [1]
         max_staleness: Staleness cap, in steps. [1]
         rollout_dtype: Number type of generation.
         train_dtype: Number type of training.
         memory_fraction: Share of the memory that engines use; None where unsaid. [1]
         passes: Extra forward passes of the trainer.
+        reference: Profile of the reference model; empty where it is as large as the policy.
+        recompute: What backward computes again.
+        offload: Whether states of the trainer live on the host while engines generate.
         megatron: Whether the trainer shards optimizer states only (Megatron), in place of everything (FSDP).
         engine: The engine.
+        graphs: Whether decode steps are CUDA graphs.
+        synced: Whether engines keep weights of their own: not where the trainer's modules generate.
+        unsure: Standard deviation of the step's logarithm that what was assumed brings. [1]
     """
 
     placement: Placement
@@ -50,10 +57,17 @@ class StepRecord(Record):
     response_tokens: float
     max_tokens: float | None = None
     train_batch: float | None = None
+    trained_samples: float | None = None
     max_staleness: float = 0.0
     rollout_dtype: str = "bf16"
     train_dtype: str = "bf16"
     memory_fraction: float | None = None
     passes: tuple[str, ...] = ()
+    reference: str = ""
+    recompute: str = "full"
+    offload: bool = False
     megatron: bool = True
     engine: str = "vllm"
+    graphs: bool = True
+    synced: bool = True
+    unsure: float = 0.0

@@ -19,6 +19,7 @@ from rlsize.estimates.recorded.registry import Profiles
 from rlsize.facts.records.listing import ListedRecord, Listing, RefusedRecord
 from rlsize.facts.records.record import Record, Refused
 from rlsize.readers import records as package
+from rlsize.readers.records.names import model_profile
 from rlsize.readers.yaml_documents import parse_document, read_text
 from rlsize.units import printable
 
@@ -98,7 +99,12 @@ def profiles_of(catalogue: Catalogue) -> Callable[[Record], Profiles]:
         if not record.gpu:
             raise Refused("names no GPU")
         try:
-            return Profiles(model=catalogue.get("model", record.model), gpu=catalogue.get("gpu", record.gpu))
+            named = getattr(record, "reference", "")
+            return Profiles(
+                model=model_profile(catalogue, record.model),
+                gpu=catalogue.get("gpu", record.gpu),
+                reference=model_profile(catalogue, named) if named else None,
+            )
         except InputError as error:
             raise Refused(error.faults[0].what) from None
 

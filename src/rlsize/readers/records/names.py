@@ -13,6 +13,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from rlsize.errors import InputError, nearest
+from rlsize.estimates.scaled_model import scaled
 from rlsize.facts.records.record import Refused
 from rlsize.units import printable
 
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 
 _LONGEST = 120
 _LARGEST_GAP = 0.2  # of the logarithm of a size; further away is another model
+_FARTHEST = 2.4  # the same, of one that is scaled: eleven times
 _MEMORY_ROUNDING = 0.1  # B200 are sold as 180 and 192 GB
 _SEPARATORS = re.compile(r"[\s_\-/:,;()\[\]~+]+")
 _MOE_SHORT = re.compile(r"(\d)b(\d{1,3})a\b")  # Qwen3-30B3A
@@ -64,7 +66,28 @@ def model_named(text: object, catalogue: Catalogue) -> tuple[str, str]:
     alike = _same_family(without, catalogue) or _same_size(tokens, catalogue)
     if alike:
         return alike, f"{said} is taken for {alike}, which has its size"
+    like, sizes = _of_its_kind(_plain(_tokens(said.rpartition("/")[2])), tokens, catalogue)
+    if like:
+        return (
+            f"{like}@{sizes}",
+            f"{said} is taken for {like} scaled to its parameters, as nobody has read its dimensions",
+        )
     raise Refused(_missing("model", said, catalogue.known("model")))
+
+
+def model_profile(catalogue: Catalogue, name: str) -> Model:
+    """
+    The profile of a name that `model_named` gives; one that is scaled has its parameters after an @.
+
+    Raises:
+        InputError: There is none.
+    """
+    like, _, sizes = name.partition("@")
+    found = catalogue.get("model", like)
+    if not sizes:
+        return found
+    total, _, active = sizes.partition("-")
+    return scaled(found, float(total), float(active or 0.0))
 
 
 def gpu_named(text: object, catalogue: Catalogue) -> tuple[str, str]:
@@ -170,8 +193,7 @@ def _same_size(tokens: list[str], catalogue: Catalogue) -> str:
     sizes = [word for word in tokens if _SIZE.fullmatch(word) and "x" not in word]
     if not sizes or any(word not in _SIZE_WORDS and word not in _sizes(tokens) for word in tokens):
         return ""
-    total = float(sizes[0][:-1]) * (1e9 if sizes[0].endswith("b") else 1e12)
-    active = next((float(found.group(1)) * 1e9 for word in tokens if (found := _ACTIVE.fullmatch(word))), 0.0)
+    total, active = _counts(sizes, tokens)
     experts = bool(active) or "moe" in tokens
     gaps = {
         name: _gap(model, total, active)
@@ -180,6 +202,36 @@ def _same_size(tokens: list[str], catalogue: Catalogue) -> str:
     }
     best = min(gaps, key=lambda name: gaps[name], default="")
     return best if best and gaps[best] <= _LARGEST_GAP else ""
+
+
+def _of_its_kind(words: list[str], tokens: list[str], catalogue: Catalogue) -> tuple[str, str]:
+    """
+    The nearest profile of the family and generation that a name begins with, and the parameters that it says.
+
+    A name that says nothing but its kind and sizes is of any family; both are empty where nothing is near.
+    """
+    sizes = [word for word in tokens if _SIZE.fullmatch(word) and "x" not in word]
+    if not sizes:
+        return "", ""
+    total, active = _counts(sizes, tokens)
+    bare = all(word in _SIZE_WORDS or word in _sizes(tokens) for word in tokens)
+    gaps = {
+        name: _gap(model, total, active)
+        for name in catalogue.names("model")
+        if (bare or name.partition("-")[0] == words[0])
+        and (model := _profile(catalogue, name))
+        and (model.architecture.moe is not None) is (bool(active) or "moe" in tokens)
+    }
+    best = min(gaps, key=gaps.__getitem__, default="")
+    return (
+        (best, f"{total:.6g}" + (f"-{active:.6g}" if active else "")) if best and gaps[best] <= _FARTHEST else ("", "")
+    )
+
+
+def _counts(sizes: list[str], tokens: list[str]) -> tuple[float, float]:
+    """Parameters in total, and active ones where they are said, else 0."""
+    total = float(sizes[0][:-1]) * (1e9 if sizes[0].endswith("b") else 1e12)
+    return total, next((float(found.group(1)) * 1e9 for word in tokens if (found := _ACTIVE.fullmatch(word))), 0.0)
 
 
 def _profile(catalogue: Catalogue, name: str) -> Model | None:
