@@ -64,8 +64,16 @@ def test_a_row_is_read_as_it_stands() -> None:
         ({"group_size": None, "samples_per_step": 1024}, "group_size", 16),
         ({"gpu_memory_utilization": 0.7}, "memory_fraction", 0.7),
         ({"algorithm": "PPO"}, "passes", ("old_logprob", "reference", "reward", "critic")),
-        ({"algorithm": "DAPO"}, "passes", ("old_logprob", "reference")),
-        ({"step_time_s": "unknown", "generation_time_s": 90}, "measured", {"generation_time_s": 90, RATE: 494}),
+        ({"algorithm": "DAPO"}, "passes", ("old_logprob",)),  # it has no KL term
+        ({"passes": ["reference", "tea"]}, "passes", ("reference",)),
+            ({"updates_per_step": 8, "train_batch_samples": None}, "train_batch", 256),
+            ({"ref_model": "32B teacher (Our-Qwen2.5-32B), frozen"}, "reference", "qwen2.5-32b"),
+            ({"ref_model": "somebody's"}, "reference", ""),
+            ({"model": "Qwen/Qwen3.5-9B"}, "model", "qwen3.5-27b@9e+09"),
+            ({"model": "MoE 61.0B-A5.0B"}, "model", "qwen3-next-80b-a3b@6.1e+10-5e+09"),
+            ({"rollout_engine": "HF generate"}, "synced", False),
+            ({"rollout_engine": "vLLM, eager"}, "graphs", False),
+            ({"step_time_s": "unknown", "generation_time_s": 90}, "measured", {"generation_time_s": 90, RATE: 494}),
     ],
 )  # fmt: skip
 def test_spellings_are_understood(changed: dict[str, Any], field: str, value: Any) -> None:
@@ -86,8 +94,8 @@ def test_a_stated_rate_says_how_long_prompts_are() -> None:
         ({"gpu": None}, "names no GPU"),
         ({"gpus_rollout": None}, "does not say how its GPUs are split"),
         ({"placement": "colocated", "gpus_total": None}, "states no number of GPUs"),
-        ({"prompts_per_step": None}, "states no samples of a step"),
-        ({"response_len_mean": None}, "states no mean length"),
+        ({"prompts_per_step": 1e10}, "states no samples of a step"),
+        ({"response_len_mean": -1}, "states no mean length"),
         ({"model": "no such model"}, "no such model"),
         (
             {"prompt_len_mean": None, "response_len_mean": None, "seq_len_mean": 3200, "consistency_ratio": 1.4},
@@ -100,6 +108,18 @@ def test_rows_that_lack_something_are_refused(changed: dict[str, Any], reason: s
     with pytest.raises(Refused, match=reason) as refused:
         read(**changed)
     assert "\n" not in str(refused.value)
+
+
+def test_what_nobody_states_is_assumed_and_makes_the_step_unsure() -> None:
+    """A mean length by its cap, and by the model's context where the cap is longer; samples of a usual step."""
+    capped = {"response_len_mean": None, "response_len_max": 4096}
+    assert read(**capped).response_tokens == pytest.approx(10 * 4096**0.6)
+    longer = read(**capped | {"response_len_max": 1e6})
+    assert longer.response_tokens == pytest.approx(10 * 40960**0.6)
+    bare = read(response_len_mean=None, seq_len_max=None, prompts_per_step=None)
+    assert (bare.response_tokens, bare.samples) == (1024, 1024)
+    assert 0 == read().unsure < longer.unsure < bare.unsure
+    assert len(bare.assumed) == len(read().assumed) + 2
 
 
 def test_rows_are_recognised_by_their_fields() -> None:
