@@ -15,7 +15,6 @@ from rlsize.estimates.flow import Rule, by_result, rule
 
 _LOGIT = 4.0  # bytes of a logit, in fp32
 _ACTIVATION = 2.0  # bytes of an activation
-_FULL = 1e18  # a window that no prompt reaches
 
 STEP = {
     "matmul": "step/matmul_seconds",
@@ -34,6 +33,7 @@ _PROMPT = {
     "matmul": "prompt_matmul_seconds",
     "experts": "experts/prompt_product_seconds",
     "attention": "prompt_attention_seconds",
+    "recurrence": "prompt_walk_seconds",
     "all_reduce": "prompt_all_reduce_seconds",
     "exchange": "prompt_exchange_seconds",
     "small_operations": "prompt_small_operations_seconds",
@@ -206,7 +206,7 @@ PREFILL = (
         "prompt_quantise_seconds", "prompt_tokens_per_rank", "dense/prompt_product_seconds", "prompt_matmul_seconds"
     ),
     *_prompt_product("experts", "computed_tokens", "expert_flops", "moe_compute", "expert_prefill_slowdown"),
-    rule("prompt_pairs", training_flops.causal_pairs, length="computed_tokens", window=_FULL),
+    rule("prompt_pairs", training_flops.causal_pairs, length="computed_tokens", window="attention_window"),
     rule("sliding_pairs", training_flops.causal_pairs, length="computed_tokens", window="window_tokens"),
     rule("prompt_attention_flops", prefill.pair_flops, pairs="prompt_pairs", flops_per_pair="attention_flops",
          sliding_flops_per_pair="sliding_flops"),
@@ -214,10 +214,11 @@ PREFILL = (
          compute_rate="prefill_attention_rate/achieved_rate", half_length="prefill_half_length",
          prompt_tokens="computed_tokens"),
     *_moved("prompt_", "prompt_tokens_per_rank", 0.0, 0.0, 0.0),
+    rule("prompt_walk_seconds", prefill.walk_time, tokens="prompt_tokens_per_rank", seconds_per_token="walked_seconds"),
     rule("prompt_gpu_seconds", prefill.prompt_of_parts, **_PROMPT),
     rule("prefill_steps", prefill.prefill_steps, prompt_tokens="computed_tokens", batch="sequences"),
     rule("launch_seconds", prefill.launch_time, steps="prefill_steps", layer_seconds="rollout_launch_layer",
-         moe_layer_seconds="rollout_launch_moe_layer", slowdown="host_slowdown"),
+         moe_layer_seconds="rollout_launch_moe_layer", index_seconds="index_launch_seconds", slowdown="host_slowdown"),
     rule("prefill_seconds", prefill.prefill_time, gpu_seconds="prompt_gpu_seconds", request_seconds="host_request",
          data_parallel="data"),
 )  # fmt: skip
