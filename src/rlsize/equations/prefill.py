@@ -100,6 +100,44 @@ def pair_flops(pairs: Real, flops_per_pair: Real, sliding_pairs: Real, sliding_f
     return pairs * flops_per_pair + sliding_pairs * sliding_flops_per_pair
 
 
+def experts_read_time(
+    steps: Real,
+    prompt_touched: Real,
+    decode_touched: Real,
+    joint: Real,
+    bytes_per_expert: Real,
+    memory_rate: Real,
+    data_parallel: Real,
+) -> Real:
+    """
+    Time to read the experts that a prompt needs and decode steps do not read anyway.
+
+    t = n max(0, E_p - j E_d) b_E / (B e d)
+
+    Args:
+        steps: Steps with prefill for the prompt, n. [1]
+        prompt_touched: Experts of a layer that its tokens use, E_p. [1]
+        decode_touched: Experts of a layer that the decode step uses, E_d. [1]
+        joint: 1 where both are one step, 0 where prompts have steps of their own, j. [1]
+        bytes_per_expert: One expert of each layer, as far as it lies on this GPU, b_E. [B]
+        memory_rate: What experts reach of the bandwidth, B e. [B/s]
+        data_parallel: Ranks whose prompts share a step, d. [1]
+
+    Returns:
+        t. [s]
+
+    Assumes the experts of a decode step are among those of the prompt.
+    Source: kernels of experts take the time of their bytes and of their work one after the other
+    (ai-dynamo/aiconfigurator@095f58a5, moe tables).
+
+    >>> experts_read_time(steps=1, prompt_touched=128, decode_touched=28, joint=1, bytes_per_expert=2e8,
+    ...                   memory_rate=2e12, data_parallel=1)
+    0.01
+    """
+    read = maximum(0.0, prompt_touched - joint * decode_touched)
+    return steps * read * bytes_per_expert / (memory_rate * data_parallel)
+
+
 def walk_time(tokens: Real, seconds_per_token: Real) -> Real:
     """
     GPU time of what goes through a prompt token by token: linear attention, and the indexer of sparse attention.
@@ -125,6 +163,7 @@ def walk_time(tokens: Real, seconds_per_token: Real) -> Real:
 def prompt_of_parts(
     matmul: Real,
     experts: Real,
+    experts_read: Real,
     attention: Real,
     recurrence: Real,
     all_reduce: Real,
@@ -139,6 +178,7 @@ def prompt_of_parts(
     Args:
         matmul: Matrix products outside routed experts. [s]
         experts: Routed experts. [s]
+        experts_read: Their weights, beyond those that decode reads. [s]
         attention: Causal attention. [s]
         recurrence: Linear attention, and indexers of sparse attention. [s]
         all_reduce: Tensor-parallel all-reduces. [s]
@@ -151,11 +191,11 @@ def prompt_of_parts(
     Assumes nothing overlaps on the GPU; the output head works on the last token only, which is not counted.
     Source: sum.
 
-    >>> prompt_of_parts(matmul=0.5, experts=0.25, attention=0.125, recurrence=0, all_reduce=0.125, exchange=0,
-    ...                 small_operations=0)
+    >>> prompt_of_parts(matmul=0.5, experts=0.25, experts_read=0, attention=0.125, recurrence=0, all_reduce=0.125,
+    ...                 exchange=0, small_operations=0)
     1.0
     """
-    return matmul + experts + attention + recurrence + all_reduce + exchange + small_operations
+    return matmul + experts + experts_read + attention + recurrence + all_reduce + exchange + small_operations
 
 
 def prompt_attention_time(flops: Real, compute_rate: Real, half_length: Real, prompt_tokens: Real) -> Real:

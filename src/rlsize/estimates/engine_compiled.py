@@ -35,6 +35,7 @@ _FLOPS = 2.0  # of a weight and a token: one multiplication, one addition
 _X86_LAUNCH = 21e-6  # host launch on the x86 host of an H100, ai-dynamo/aiconfigurator@095f58a5
 _GRAPH_GAP = 2e-6  # between graph launches: in measured single kernels, not inside a whole-model graph
 _OPERATION = 2e-6
+_QK_NORMS = 2.0  # small kernels of a layer that norms its queries and keys
 _LEAST_LINK = 0.5  # share of the link that large all-reduces reach where an engine switches to NCCL
 _EXCHANGE = Transfer(fixed=14e-6, link_fraction=0.6)  # DeepEP on H100 where a GPU has no figures of its own
 _NETWORK_SECONDS = 35e-6  # more for a small collective between nodes: NCCL over InfiniBand, assumed
@@ -132,6 +133,8 @@ def compiled(question: EngineQuestion) -> Numbers:
         exchange_bytes: What a token sends in one layer, there and back. [B/token]
         bandwidth: Peak memory bandwidth. [B/s]
         operation_seconds: Time of a small kernel. [s]
+        joint_steps: 1 where prompts ride in decode steps, which read weights once for both; 0 where they have steps of
+            their own. [1]
         host_slowdown: How much slower the host launches than an x86 host of the Hopper generation. [1]
         attention_flops: Work of full attention for a token and a key of its prompt, in prefill. [FLOP/token^2]
         sliding_flops: The same in sliding layers. [FLOP/token^2]
@@ -157,6 +160,7 @@ def compiled(question: EngineQuestion) -> Numbers:
         "gpus": float(layout.tensor * layout.data * layout.pipeline),
         "bandwidth": question.gpu.specification.memory_bandwidth.value,
         "operation_seconds": kernels.small_operation or _OPERATION,
+        "joint_steps": float(engine.joint_steps),
         "host_slowdown": (kernels.host_launch or _X86_LAUNCH) / _X86_LAUNCH,
         "chunk_tokens": question.chunk_tokens,
         **_counts(model.architecture),
@@ -299,6 +303,8 @@ def _attention(question: EngineQuestion, shape: EngineShape, kernels: Kernels, e
         heads = max(1.0, (attention.kv_heads if attention else 1) / layout.tensor)
         fixed, reached, compute, flops = decode.fixed, decode.memory_fraction, 1.0, 0.0
         each = decode.seconds_per_sequence_head * heads
+        if attention and attention.qk_norm != "none":
+            fixed += _QK_NORMS * (kernels.small_operation or _OPERATION)
     attending = sum(block.layers for block in (attention, architecture.sliding, latent) if block)
     linear = kernels.linear_decode
     index, indexer = shape.size.index_bytes_per_token.number, _indexer(question, kernels, engine)

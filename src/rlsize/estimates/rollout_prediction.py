@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from rlsize.facts.gpu import Gpu
 
 _MAIN_KERNELS = frozenset({"gemm", "decode_attention"})
+_OWN = ("small_operations", "launch_layer", "launch_moe_layer", "host_step", "host_sequence", "host_request")
+"""Constants that each engine has of its own."""
 _LATENCIES = by_result((
     rule("cycle_seconds", rollout_batch.cycle_time, batch="concurrency"),
     rule("ttft_seconds", rollout_batch.time_to_first_token, arrival_share="rollout_arrival_share"),
@@ -244,7 +246,7 @@ def _flow(work: Work, asked: Replica, sequences: Worked, lengths: Lengths, value
         "computed_tokens": lengths.prompt if lengths.computed is None else lengths.computed,
         "response_tokens": lengths.response,
     }
-    host = {f"host_{part}": values[f"rollout_host_{part}_{runs.key}"] for part in ("step", "sequence", "request")}
+    host = {f"own_{part}": values[f"rollout_{part}_{runs.key}"] for part in _OWN}
     exposed = values["rollout_host_exposed"] if runs.hides_host(question.version) else 1.0
     host |= {"host_exposed": exposed, "host_seconds": f"{'graphs' if question.graphs else 'launched'}/host_seconds"}
     return Flow(RULES, {**known, **values, **load, **host}, work)

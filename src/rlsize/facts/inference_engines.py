@@ -34,6 +34,7 @@ class InferenceEngine:
         static_scales: Whether its fp8 checkpoints hold one scale a tensor, and graphs fuse the cast into what runs before.
         tensor_scales: Whether its fp8 mixtures of experts have one scale a tensor, not one a block.
         tuned_fp8_cache: Whether attention reads an fp8 cache at the share of bandwidth of a bf16 one.
+        joint_steps: Whether prompts ride in decode steps, rather than in steps of their own.
         overlaps_since: First version that schedules the next step while the GPU works; empty where all do, and its
             constants hold only what the GPU waits for.
         front_end: Whether its server's own limit has been seen in published measurements.
@@ -55,6 +56,7 @@ class InferenceEngine:
     static_scales: bool = False
     tensor_scales: bool = False
     tuned_fp8_cache: bool = False
+    joint_steps: bool = True
     overlaps_since: tuple[int, ...] = ()
     front_end: bool = False
     source: str
@@ -106,8 +108,10 @@ _ENGINES = (
         sequences=(1024, 2048),
         aside=(1.125 * 2**30, 1.5 * 2**20),
         admission="optimistic",
+        joint_steps=False,
         source="SGLang, server_args.py, as recalled: mem_fraction_static from prefill chunk and CUDA graphs",
-        timing_source="SGLang: overlapped scheduler by default since 0.4; new-token ratio in its admission",
+        timing_source="SGLang: overlapped scheduler by default since 0.4; new-token ratio in its admission; chunks of "
+        "prompts are not mixed with decode unless enable_mixed_chunk is set",
     ),
     InferenceEngine(
         name="tensorrt-llm",

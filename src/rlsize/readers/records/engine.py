@@ -42,8 +42,9 @@ def engine_fields(row: Mapping[str, Any], catalogue: Catalogue) -> dict[str, Any
         assumed.append("weights in bf16")
     types = weight_types(model, dtype)
     trt = "trt" in shared["stack"] or "tensorrt" in shared["stack"]
-    if cached is None:  # TensorRT-LLM's quantised checkpoints ask for an fp8 cache; other engines keep bf16 unless told
-        cached = "fp8" if trt and WIDTHS[dtype] < _QUANTISED else "bf16"
+    if cached is None:  # TensorRT-LLM's quantised checkpoints ask for an fp8 cache, and so do those made for fp4 units
+        narrow = trt or catalogue.get("gpu", shared["gpu"]).specification.fp4_dense is not None
+        cached = "fp8" if narrow and WIDTHS[dtype] < _QUANTISED else "bf16"
         assumed.append(f"KV cache in {cached}")
     spread = _one_node(layout(row.get("parallel"), shared["gpus"]), text(row, "parallel"))
     return {
