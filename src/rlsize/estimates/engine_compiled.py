@@ -35,6 +35,7 @@ _FLOPS = 2.0  # of a weight and a token: one multiplication, one addition
 _X86_LAUNCH = 21e-6  # host launch on the x86 host of an H100, ai-dynamo/aiconfigurator@095f58a5
 _GRAPH_GAP = 2e-6  # between graph launches: in measured single kernels, not inside a whole-model graph
 _OPERATION = 2e-6
+_AROUND = 4.0  # small kernels around a recurrence: its convolution, its gates, the norm and the gate of its output
 _QK_NORMS = 2.0  # small kernels of a layer that norms its queries and keys
 _LEAST_LINK = 0.5  # share of the link that large all-reduces reach where an engine switches to NCCL
 _EXCHANGE = Transfer(fixed=14e-6, link_fraction=0.6)  # DeepEP on H100 where a GPU has no figures of its own
@@ -188,7 +189,7 @@ def _counts(shape: Architecture) -> Numbers:
 
 def _products(shape: Architecture, tensor: int) -> list[tuple[int, float]]:
     """
-    Matrix products as engines fuse them, routed experts apart: how many, and the inner width of each on one rank.
+    Matrix products as engines fuse them, routed experts apart and routers among them: how many, and the inner width of each on one rank.
 
     Queries with keys and values, and gate with up, are one product each.
     """
@@ -207,9 +208,10 @@ def _products(shape: Architecture, tensor: int) -> list[tuple[int, float]]:
         found += [(mamba.layers, wide), (mamba.layers, mamba.heads * mamba.head_dim / tensor)]
     if dense := shape.feed_forward:
         found += [(dense.layers, wide), (dense.layers, dense.intermediate_size / tensor)]
-    if (moe := shape.moe) and moe.shared_experts:
+    if moe := shape.moe:
+        found += [(moe.layers, wide)]  # the router
         inner = moe.shared_experts * moe.shared_intermediate_size / tensor
-        found += [(moe.layers, wide), (moe.layers, inner)]
+        found += [(moe.layers, wide), (moe.layers, inner)] if inner else []
     return found
 
 
@@ -322,7 +324,7 @@ def _attention(question: EngineQuestion, shape: EngineShape, kernels: Kernels, e
         "attention_memory": bandwidth * reached,
         "attention_compute": question.gpu.specification.bf16_dense.value * compute,
         "sequence_seconds": each * attending,
-        "recurrent_seconds": linear.fixed if linear else 0.0,
+        "recurrent_seconds": (linear.fixed if linear else 0.0) + _AROUND * (kernels.small_operation or _OPERATION),
         "recurrent_memory": bandwidth * (linear.memory_fraction if linear else 1.0),
     }
 
