@@ -91,6 +91,9 @@ STAGE = Stage(
         Constant("rollout_moe_stack_slowdown", 1.0, 0.16, "1", "assumed",
                  "the same again for a mixture of experts",
                  "the same for mixtures of experts, whose kernels and routing differ"),
+        Constant("rollout_unseen_slowdown", 1.0, 0.12, "1", "assumed",
+                 "the same again for a kind of engine, GPU and weights of which no record was seen",
+                 "what leaving out generations, engines, precisions and publications adds; see docs/accuracy.md"),
         Constant("rollout_borrowed_slowdown", 1.0, 0.15, "1", "assumed",
                  "time of a step and of a prompt, over kernels that were measured on another GPU",
                  "kernels of another GPU, scaled by peak and bandwidth"),
@@ -114,3 +117,8 @@ STAGE = Stage(
                  "median of 969 published closed loops; vLLM 0.6, TensorRT-LLM 1.1, SGLang 1.2"),
     ),
 )  # fmt: skip
+
+SEEN = frozenset()
+"""
+Kinds of engines (`EngineQuestion.kind`) with ten published records or more behind the constants.
+"""

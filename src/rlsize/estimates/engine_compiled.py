@@ -373,8 +373,10 @@ def _links(question: EngineQuestion, kernels: Kernels, engine: InferenceEngine) 
     large = max(reduce.link_fraction, engine_all_reduce(kernels, "vllm", layout.tensor).link_fraction, _LEAST_LINK)
     across = _across(question.gpu, layout.tensor * layout.data)
     between = _network(question.gpu, layout.tensor * layout.data, shared=False)
-    there = kernels.expert_exchange.get("dispatch", _EXCHANGE)
-    back = kernels.expert_exchange.get("combine", _EXCHANGE)
+    there, back = (
+        kernels.expert_exchange.get(f"{engine.key}/{way}") or kernels.expert_exchange.get(way, _EXCHANGE)
+        for way in ("dispatch", "combine")
+    )
     moe = shape.moe
     copies = exchanged_copies(ranks=layout.data, experts_per_token=moe.experts_per_token if moe else 0)
     sent = copies * shape.hidden_size

@@ -33,10 +33,19 @@ def replica(record: EngineRecord, profiles: Profiles) -> Replica:
     Raises:
         Refused: A number type that the GPU lacks.
     """
-    question = EngineQuestion(**{**alike(record, EngineQuestion), **entries(profiles), "engine": record.stack})
+    question = _question(record, profiles)
     model, gpu = profiles.model, profiles.gpu
-    own = (record.layout, record.stack, record.version, record.weights, record.kv_dtype, record.served)
+    own = (record.layout, record.stack, record.version, record.weights, record.kv_dtype, record.served, record.unseen)
     return _replica(_Key((model.name, id(model), gpu.name, id(gpu), *own), question))
+
+
+def kind(record: EngineRecord, profiles: Profiles) -> tuple[str, ...]:
+    """What records of one kind share, so that one tells of another."""
+    return _question(record, profiles).kind
+
+
+def _question(record: EngineRecord, profiles: Profiles) -> EngineQuestion:
+    return EngineQuestion(**{**alike(record, EngineQuestion), **entries(profiles), "engine": record.stack})
 
 
 @dataclass(frozen=True, slots=True)
