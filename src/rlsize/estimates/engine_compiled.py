@@ -348,7 +348,12 @@ def _prompts(question: EngineQuestion, kernels: Kernels, engine: InferenceEngine
         each = _FLOPS * attention.heads * 2 * attention.head_dim / ranks
         heads["attention_flops"] = each * attention.layers
         heads["sliding_flops"] = each * (shape.sliding.layers if shape.sliding else 0)
-    bf16, indexer, linear = question.gpu.specification.bf16_dense.value, _indexer(question, kernels, engine), shape.linear_attention
+    bf16, linear = question.gpu.specification.bf16_dense.value, shape.linear_attention
+    indexer = _indexer(question, kernels, engine)
+        question.gpu.specification.bf16_dense.value,
+        _indexer(question, kernels, engine),
+        shape.linear_attention,
+    )
     each_token = latent.layers * indexer.seconds_per_token if latent and indexer else 0.0
     walk = kernels.linear_prefill.get(engine.key) or next(iter(kernels.linear_prefill.values()), None)
     if linear and walk:

@@ -31,7 +31,7 @@ class InferenceEngine:
         counted_small: GPUs that it takes for small whatever their memory.
         admission: optimistic (starts samples while their present tokens fit, and preempts) or reserving (starts one
             only if its longest response would fit).
-        static_scales: Whether its fp8 checkpoints hold one scale a tensor, and graphs fuse the cast into what runs before.
+        static_scales: Whether fp8 checkpoints have one scale a tensor, and the cast is part of what runs before.
         tensor_scales: Whether its fp8 mixtures of experts have one scale a tensor, not one a block.
         tuned_fp8_cache: Whether attention reads an fp8 cache at the share of bandwidth of a bf16 one.
         joint_steps: Whether prompts ride in decode steps, rather than in steps of their own.

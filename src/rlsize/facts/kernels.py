@@ -210,7 +210,14 @@ FAMILIES: tuple[str, ...] = tuple(
 """The families of kernels: the fields of `Kernels` that hold times."""
 
 _NEXT: Mapping[str, tuple[str, ...]] = MappingProxyType(
-    {"fp8_block": ("fp8",), "fp8": ("fp8_block",), "fp8_static": ("fp8", "fp8_block"), "fp4": ("mxfp4",), "mxfp4": ("fp4", "int4"), "int4": ("mxfp4",)}
+    {
+        "fp8_block": ("fp8",),
+        "fp8": ("fp8_block",),
+        "fp8_static": ("fp8", "fp8_block"),
+        "fp4": ("mxfp4",),
+        "mxfp4": ("fp4", "int4"),
+        "int4": ("mxfp4",),
+    }
 )
 
 

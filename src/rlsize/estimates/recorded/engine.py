@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from rlsize.estimates.rollout_prediction import Lengths, Replica, Steady
     from rlsize.facts.records.engine import EngineRecord
 
-_MOE_SCATTER = 2.2  # times that of dense models: routing and kernels differ by load
+_MOE_SCATTER = 1.9  # times that of dense models: routing and kernels differ by load
 _REQUESTS = 3000.0  # of an offline run that does not say how many
 _KEPT = 512  # compiled replicas
 

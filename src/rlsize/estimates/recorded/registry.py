@@ -101,7 +101,7 @@ KNOWN_FROM = 10
 
 def kinds(predictors: Mapping[str, Predictor], records: Sequence[tuple[str, AnyRecord, Profiles]]) -> Counter[Any]:
     """
-    How many records there are of each kind, by what `kind(record, profiles)` of a predictor says; none where it is mute.
+    How many records there are of each kind: of what `kind(record, profiles)` of a predictor says, where it says so.
 
     Args:
         predictors: By class.
