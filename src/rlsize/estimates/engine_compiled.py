@@ -189,7 +189,7 @@ def _counts(shape: Architecture) -> Numbers:
 
 def _products(shape: Architecture, tensor: int) -> list[tuple[int, float]]:
     """
-    Matrix products as engines fuse them, routed experts apart and routers among them: how many, and the inner width of each on one rank.
+    Matrix products as engines fuse them, with routers, without routed experts: how many of each inner width on a rank.
 
     Queries with keys and values, and gate with up, are one product each.
     """
@@ -350,10 +350,6 @@ def _prompts(question: EngineQuestion, kernels: Kernels, engine: InferenceEngine
         heads["sliding_flops"] = each * (shape.sliding.layers if shape.sliding else 0)
     bf16, linear = question.gpu.specification.bf16_dense.value, shape.linear_attention
     indexer = _indexer(question, kernels, engine)
-        question.gpu.specification.bf16_dense.value,
-        _indexer(question, kernels, engine),
-        shape.linear_attention,
-    )
     each_token = latent.layers * indexer.seconds_per_token if latent and indexer else 0.0
     walk = kernels.linear_prefill.get(engine.key) or next(iter(kernels.linear_prefill.values()), None)
     if linear and walk:
