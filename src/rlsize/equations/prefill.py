@@ -100,8 +100,75 @@ def pair_flops(pairs: Real, flops_per_pair: Real, sliding_pairs: Real, sliding_f
     return pairs * flops_per_pair + sliding_pairs * sliding_flops_per_pair
 
 
+def experts_read_time(
+    steps: Real,
+    prompt_touched: Real,
+    decode_touched: Real,
+    joint: Real,
+    bytes_per_expert: Real,
+    memory_rate: Real,
+    data_parallel: Real,
+) -> Real:
+    """
+    Time to read the experts that a prompt needs and decode steps do not read anyway.
+
+    t = n max(0, E_p - j E_d) b_E / (B e d)
+
+    Args:
+        steps: Steps with prefill for the prompt, n. [1]
+        prompt_touched: Experts of a layer that its tokens use, E_p. [1]
+        decode_touched: Experts of a layer that the decode step uses, E_d. [1]
+        joint: 1 where both are one step, 0 where prompts have steps of their own, j. [1]
+        bytes_per_expert: One expert of each layer, as far as it lies on this GPU, b_E. [B]
+        memory_rate: What experts reach of the bandwidth, B e. [B/s]
+        data_parallel: Ranks whose prompts share a step, d. [1]
+
+    Returns:
+        t. [s]
+
+    Assumes the experts of a decode step are among those of the prompt.
+    Source: kernels of experts take the time of their bytes and of their work one after the other
+    (ai-dynamo/aiconfigurator@095f58a5, moe tables).
+
+    >>> experts_read_time(steps=1, prompt_touched=128, decode_touched=28, joint=1, bytes_per_expert=2e8,
+    ...                   memory_rate=2e12, data_parallel=1)
+    0.01
+    """
+    read = maximum(0.0, prompt_touched - joint * decode_touched)
+    return steps * read * bytes_per_expert / (memory_rate * data_parallel)
+
+
+def walk_time(tokens: Real, seconds_per_token: Real) -> Real:
+    """
+    GPU time of what goes through a prompt token by token: linear attention, and the indexer of sparse attention.
+
+    t = p t_t
+
+    Args:
+        tokens: Prompt tokens, p. [token]
+        seconds_per_token: Time of one, all layers, t_t. [s/token]
+
+    Returns:
+        t. [s]
+
+    Assumes one prompt fills a step, so that its chunks wait for each other.
+    Source: fits to measured kernels, aiconfigurator-core 0.12.0, linear_attention and sparse_attention tables.
+
+    >>> walk_time(tokens=4096, seconds_per_token=2e-6)
+    0.008192
+    """
+    return tokens * seconds_per_token
+
+
 def prompt_of_parts(
-    matmul: Real, experts: Real, attention: Real, all_reduce: Real, exchange: Real, small_operations: Real
+    matmul: Real,
+    experts: Real,
+    experts_read: Real,
+    attention: Real,
+    recurrence: Real,
+    all_reduce: Real,
+    exchange: Real,
+    small_operations: Real,
 ) -> Real:
     """
     GPU time of a prompt.
@@ -111,7 +178,9 @@ def prompt_of_parts(
     Args:
         matmul: Matrix products outside routed experts. [s]
         experts: Routed experts. [s]
+        experts_read: Their weights, beyond those that decode reads. [s]
         attention: Causal attention. [s]
+        recurrence: Linear attention, and indexers of sparse attention. [s]
         all_reduce: Tensor-parallel all-reduces. [s]
         exchange: Expert-parallel exchange. [s]
         small_operations: Norms and other small kernels. [s]
@@ -122,10 +191,11 @@ def prompt_of_parts(
     Assumes nothing overlaps on the GPU; the output head works on the last token only, which is not counted.
     Source: sum.
 
-    >>> prompt_of_parts(matmul=0.5, experts=0.25, attention=0.125, all_reduce=0.125, exchange=0, small_operations=0)
+    >>> prompt_of_parts(matmul=0.5, experts=0.25, experts_read=0, attention=0.125, recurrence=0, all_reduce=0.125,
+    ...                 exchange=0, small_operations=0)
     1.0
     """
-    return matmul + experts + attention + all_reduce + exchange + small_operations
+    return matmul + experts + experts_read + attention + recurrence + all_reduce + exchange + small_operations
 
 
 def prompt_attention_time(flops: Real, compute_rate: Real, half_length: Real, prompt_tokens: Real) -> Real:
@@ -180,12 +250,18 @@ def prefill_steps(prompt_tokens: Real, chunk_tokens: Real, response_tokens: Real
 
 
 def launch_time(
-    steps: Real, layers: Real, layer_seconds: Real, moe_layers: Real, moe_layer_seconds: Real, slowdown: Real
+    steps: Real,
+    layers: Real,
+    layer_seconds: Real,
+    moe_layers: Real,
+    moe_layer_seconds: Real,
+    index_seconds: Real,
+    slowdown: Real,
 ) -> Real:
     """
     Host time to launch the kernels of a prompt's prefill, which run outside CUDA graphs.
 
-    t = n s (L t_L + L_m t_m)
+    t = n s (L t_L + L_m t_m) + n t_I
 
     Args:
         steps: Steps with prefill for the prompt, n. [1]
@@ -193,6 +269,7 @@ def launch_time(
         layer_seconds: Launches of a layer, t_L. [s]
         moe_layers: Layers with experts, L_m. [1]
         moe_layer_seconds: Further launches of such a layer, t_m. [s]
+        index_seconds: Launches of the indexers of sparse attention on this host, t_I. [s]
         slowdown: How much slower this host launches than the one the times are of, s. [1]
 
     Returns:
@@ -201,10 +278,11 @@ def launch_time(
     Assumes the number of launches does not depend on the number of tokens.
     Source: measured launches outside graphs, ai-dynamo/aiconfigurator@095f58a5: 20 to 50 us each; counts are fitted.
 
-    >>> launch_time(steps=1, layers=64, layer_seconds=2e-4, moe_layers=0, moe_layer_seconds=5e-4, slowdown=1)
+    >>> launch_time(steps=1, layers=64, layer_seconds=2e-4, moe_layers=0, moe_layer_seconds=5e-4, index_seconds=0,
+    ...             slowdown=1)
     0.0128
     """
-    return steps * slowdown * (layers * layer_seconds + moe_layers * moe_layer_seconds)
+    return steps * (slowdown * (layers * layer_seconds + moe_layers * moe_layer_seconds) + index_seconds)
 
 
 def prefill_time(gpu_seconds: Real, launch_seconds: Real, request_seconds: Real, data_parallel: Real) -> Real:

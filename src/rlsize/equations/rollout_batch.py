@@ -182,31 +182,31 @@ def time_to_first_token(
     """
     Time from a request's arrival to its first token, at fixed concurrency.
 
-    t = R (1 - b / c) + a b P + P + T
+    t = R (1 - b / c) + a b^(1/2) P + P + T
 
     Args:
         cycle_seconds: Time from arrival to the last token, R. [s]
         concurrency: Requests in the system, c. [1]
         batch: Of these, in flight, b. [1]
         prefill_seconds: Engine time that one prompt takes, P. [s]
-        arrival_share: Share of the batch whose prompts stand before one's own, a: 0 for arrivals one by one, 1/2 for
-            the mean of a wave. [1]
+        arrival_share: Prompts that stand before one's own, over the root of the batch, a: 0 for arrivals one by one;
+            half of that root for the mean of a wave. [1]
         step_seconds: Decode step under way, T. [s]
 
     Returns:
         t. [s]
 
-    Assumes waiting requests stand in one queue. How requests arrive decides the split between first and later tokens,
-    not their sum.
-    Source: Little's law for the queue; the share is fitted.
+    Assumes waiting requests stand in one queue, and that others clump by chance: as the root of their number. How
+    requests arrive decides the split between first and later tokens, not their sum.
+    Source: Little's law for the queue; the root holds from 8 to 128 requests in published closed loops.
 
     >>> time_to_first_token(cycle_seconds=10, concurrency=64, batch=64, prefill_seconds=0.02, arrival_share=0.25,
     ...                     step_seconds=0.03)
-    0.37
+    0.09
     """
     return (
         cycle_seconds * (1 - batch / concurrency)
-        + arrival_share * batch * prefill_seconds
+        + arrival_share * batch**0.5 * prefill_seconds
         + prefill_seconds
         + step_seconds
     )

@@ -25,24 +25,24 @@ if TYPE_CHECKING:
     from rlsize.estimates.engine_work import EngineQuestion
     from rlsize.facts.gpu import Gpu
     from rlsize.facts.inference_engines import InferenceEngine
-    from rlsize.facts.kernels import Kernels
+    from rlsize.facts.kernels import Kernels, SparseIndex
     from rlsize.facts.model import Architecture
 
     Numbers = dict[str, float]
 
 _WIDE = 2.0  # bytes of an activation, and of weights that nothing quantises
 _FLOPS = 2.0  # of a weight and a token: one multiplication, one addition
-_GEMMS = {"attention": 2, "latent": 5, "recurrent": 2, "dense": 2, "shared": 2}
-"""Matrix products of a layer's part when fused as engines do: queries with keys and values, gate with up."""
 _X86_LAUNCH = 21e-6  # host launch on the x86 host of an H100, ai-dynamo/aiconfigurator@095f58a5
 _GRAPH_GAP = 2e-6  # between graph launches: in measured single kernels, not inside a whole-model graph
-_TUNED_FP8_MOE = 0.5  # of the fp8 peak; vLLM's block-scaled Triton kernels were measured at 0.33 to 0.36
-_WEIGHT_ONLY = 0.21  # of the bf16 peak; Marlin kernels with mxfp4 weights, ai-dynamo/aiconfigurator@095f58a5, moe
 _OPERATION = 2e-6
+_AROUND = 4.0  # small kernels around a recurrence: its convolution, its gates, the norm and the gate of its output
+_QK_NORMS = 2.0  # small kernels of a layer that norms its queries and keys
 _LEAST_LINK = 0.5  # share of the link that large all-reduces reach where an engine switches to NCCL
 _EXCHANGE = Transfer(fixed=14e-6, link_fraction=0.6)  # DeepEP on H100 where a GPU has no figures of its own
 _NETWORK_SECONDS = 35e-6  # more for a small collective between nodes: NCCL over InfiniBand, assumed
 _NETWORK_SHARE = 0.8  # of the adapters' bandwidth, as in training
+_CHUNK = 64  # tokens that linear attention works on at once in prefill (Yang et al., Gated DeltaNet, section 3.3)
+_WHOLE = 1e18  # a window that no prompt reaches
 _DISPATCHED = 1.0  # bytes of an activation on its way to an expert
 _FP8 = ("fp8", "int8", "mxfp8")
 _FP4 = ("fp4", "nvfp4", "mxfp4")
@@ -134,9 +134,14 @@ def compiled(question: EngineQuestion) -> Numbers:
         exchange_bytes: What a token sends in one layer, there and back. [B/token]
         bandwidth: Peak memory bandwidth. [B/s]
         operation_seconds: Time of a small kernel. [s]
+        joint_steps: 1 where prompts ride in decode steps, which read weights once for both; 0 where they have steps of
+            their own. [1]
         host_slowdown: How much slower the host launches than an x86 host of the Hopper generation. [1]
         attention_flops: Work of full attention for a token and a key of its prompt, in prefill. [FLOP/token^2]
         sliding_flops: The same in sliding layers. [FLOP/token^2]
+        attention_window: Tokens that full attention reads at most in prefill. [token]
+        walked_seconds: Time of a prompt's token in indexers and linear attention, all layers. [s/token]
+        index_launch_seconds: Host time to launch a prompt's indexers, all layers. [s]
         prefill_attention_rate: FLOP/s of long prompts' attention. [FLOP/s]
         prefill_half_length: Prompt length that reaches half of it. [token]
         chunk_tokens: Tokens that one step prefills at most. [token]
@@ -156,6 +161,7 @@ def compiled(question: EngineQuestion) -> Numbers:
         "gpus": float(layout.tensor * layout.data * layout.pipeline),
         "bandwidth": question.gpu.specification.memory_bandwidth.value,
         "operation_seconds": kernels.small_operation or _OPERATION,
+        "joint_steps": float(engine.joint_steps),
         "host_slowdown": (kernels.host_launch or _X86_LAUNCH) / _X86_LAUNCH,
         "chunk_tokens": question.chunk_tokens,
         **_counts(model.architecture),
@@ -163,22 +169,14 @@ def compiled(question: EngineQuestion) -> Numbers:
         **_experts(question, shape, kernels, engine),
         **_attention(question, shape, kernels, engine),
         **_links(question, kernels, engine),
-        **_prompts(question, kernels),
+        **_prompts(question, kernels, engine),
     }
 
 
 def _counts(shape: Architecture) -> Numbers:
     attending = sum(block.layers for block in (shape.attention, shape.sliding, shape.latent_attention) if block)
     recurrent = sum(block.layers for block in (shape.linear_attention, shape.mamba) if block)
-    moe, shared = (shape.moe.layers, bool(shape.moe.shared_experts)) if shape.moe else (0, False)
-    latent = shape.latent_attention.layers if shape.latent_attention else 0
-    gemms = (
-        _GEMMS["attention"] * (attending - latent)
-        + _GEMMS["latent"] * latent
-        + _GEMMS["recurrent"] * recurrent
-        + _GEMMS["dense"] * (shape.feed_forward.layers if shape.feed_forward else 0)
-        + _GEMMS["shared"] * (moe if shared else 0)
-    )
+    moe = shape.moe.layers if shape.moe else 0
     return {
         "layers": shape.layers,
         "attention_layers": attending,
@@ -186,8 +184,35 @@ def _counts(shape: Architecture) -> Numbers:
         "recurrent_layers": recurrent,
         "hidden_size": shape.hidden_size,
         "vocab_size": shape.vocab_size,
-        "gemms": gemms,
     }
+
+
+def _products(shape: Architecture, tensor: int) -> list[tuple[int, float]]:
+    """
+    Matrix products as engines fuse them, with routers, without routed experts: how many of each inner width on a rank.
+
+    Queries with keys and values, and gate with up, are one product each.
+    """
+    wide, found = float(shape.hidden_size), list[tuple[int, float]]()
+    for block in (shape.attention, shape.sliding):
+        if block and shape.attention:
+            inner = shape.attention.heads * shape.attention.head_dim / tensor
+            found += [(block.layers, wide), (block.layers, inner)]
+    if latent := shape.latent_attention:
+        widths = (wide, latent.q_lora_rank or wide, latent.qk_nope_head_dim, latent.kv_lora_rank,
+                  latent.heads * latent.v_head_dim / tensor)  # fmt: skip
+        found += [(latent.layers, float(width)) for width in widths]
+    if linear := shape.linear_attention:
+        found += [(linear.layers, wide), (linear.layers, linear.value_heads * linear.value_head_dim / tensor)]
+    if mamba := shape.mamba:
+        found += [(mamba.layers, wide), (mamba.layers, mamba.heads * mamba.head_dim / tensor)]
+    if dense := shape.feed_forward:
+        found += [(dense.layers, wide), (dense.layers, dense.intermediate_size / tensor)]
+    if moe := shape.moe:
+        found += [(moe.layers, wide)]  # the router
+        inner = moe.shared_experts * moe.shared_intermediate_size / tensor
+        found += [(moe.layers, wide), (moe.layers, inner)] if inner else []
+    return found
 
 
 def _dense(question: EngineQuestion, shape: EngineShape, kernels: Kernels, engine: InferenceEngine) -> Numbers:
@@ -197,20 +222,24 @@ def _dense(question: EngineQuestion, shape: EngineShape, kernels: Kernels, engin
     weighed = mixers * WIDTHS[types.attention] + dense * WIDTHS[types.dense] + routers * _WIDE
     dtype = types.dense if dense > mixers else types.attention
     top = peak(question.gpu, dtype)
-    _, gemm = pick(kernels.gemm, top.kernel)
+    _, gemm = pick(kernels.gemm, _scaled(question, top.kernel, engine), engine.key)
     _, wide = pick(kernels.gemm, "bf16")
     architecture = question.model.architecture
     head = architecture.vocab_size * architecture.hidden_size
+    products = _products(architecture, layout.tensor)
+    gemms = sum(count for count, _ in products)
+    inner = sum(count * width for count, width in products) / max(1, gemms)
     bandwidth, bf16 = question.gpu.specification.memory_bandwidth.value, question.gpu.specification.bf16_dense.value
     return {
-        "gemm_seconds": gemm_launch_seconds(gemm.fixed, gemm.seconds_per_thousand_k, architecture.hidden_size),
+        "gemms": gemms,
+        "gemm_seconds": gemm_launch_seconds(gemm.fixed, gemm.seconds_per_thousand_k, inner),
         "dense_bytes": weighed / each,
         "dense_flops": _FLOPS * (mixers + dense + routers) / each,
         "dense_inner": 3.0 * 4 * architecture.layers * architecture.hidden_size / each,
-        "quantise_passes": 0.0 if engine.static_scales else gemm.quantise_passes,
+        "quantise_passes": gemm.quantise_passes,
         "gemm_memory": bandwidth * min(gemm.memory_fraction, 1.0),
         "gemm_compute": top.flops * gemm.compute_fraction,
-        "gemm_sharpness": max(gemm.exponent, 2.0) if engine.static_scales else gemm.exponent,
+        "gemm_sharpness": gemm.exponent,
         "head_seconds": wide.fixed,
         "head_bytes": _WIDE * head / layout.tensor,
         "head_flops": _FLOPS * head / layout.tensor,
@@ -218,6 +247,20 @@ def _dense(question: EngineQuestion, shape: EngineShape, kernels: Kernels, engin
         "head_compute": bf16 * wide.compute_fraction,
         "head_sharpness": wide.exponent,
     }
+
+
+def _scaled(question: EngineQuestion, kernel: str, engine: InferenceEngine) -> str:
+    """
+    The kernel of a number type by how fp8 is scaled: by blocks where a model is published so.
+
+    Mixtures of experts have blocks under all engines but TensorRT-LLM, whose checkpoints have a scale for each tensor.
+    """
+    if kernel != "fp8":
+        return kernel
+    blocks = native(question.model.name).experts == "fp8"
+    if question.model.architecture.moe and (blocks or not engine.tensor_scales):
+        return "fp8_block"
+    return "fp8_static" if engine.static_scales else "fp8"
 
 
 def _experts(question: EngineQuestion, shape: EngineShape, kernels: Kernels, engine: InferenceEngine) -> Numbers:
@@ -229,22 +272,19 @@ def _experts(question: EngineQuestion, shape: EngineShape, kernels: Kernels, eng
         return {"experts": 1.0, "experts_per_token": 1.0, "expert_bytes": 0.0, "expert_flops": 0.0, **spare}
     each = layout.tensor * layout.data
     of_expert = shape.routed.number / moe.experts
-    key, kernel = pick(kernels.moe, "mxfp4" if types.experts == "mxfp4" else peak(question.gpu, types.experts).kernel)
+    dtype = "mxfp4" if types.experts == "mxfp4" else peak(question.gpu, types.experts).kernel
+    _, kernel = pick(kernels.moe, _scaled(question, dtype, engine), engine.key)
+    held = moe.experts / min(max(layout.expert, layout.data), each)
     peaks = {"bf16": said.bf16_dense, "fp8": said.fp8_dense, "fp4": said.fp4_dense}
     found = peaks[kernel.peak] or said.bf16_dense
-    share = kernel.compute_fraction
-    if engine.weight_only_moe and key == "mxfp4" and said.fp4_dense is None:
-        share = _WEIGHT_ONLY
-    elif engine.tuned_fp8_moe and types.experts in _FP8:
-        share = max(share, _TUNED_FP8_MOE)
     return {
         "experts": moe.experts,
         "experts_per_token": moe.experts_per_token,
         "expert_bytes": of_expert * WIDTHS[types.experts] / each,
         "expert_flops": _FLOPS * of_expert * moe.experts_per_token / (each * layout.pipeline),
-        "moe_seconds": kernel.fixed,
+        "moe_seconds": kernel.fixed + kernel.seconds_per_expert * held,
         "moe_memory": said.memory_bandwidth.value * min(kernel.memory_fraction, 1.0),
-        "moe_compute": found.value * share,
+        "moe_compute": found.value * kernel.compute_fraction,
     }
 
 
@@ -265,27 +305,37 @@ def _attention(question: EngineQuestion, shape: EngineShape, kernels: Kernels, e
         heads = max(1.0, (attention.kv_heads if attention else 1) / layout.tensor)
         fixed, reached, compute, flops = decode.fixed, decode.memory_fraction, 1.0, 0.0
         each = decode.seconds_per_sequence_head * heads
+        if attention and attention.qk_norm != "none":
+            fixed += _QK_NORMS * (kernels.small_operation or _OPERATION)
     attending = sum(block.layers for block in (attention, architecture.sliding, latent) if block)
     linear = kernels.linear_decode
-    index = shape.size.index_bytes_per_token.number
+    index, indexer = shape.size.index_bytes_per_token.number, _indexer(question, kernels, engine)
+    reached = min(reached, 1.0)
+    slower = reached / indexer.memory_fraction if indexer else 1.0
     return {
         "kv_bytes_per_token": float(held.bytes_per_token) * layout.pipeline - index,
-        "index_bytes_per_token": index,
+        "index_bytes_per_token": index * slower,
         "index_topk": float(latent.index_topk) if latent else 0.0,
         "window_bytes_per_token": float(held.window_bytes_per_token) * layout.pipeline,
         "window_tokens": float(held.window_tokens),
         "state_bytes": 2.0 * float(held.state_bytes) * layout.pipeline,
         "latent_flops": flops,
-        "attention_seconds": max(0.0, fixed - _GRAPH_GAP),
-        "attention_memory": bandwidth * min(reached, 1.0),
+        "attention_seconds": max(0.0, fixed - _GRAPH_GAP) + (indexer.fixed if indexer else 0.0),
+        "attention_memory": bandwidth * reached,
         "attention_compute": question.gpu.specification.bf16_dense.value * compute,
         "sequence_seconds": each * attending,
-        "recurrent_seconds": linear.fixed if linear else 0.0,
+        "recurrent_seconds": (linear.fixed if linear else 0.0) + _AROUND * (kernels.small_operation or _OPERATION),
         "recurrent_memory": bandwidth * (linear.memory_fraction if linear else 1.0),
     }
 
 
-def _prompts(question: EngineQuestion, kernels: Kernels) -> Numbers:
+def _indexer(question: EngineQuestion, kernels: Kernels, engine: InferenceEngine) -> SparseIndex | None:
+    """The indexer's kernels; those of another engine where its own were not measured, None without an indexer."""
+    latent, table = question.model.architecture.latent_attention, kernels.sparse_index
+    return table.get(engine.key) or next(iter(table.values()), None) if latent and latent.index_topk else None
+
+
+def _prompts(question: EngineQuestion, kernels: Kernels, engine: InferenceEngine) -> Numbers:
     shape, layout = question.model.architecture, question.layout
     _, prefill = pick(kernels.prefill_attention, "bf16")
     ranks = layout.tensor * layout.data * layout.pipeline
@@ -298,10 +348,21 @@ def _prompts(question: EngineQuestion, kernels: Kernels) -> Numbers:
         each = _FLOPS * attention.heads * 2 * attention.head_dim / ranks
         heads["attention_flops"] = each * attention.layers
         heads["sliding_flops"] = each * (shape.sliding.layers if shape.sliding else 0)
+    bf16, linear = question.gpu.specification.bf16_dense.value, shape.linear_attention
+    indexer = _indexer(question, kernels, engine)
+    each_token = latent.layers * indexer.seconds_per_token if latent and indexer else 0.0
+    walk = kernels.linear_prefill.get(engine.key) or next(iter(kernels.linear_prefill.values()), None)
+    if linear and walk:
+        state = linear.value_head_dim * (linear.key_head_dim + _CHUNK)
+        flops = 2 * _FLOPS * linear.value_heads / layout.tensor * state
+        each_token += linear.layers * (flops / (bf16 * walk.compute_fraction) + walk.seconds_per_token)
     return {
         **heads,
-        "prefill_attention_rate": question.gpu.specification.bf16_dense.value * prefill.compute_fraction,
+        "attention_window": float(latent.index_topk) if latent and latent.index_topk else _WHOLE,
+        "prefill_attention_rate": bf16 * prefill.compute_fraction,
         "prefill_half_length": prefill.half_length,
+        "walked_seconds": each_token / layout.pipeline,
+        "index_launch_seconds": latent.layers * indexer.launch if latent and indexer else 0.0,
     }
 
 
@@ -313,8 +374,10 @@ def _links(question: EngineQuestion, kernels: Kernels, engine: InferenceEngine) 
     large = max(reduce.link_fraction, engine_all_reduce(kernels, "vllm", layout.tensor).link_fraction, _LEAST_LINK)
     across = _across(question.gpu, layout.tensor * layout.data)
     between = _network(question.gpu, layout.tensor * layout.data, shared=False)
-    there = kernels.expert_exchange.get("dispatch", _EXCHANGE)
-    back = kernels.expert_exchange.get("combine", _EXCHANGE)
+    there, back = (
+        kernels.expert_exchange.get(f"{engine.key}/{way}") or kernels.expert_exchange.get(way, _EXCHANGE)
+        for way in ("dispatch", "combine")
+    )
     moe = shape.moe
     copies = exchanged_copies(ranks=layout.data, experts_per_token=moe.experts_per_token if moe else 0)
     sent = copies * shape.hidden_size

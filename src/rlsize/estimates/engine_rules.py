@@ -15,7 +15,6 @@ from rlsize.estimates.flow import Rule, by_result, rule
 
 _LOGIT = 4.0  # bytes of a logit, in fp32
 _ACTIVATION = 2.0  # bytes of an activation
-_FULL = 1e18  # a window that no prompt reaches
 
 STEP = {
     "matmul": "step/matmul_seconds",
@@ -33,7 +32,9 @@ STEP = {
 _PROMPT = {
     "matmul": "prompt_matmul_seconds",
     "experts": "experts/prompt_product_seconds",
+    "experts_read": "prompt_experts_read_seconds",
     "attention": "prompt_attention_seconds",
+    "recurrence": "prompt_walk_seconds",
     "all_reduce": "prompt_all_reduce_seconds",
     "exchange": "prompt_exchange_seconds",
     "small_operations": "prompt_small_operations_seconds",
@@ -186,12 +187,12 @@ DECODE = (
          bytes_moved="step/state_bytes", memory_rate="recurrent_memory", flops=0.0, compute_rate="gemm_compute",
          sharpness=1.0),
     *_moved("step/", "sequences_per_rank", "all_reduce_seconds/start_seconds", "exchange_seconds",
-            "rollout_small_operations"),
+            "own_small_operations"),
     rule("sampling_seconds", step_overheads.sampling_time, sequences="sequences_per_rank", bytes_per_logit=_LOGIT,
          passes="rollout_logit_passes"),
-    rule("graphs/host_seconds", decode_step.host_time, step_seconds="host_step", sequences="sequences_per_rank",
-         sequence_seconds="host_sequence", rank_seconds="rollout_host_rank", ranks="tensor", slowdown="host_slowdown",
-         exposed_share="host_exposed"),
+    rule("graphs/host_seconds", decode_step.host_time, step_seconds="own_host_step", sequences="sequences_per_rank",
+         sequence_seconds="own_host_sequence", rank_seconds="rollout_host_rank", ranks="tensor",
+         slowdown="host_slowdown", exposed_share="host_exposed"),
     rule("gpu_seconds", decode_step.step_of_parts, **(STEP | {"host": 0.0})),
     rule("launched/host_seconds", decode_step.host_time_without_graphs, scheduling_seconds="graphs/host_seconds",
          layer_seconds="rollout_launch_step_layer", slowdown="host_slowdown"),
@@ -206,7 +207,13 @@ PREFILL = (
         "prompt_quantise_seconds", "prompt_tokens_per_rank", "dense/prompt_product_seconds", "prompt_matmul_seconds"
     ),
     *_prompt_product("experts", "computed_tokens", "expert_flops", "moe_compute", "expert_prefill_slowdown"),
-    rule("prompt_pairs", training_flops.causal_pairs, length="computed_tokens", window=_FULL),
+    rule("prompt/distinct_tokens", decode_step.distinct_tokens, tokens="computed_tokens",
+         diversity="rollout_routing_diversity"),
+    rule("prompt/experts_touched", mixture_of_experts.experts_touched, batch_tokens="prompt/distinct_tokens"),
+    rule("prompt_experts_read_seconds", prefill.experts_read_time, steps="prefill_steps",
+         prompt_touched="prompt/experts_touched", decode_touched="experts_touched", joint="joint_steps",
+         bytes_per_expert="expert_bytes", memory_rate="moe_memory/achieved_rate", data_parallel="data"),
+    rule("prompt_pairs", training_flops.causal_pairs, length="computed_tokens", window="attention_window"),
     rule("sliding_pairs", training_flops.causal_pairs, length="computed_tokens", window="window_tokens"),
     rule("prompt_attention_flops", prefill.pair_flops, pairs="prompt_pairs", flops_per_pair="attention_flops",
          sliding_flops_per_pair="sliding_flops"),
@@ -214,11 +221,12 @@ PREFILL = (
          compute_rate="prefill_attention_rate/achieved_rate", half_length="prefill_half_length",
          prompt_tokens="computed_tokens"),
     *_moved("prompt_", "prompt_tokens_per_rank", 0.0, 0.0, 0.0),
+    rule("prompt_walk_seconds", prefill.walk_time, tokens="prompt_tokens_per_rank", seconds_per_token="walked_seconds"),
     rule("prompt_gpu_seconds", prefill.prompt_of_parts, **_PROMPT),
     rule("prefill_steps", prefill.prefill_steps, prompt_tokens="computed_tokens", batch="sequences"),
-    rule("launch_seconds", prefill.launch_time, steps="prefill_steps", layer_seconds="rollout_launch_layer",
-         moe_layer_seconds="rollout_launch_moe_layer", slowdown="host_slowdown"),
-    rule("prefill_seconds", prefill.prefill_time, gpu_seconds="prompt_gpu_seconds", request_seconds="host_request",
+    rule("launch_seconds", prefill.launch_time, steps="prefill_steps", layer_seconds="own_launch_layer",
+         moe_layer_seconds="own_launch_moe_layer", index_seconds="index_launch_seconds", slowdown="host_slowdown"),
+    rule("prefill_seconds", prefill.prefill_time, gpu_seconds="prompt_gpu_seconds", request_seconds="own_host_request",
          data_parallel="data"),
 )  # fmt: skip
 """What a prompt costs."""

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from rlsize.facts.inference_engines import inference_engine
+from rlsize.facts.quantisation import WIDTHS, native
 from rlsize.facts.records.record import Layout
 
 if TYPE_CHECKING:
@@ -12,6 +14,8 @@ if TYPE_CHECKING:
     from rlsize.facts.gpu import Gpu
     from rlsize.facts.model import Model
     from rlsize.facts.quantisation import WeightTypes
+
+_EIGHT, _FOUR = 1.5, 0.75  # bytes of a weight above which it has 16 bits, or 8
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,6 +41,8 @@ class EngineQuestion:
         graphs_counted: Whether CUDA graphs are taken off before the cache is sized (vLLM since 0.19).
         graphs: Whether decode steps are CUDA graphs, not launched kernel by kernel.
         windows_whole: Whether sliding layers keep every token (engines without a cache per kind of layer).
+        unseen: Whether no published record of its kind stands behind the constants; as `constants_rollout.SEEN` says
+            where None.
     """
 
     model: Model
@@ -55,3 +61,15 @@ class EngineQuestion:
     graphs_counted: bool = True
     graphs: bool = True
     windows_whole: bool = False
+    unseen: bool | None = None
+
+    @property
+    def kind(self) -> tuple[str, str, str, str]:
+        """What records of one kind share: engine, generation of the GPU, width of the weights, dense or MoE."""
+        said, types = self.gpu.specification, self.weights or native(self.model.name)
+        moe = self.model.architecture.moe is not None
+        units = "fp4" if said.fp4_dense else "fp8" if said.fp8_dense else "bf16"
+        width = WIDTHS[types.experts if moe else types.dense]
+        bits = "16 bits" if width > _EIGHT else "8 bits" if width > _FOUR else "4 bits"
+        shape = "MoE" if moe else "dense"
+        return inference_engine(self.engine).key, f"{self.gpu.vendor} with {units}", bits, shape

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from rlsize.equations import affine_step, engine_step, kernel_time, kv_cache, rollout_batch
+from rlsize.estimates.constants_rollout import SEEN
 from rlsize.estimates.engine_compiled import compiled
 from rlsize.estimates.engine_memory import kv_capacity, step_sequences
 from rlsize.estimates.engine_rules import RULES, STEP
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
     from rlsize.facts.gpu import Gpu
 
 _MAIN_KERNELS = frozenset({"gemm", "decode_attention"})
+_OWN = ("small_operations", "launch_layer", "launch_moe_layer", "host_step", "host_sequence", "host_request")
+"""Constants that each engine has of its own."""
 _LATENCIES = by_result((
     rule("cycle_seconds", rollout_batch.cycle_time, batch="concurrency"),
     rule("ttft_seconds", rollout_batch.time_to_first_token, arrival_share="rollout_arrival_share"),
@@ -58,10 +61,12 @@ class Replica:
     Args:
         question: What it is.
         numbers: Its work on each GPU, by name.
+        factors: Constants that stretch its steps and prompts as a whole.
     """
 
     question: EngineQuestion
     numbers: Mapping[str, float]
+    factors: tuple[str, ...]
 
     @property
     def gpus(self) -> float:
@@ -76,7 +81,16 @@ def engine(question: EngineQuestion) -> Replica:
     Raises:
         Refused: A number type that the GPU lacks.
     """
-    return Replica(question=question, numbers=compiled(question))
+    unseen = question.kind not in SEEN if question.unseen is None else question.unseen
+    stretched = {
+        "rollout_stack_slowdown": True,
+        "rollout_moe_stack_slowdown": question.model.architecture.moe is not None,
+        "rollout_rank_imbalance": question.layout.data > 1,
+        "rollout_borrowed_slowdown": borrows(question.gpu),
+        "rollout_unseen_slowdown": unseen,
+    }
+    factors = tuple(name for name, counts in stretched.items() if counts)
+    return Replica(question=question, numbers=compiled(question), factors=factors)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -214,11 +228,7 @@ def at_batch(
     """Parts of a decode step at a batch, the step, and the engine time of one prompt."""
     flow = _flow(work, asked, batch, lengths, values)
     step, prefill = flow["decode_step_seconds"], flow["prefill_seconds"]
-    factors = ["rollout_stack_slowdown"]
-    factors += ["rollout_moe_stack_slowdown"] if asked.question.model.architecture.moe else []
-    factors += ["rollout_rank_imbalance"] if asked.question.layout.data > 1 else []
-    factors += ["rollout_borrowed_slowdown"] if borrows(asked.question.gpu) else []
-    for name in factors:
+    for name in asked.factors:
         step = work("engine_step_seconds", kernel_time.slowed, seconds=step, slowdown=values[name])
         prefill = work("prefill_seconds", kernel_time.slowed, seconds=prefill, slowdown=values[name])
     return {name: flow[key] for name, key in STEP.items()}, step, prefill
@@ -244,7 +254,7 @@ def _flow(work: Work, asked: Replica, sequences: Worked, lengths: Lengths, value
         "computed_tokens": lengths.prompt if lengths.computed is None else lengths.computed,
         "response_tokens": lengths.response,
     }
-    host = {f"host_{part}": values[f"rollout_host_{part}_{runs.key}"] for part in ("step", "sequence", "request")}
+    host = {f"own_{part}": values[f"rollout_{part}_{runs.key}"] for part in _OWN}
     exposed = values["rollout_host_exposed"] if runs.hides_host(question.version) else 1.0
     host |= {"host_exposed": exposed, "host_seconds": f"{'graphs' if question.graphs else 'launched'}/host_seconds"}
     return Flow(RULES, {**known, **values, **load, **host}, work)

@@ -31,10 +31,10 @@ class InferenceEngine:
         counted_small: GPUs that it takes for small whatever their memory.
         admission: optimistic (starts samples while their present tokens fit, and preempts) or reserving (starts one
             only if its longest response would fit).
-        static_scales: Whether its low-precision checkpoints hold activation scales, so nothing is quantised in between.
+        static_scales: Whether fp8 checkpoints have one scale a tensor, and the cast is part of what runs before.
+        tensor_scales: Whether its fp8 mixtures of experts have one scale a tensor, not one a block.
         tuned_fp8_cache: Whether attention reads an fp8 cache at the share of bandwidth of a bf16 one.
-        tuned_fp8_moe: Whether fp8 experts reach more of the peak than the measured block-scaled kernels.
-        weight_only_moe: Whether 4-bit experts on GPUs without such units go through kernels for few tokens.
+        joint_steps: Whether prompts ride in decode steps, rather than in steps of their own.
         overlaps_since: First version that schedules the next step while the GPU works; empty where all do, and its
             constants hold only what the GPU waits for.
         front_end: Whether its server's own limit has been seen in published measurements.
@@ -54,9 +54,9 @@ class InferenceEngine:
     counted_small: str = ""
     admission: Admission
     static_scales: bool = False
+    tensor_scales: bool = False
     tuned_fp8_cache: bool = False
-    tuned_fp8_moe: bool = False
-    weight_only_moe: bool = False
+    joint_steps: bool = True
     overlaps_since: tuple[int, ...] = ()
     front_end: bool = False
     source: str
@@ -92,6 +92,7 @@ _ENGINES = (
         sequences=(256, 1024),
         counted_small="a100",
         admission="optimistic",
+        static_scales=True,
         overlaps_since=(0, 14),
         source="vLLM 0.32, engine/arg_utils.py (API server; an A100 counts as small); 0.9 until it became 0.92",
         timing_source="vLLM release notes (asynchronous scheduling by default), recalled; scheduler preempts when full",
@@ -107,8 +108,10 @@ _ENGINES = (
         sequences=(1024, 2048),
         aside=(1.125 * 2**30, 1.5 * 2**20),
         admission="optimistic",
+        joint_steps=False,
         source="SGLang, server_args.py, as recalled: mem_fraction_static from prefill chunk and CUDA graphs",
-        timing_source="SGLang: overlapped scheduler by default since 0.4; new-token ratio in its admission",
+        timing_source="SGLang: overlapped scheduler by default since 0.4; new-token ratio in its admission; chunks of "
+        "prompts are not mixed with decode unless enable_mixed_chunk is set",
     ),
     InferenceEngine(
         name="tensorrt-llm",
@@ -121,9 +124,8 @@ _ENGINES = (
         sequences=(2048, 2048),
         admission="reserving",
         static_scales=True,
+        tensor_scales=True,
         tuned_fp8_cache=True,
-        tuned_fp8_moe=True,
-        weight_only_moe=True,
         front_end=True,
         source="TensorRT-LLM, as recalled: 0.9 of the free memory, max_num_tokens 8192, max_batch_size 2048",
         timing_source="TensorRT-LLM: guaranteed-no-evict scheduler, static scales of ModelOpt checkpoints",

@@ -3,8 +3,9 @@ Times of measured GPU kernels, as the few numbers of fitted curves.
 
 Each family of kernels has one form, with B the memory bandwidth, F the peak of the number type and W the scale-up link
 of one GPU in one direction, all as the profile's specification says. Tables are keyed by number type: `bf16`, `fp8`
-(one scale per tensor), `fp8_block` (one scale per block), `fp4` (NVFP4), `mxfp4` and `int4` (weights only). `pick`
-finds the entry of a type that was not measured.
+(one scale per tensor), `fp8_static` (the same without kernels that scale and cast), `fp8_block` (one scale per block),
+`fp4` (NVFP4), `mxfp4` and `int4` (weights only). Where an engine's own kernels were measured, the type stands after
+the engine: `trtllm/fp8_block`. `pick` finds the entry of a type that was not measured.
 """
 
 from __future__ import annotations
@@ -97,13 +98,15 @@ class MoeKernel:
     """
     Routing, both expert multiplications and the combination of one layer on one GPU.
 
-    Time = fixed + bytes of the touched experts / (B memory_fraction) + flops / (F compute_fraction).
+    Time = fixed + seconds_per_expert experts + bytes of the touched experts / (B memory_fraction)
+    + flops / (F compute_fraction).
     """
 
     fixed: Annotated[float, Quantity("s", "Time without work.")]
     memory_fraction: Annotated[float, Quantity("1", "Share of the memory bandwidth.", most=_OVER)]
     compute_fraction: Annotated[float, Quantity("1", "Share of the peak that `peak` names.", most=_OVER)]
     peak: Annotated[Peak, Says("The number type whose peak the share is of.")]
+    seconds_per_expert: Annotated[float, Quantity("s", "Time for each expert on the GPU.", least=0)] = 0.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -129,6 +132,33 @@ class LinearDecode:
 
     fixed: Annotated[float, Quantity("s", "Time without sequences.")]
     memory_fraction: Annotated[float, Quantity("1", "Share of the memory bandwidth.", most=_OVER)]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LinearPrefill:
+    """
+    The chunked recurrence of linear attention over a prompt, one layer on one GPU.
+
+    Time = flops / (bf16 peak compute_fraction) + seconds_per_token tokens, the walk from chunk to chunk.
+    """
+
+    compute_fraction: Annotated[float, Quantity("1", "Share of the bf16 peak.", most=_OVER)]
+    seconds_per_token: Annotated[float, Quantity("s", "Time for each token of the longest prompt.", least=0)]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SparseIndex:
+    """
+    The indexer of sparse attention, one layer on one GPU: scores of all cached keys, and the choice among them.
+
+    Time of a decode step = fixed + index bytes / (B memory_fraction). A prompt of s tokens takes seconds_per_token s of
+    the GPU, and launch of the host.
+    """
+
+    fixed: Annotated[float, Quantity("s", "Time without a cache.")]
+    memory_fraction: Annotated[float, Quantity("1", "Share of the memory bandwidth.", most=_OVER)]
+    seconds_per_token: Annotated[float, Quantity("s", "Time for each token of a prompt.", least=0)]
+    launch: Annotated[float, Quantity("s", "Host time of a prompt's layer, outside graphs.", least=0)] = 0.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -162,6 +192,12 @@ class Kernels:
         dict[str, Transfer], Says("Low-latency all-to-all of experts within a node: dispatch and combine.")
     ] = field(default_factory=dict)
     linear_decode: Annotated[LinearDecode | None, Says("Linear attention in decode.")] = None
+    linear_prefill: Annotated[dict[str, LinearPrefill], Says("Linear attention in prefill, by engine.")] = field(
+        default_factory=dict
+    )
+    sparse_index: Annotated[dict[str, SparseIndex], Says("Indexer of sparse attention, by engine.")] = field(
+        default_factory=dict
+    )
     small_operation: Annotated[float | None, Quantity("s", "A small elementwise kernel inside a graph.")] = None
     host_launch: Annotated[float | None, Quantity("s", "A launch by the host, outside graphs.")] = None
 
@@ -174,13 +210,22 @@ FAMILIES: tuple[str, ...] = tuple(
 """The families of kernels: the fields of `Kernels` that hold times."""
 
 _NEXT: Mapping[str, tuple[str, ...]] = MappingProxyType(
-    {"fp8_block": ("fp8",), "fp8": ("fp8_block",), "fp4": ("mxfp4",), "mxfp4": ("fp4", "int4"), "int4": ("mxfp4",)}
+    {
+        "fp8_block": ("fp8",),
+        "fp8": ("fp8_block",),
+        "fp8_static": ("fp8", "fp8_block"),
+        "fp4": ("mxfp4",),
+        "mxfp4": ("fp4", "int4"),
+        "int4": ("mxfp4",),
+    }
 )
 
 
-def pick(table: Mapping[str, T], dtype: str) -> tuple[str, T]:
+def pick(table: Mapping[str, T], dtype: str, engine: str = "") -> tuple[str, T]:
     """
-    The entry of a number type, else of the nearest one that was measured, else bf16; and the name of its key.
+    The entry of a number type, else of the nearest one that was measured, else bf16; and the name of the type.
+
+    The engine's own entry comes before the one for all engines.
 
     A GPU without matrix units of a type computes in bf16, so bf16 is the last resort.
 
@@ -189,10 +234,13 @@ def pick(table: Mapping[str, T], dtype: str) -> tuple[str, T]:
 
     >>> pick({"bf16": 1, "fp8": 2}, "fp8_block")
     ('fp8', 2)
+    >>> pick({"fp8": 2, "trtllm/fp8": 3}, "fp8", "trtllm")
+    ('fp8', 3)
     """
     for name in (dtype, *_NEXT.get(dtype, ()), "bf16"):
-        if name in table:
-            return name, table[name]
+        for key in (f"{engine}/{name}", name):
+            if key in table:
+                return name, table[key]
     raise KeyError(dtype)
 
 

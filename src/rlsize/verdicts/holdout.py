@@ -5,7 +5,7 @@ A fit starts from what was believed before any record was looked at, so it knows
 a stage (closed loops and offline throughput) are fitted together, and a fold (a model, unless a class says otherwise)
 is left out of all of them. The first stage of a class is fitted; the others stay as shipped, fitted to records of their
 own. Bands keep the shipped spreads and noise around the fitted values: they are fixed before the fold that tests them
-is looked at.
+is looked at. A record whose kind is in the fold alone has the band of a kind that nobody has seen.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ import numpy as np
 
 from rlsize.estimates.belief import prior
 from rlsize.estimates.fitting import fitted
-from rlsize.estimates.recorded.registry import fold, table
+from rlsize.estimates.recorded.registry import as_unseen, fold, kinds, table
 from rlsize.facts.records.record import Refused
 from rlsize.verdicts.predictions import Views, asked, fields
 
@@ -75,13 +75,15 @@ def held_out(
             say(f"fitting {stage} without {name}", done / len(left_out))
             others = [record for record in own if folds[record.place] != name]
             values = refitted(others, predictors, profiles_of, seed)
+            seen = kinds(predictors, [(r.class_name, r.record, profiles_of(r.record)) for r in others])
             views = {label: Views.of(_moved(prior(*predictors[label].STAGES), values), seed) for label in names}
             tested = [record for record in own if folds[record.place] == name]
             for record in tested:
                 with suppress(Refused):
                     measured, view = [field.name for field in record.fields], views[record.class_name]
                     predictor, profiles = predictors[record.class_name], profiles_of(record.record)
-                    again = fields(measured, predictor, record.record, profiles, view, seed)
+                    told = as_unseen(predictor, record.record, profiles, seen)
+                    again = fields(measured, predictor, told, profiles, view, seed)
                     found += [replace(record, fields=again)] if again and again[0].name == measured[0] else []
     return tuple(sorted(found, key=lambda record: record.place))
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from rlsize.estimates.rollout_prediction import Lengths, Replica, Steady
     from rlsize.facts.records.engine import EngineRecord
 
-_MOE_SCATTER = 2.2  # times that of dense models: routing and kernels differ by load
+_MOE_SCATTER = 1.9  # times that of dense models: routing and kernels differ by load
 _REQUESTS = 3000.0  # of an offline run that does not say how many
 _KEPT = 512  # compiled replicas
 
@@ -33,12 +33,20 @@ def replica(record: EngineRecord, profiles: Profiles) -> Replica:
     Raises:
         Refused: A number type that the GPU lacks.
     """
-    question = EngineQuestion(
-        **{**alike(record, EngineQuestion), **alike(profiles, EngineQuestion), "engine": record.stack}
-    )
+    question = _question(record, profiles)
     model, gpu = profiles.model, profiles.gpu
-    own = (record.layout, record.stack, record.version, record.weights, record.kv_dtype, record.served)
+    own = (record.layout, record.stack, record.version, record.weights, record.kv_dtype, record.served, record.unseen)
     return _replica(_Key((model.name, id(model), gpu.name, id(gpu), *own), question))
+
+
+def kind(record: EngineRecord, profiles: Profiles) -> tuple[str, ...]:
+    """What records of one kind share, so that one tells of another."""
+    return _question(record, profiles).kind
+
+
+def _question(record: EngineRecord, profiles: Profiles) -> EngineQuestion:
+    asked = {**alike(record, EngineQuestion), **alike(profiles, EngineQuestion), "engine": record.stack}
+    return EngineQuestion(**asked)
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 CLASS = "engine_latency"
 STAGES = (ROLLOUT, MEMORY)
-family, layout_key, noise = engine.family, engine.layout_key, engine.noise
+family, kind, layout_key, noise = engine.family, engine.kind, engine.layout_key, engine.noise
 _RATE, _MILLI = "output_tok_s_total", 1e3
 _TOLERANCE = 0.1  # of a time: repeated runs differ by that much
 

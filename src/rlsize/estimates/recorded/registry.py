@@ -7,7 +7,8 @@ that is asked for by the functions below, which know what to do without.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections import Counter
+from dataclasses import dataclass, replace
 from importlib import import_module
 from pkgutil import iter_modules
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
@@ -102,6 +103,28 @@ def fold(predictor: Predictor, record: AnyRecord) -> str:
     """What is left out together when the error is estimated: `fold(record)`, else the model."""
     own = getattr(predictor, "fold", None)
     return str(own(record)) if own is not None else str(record.model)
+
+
+KNOWN_FROM = 10
+"""Records of a kind from which on it counts as seen; fewer may all be odd."""
+
+
+def kinds(predictors: Mapping[str, Predictor], records: Sequence[tuple[str, AnyRecord, Profiles]]) -> Counter[Any]:
+    """
+    How many records there are of each kind: of what `kind(record, profiles)` of a predictor says, where it says so.
+
+    Args:
+        predictors: By class.
+        records: Class, record and the profiles that it names.
+    """
+    own = [(getattr(predictors[name], "kind", None), record, profiles) for name, record, profiles in records]
+    return Counter(ask(record, profiles) for ask, record, profiles in own if ask)
+
+
+def as_unseen(predictor: Predictor, record: AnyRecord, profiles: Profiles, seen: Mapping[Any, int]) -> AnyRecord:
+    """The record, told whether its kind is among those that constants were fitted to."""
+    ask = getattr(predictor, "kind", None)
+    return replace(record, unseen=seen.get(ask(record, profiles), 0) < KNOWN_FROM) if ask else record
 
 
 def table(predictor: Predictor, record: AnyRecord) -> str:

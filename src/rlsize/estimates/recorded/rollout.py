@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 CLASS = "rollout"
 STAGES = (ROLLOUT, MEMORY)
-family, layout_key, noise = engine.family, engine.layout_key, engine.noise
+family, kind, layout_key, noise = engine.family, engine.kind, engine.layout_key, engine.noise
 _TOTAL, _EACH = "output_tok_s_total", "output_tok_s_per_gpu"
 
 

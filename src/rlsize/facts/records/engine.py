@@ -23,6 +23,7 @@ class EngineRecord(Record):
         requests: Requests of an offline run; None where unknown. [1]
         served: Whether requests came through a server.
         experts: Whether the model is a mixture of experts, whose rates scatter more.
+        unseen: Whether no record of its kind stands behind the constants; None where the shipped ones are asked.
     """
 
     layout: Layout = field(default_factory=Layout)
@@ -34,3 +35,4 @@ class EngineRecord(Record):
     requests: float | None = None
     served: bool = False
     experts: bool = False
+    unseen: bool | None = None

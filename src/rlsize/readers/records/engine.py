@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 _QUANTISED = 1.5  # bytes of a weight: narrower ones are quantised
 _MIXED = ("deepseek", "kimi")
 _LONGEST = 1e8  # tokens
+_BOTH = re.compile(r"MoE-TP(\d{1,3}) MoE-EP(\1)\b", re.IGNORECASE)
 
 
 def engine_fields(row: Mapping[str, Any], catalogue: Catalogue) -> dict[str, Any]:
@@ -41,13 +43,14 @@ def engine_fields(row: Mapping[str, Any], catalogue: Catalogue) -> dict[str, Any
         assumed.append("weights in bf16")
     types = weight_types(model, dtype)
     trt = "trt" in shared["stack"] or "tensorrt" in shared["stack"]
-    if cached is None:  # TensorRT-LLM's quantised checkpoints ask for an fp8 cache; other engines keep bf16 unless told
-        cached = "fp8" if trt and WIDTHS[dtype] < _QUANTISED else "bf16"
+    if cached is None:  # TensorRT-LLM's quantised checkpoints ask for an fp8 cache, and so do those made for fp4 units
+        narrow = trt or catalogue.get("gpu", shared["gpu"]).specification.fp4_dense is not None
+        cached = "fp8" if narrow and WIDTHS[dtype] < _QUANTISED else "bf16"
         assumed.append(f"KV cache in {cached}")
-    spread = layout(row.get("parallel"), shared["gpus"])
+    spread = _one_node(layout(row.get("parallel"), shared["gpus"]), text(row, "parallel"))
     return {
         **shared,
-        "layout": _spread(spread, model, assumed) if trt else spread,
+        "layout": _spread(spread, model, assumed) if trt and "moe" not in text(row, "parallel").lower() else spread,
         "weights": types,
         "kv_dtype": cached,
         "experts": model.architecture.moe is not None,
@@ -72,6 +75,18 @@ def weight_types(model: Model, dtype: str) -> WeightTypes:
     if dtype in {"fp4", "nvfp4"} and model.name.startswith(_MIXED):
         return FP4_EXPERTS
     return uniform("nvfp4" if dtype == "fp4" else dtype)
+
+
+def _one_node(said: Layout, words: str) -> Layout:
+    """
+    The layout, where a table multiplies the tensor and the expert ranks of the same GPUs.
+
+    "TP64 ... MoE-TP8 MoE-EP8" stands for runs that the publication itself calls tp8_ep8, on one node of eight.
+    """
+    found = _BOTH.search(words)
+    if found is None or (ranks := int(found.group(1))) < 2 or max(said.tensor, said.data) != ranks * ranks:  # noqa: PLR2004
+        return said
+    return replace(said, tensor=min(said.tensor, ranks), data=min(said.data, ranks), expert=ranks)
 
 
 def _spread(said: Layout, model: Model, assumed: list[str]) -> Layout:
