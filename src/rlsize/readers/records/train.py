@@ -28,6 +28,7 @@ _FUSED = frozenset({"megatron", "nemo", "maxtext"})
 _EARLY = frozenset({"llm-foundry", "torchtitan"})  # their published tables are of 2023 and 2024
 _LORA = re.compile(r"\bq?lora\b(?:\s*\(?\s*r\s*=\s*(\d{1,4}))?")
 _LORA_RANK = 16
+_ROUNDED = 0.02
 _RL = frozenset({
     "verl", "nemo-rl", "openrlhf", "areal", "slime", "trl", "roll", "skyrl", "prime-rl", "pipelinerl", "dschat",
 })  # fmt: skip
@@ -85,7 +86,7 @@ def record(row: Mapping[str, Any], catalogue: Catalogue) -> TrainRecord:
         native_attention=shared["stack"] in _FUSED or bool(_NATIVE.search(words)),
         early_attention=shared["stack"] in _EARLY,
         **_kept(row, words, shared["stack"], assumed),
-        workload=_workload(words, shared["stack"]),
+        workload=_workload(words, shared["stack"], full=_full(row)),
         assumed=tuple(assumed),
     )
 
@@ -157,14 +158,14 @@ def _kept(row: Mapping[str, Any], words: str, stack: str, assumed: list[str]) ->
     adapters = _LORA.search(words)
     if adapters and not adapters.group(1):
         assumed.append(f"adapters of rank {_LORA_RANK}")
-    offload = "optimizer offload" in words or "cpu offload" in words
+    offload = row.get("optimizer_offload") is True
     if stack == "prime-rl" and not adapters and re.search(r"\brl\b", text(row, "workload").lower()):
         assumed.append("optimizer states on the host, as prime-rl's RL trainer has them")
         offload = True
     return {
         "lora_rank": int(adapters.group(1) or _LORA_RANK) if adapters else 0,
         "offload": offload,
-        "activation_offload": text(row, "recompute").lower() == "offload",
+        "activation_offload": text(row, "recompute").lower() == "offload" or "act cpu offload true" in words,
     }
 
 
@@ -203,7 +204,16 @@ def _fused(words: str, stack: str, spread: Layout, row: Mapping[str, Any]) -> bo
     return own or stack in _FUSED or "compile" in words or "liger" in words
 
 
-def _workload(words: str, stack: str) -> Any:  # noqa: ANN401 (a literal)
-    if re.search(r"pre-?train|\bsft\b|fine-?tun|per micro.?batch", words):  # a benchmark of full, even micro-batches
+def _full(row: Mapping[str, Any]) -> bool:
+    """Whether every GPU has one full micro-batch a step, as a benchmark has and no step of RL."""
+    said = positive(row, "micro_batch", "seq_len", "step_time_s", "tokens_per_s_per_gpu")
+    if len(said) < 4:  # noqa: PLR2004 (all of them)
+        return False
+    tokens = said["tokens_per_s_per_gpu"] * said["step_time_s"]
+    return abs(tokens / (said["micro_batch"] * said["seq_len"]) - 1.0) < _ROUNDED
+
+
+def _workload(words: str, stack: str, *, full: bool) -> Any:  # noqa: ANN401 (a literal)
+    if re.search(r"pre-?train|\bsft\b|fine-?tun", words) or full:
         return "pretraining"
     return "rl" if stack in _RL or re.search(r"\b(?:rl|grpo|ppo|dapo|rlhf)\b", words) else "pretraining"
