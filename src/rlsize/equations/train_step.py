@@ -79,6 +79,29 @@ def kernel_launch_time(micro_batches: Real, layers: Real, passes: Real, seconds_
     return micro_batches * layers * passes * seconds_per_layer
 
 
+def experts_launch_time(experts: Real, ranks: Real, seconds_per_expert: Real) -> Real:
+    """
+    Time of the host to launch the kernels of a layer's experts that are launched one by one.
+
+    t = E / e a
+
+    Args:
+        experts: Routed experts of a layer, E. [1]
+        ranks: Expert-parallel ranks, e. [1]
+        seconds_per_expert: Time for the kernels of one in one pass, a. [s]
+
+    Returns:
+        t. [s]
+
+    Assumes an equal share of the experts on each rank.
+    Source: definition.
+
+    >>> experts_launch_time(experts=128, ranks=8, seconds_per_expert=0.25)
+    4.0
+    """
+    return experts / ranks * seconds_per_expert
+
+
 def host_wait(host: Real, busy: Real) -> Real:
     """
     Time that the GPU waits for the host.

@@ -218,51 +218,29 @@ def context_parallel_bytes(tokens: Real, kv_bytes_per_token: Real, passes: Real,
     return passes * kv_bytes_per_token * tokens * (ranks - 1)
 
 
-def copies_inside(experts_per_token: Real, ranks: Real) -> Real:
+def copies_sent(experts_per_token: Real, ranks: Real) -> Real:
     """
-    Copies of a token that go to experts on other GPUs of the same fast network.
-
-    c = k (e - 1) / e
-
-    Args:
-        experts_per_token: Experts that work on each token, k. [1]
-        ranks: Expert-parallel ranks that share the fast network, e. [1]
-
-    Returns:
-        c. [1]
-
-    Assumes every expert is as likely as any other, and one copy for each expert.
-    Source: Lepikhin et al., GShard (arXiv:2006.16668), section 3.1.
-
-    >>> copies_inside(experts_per_token=8, ranks=8)
-    7.0
-    """
-    return experts_per_token * (ranks - 1) / ranks
-
-
-def copies_beyond(experts_per_token: Real, domains: Real) -> Real:
-    """
-    Copies of a token that go to other nodes, one for each node that has an expert for it.
+    Copies of a token that are sent to others, one for each that has an expert for it.
 
     c = (n - 1) (1 - (1 - 1/n)^k)
 
     Args:
         experts_per_token: Experts that work on each token, k. [1]
-        domains: Nodes over which a group of expert-parallel ranks is spread, n. [1]
+        ranks: Those over which a group of experts is spread, n: GPUs inside the fast network, nodes beyond it. [1]
 
     Returns:
         c. [1]
 
-    Assumes every expert is as likely as any other, and that a node hands a token on to its experts, as DeepEP does;
-    plain all-to-all sends one copy for each expert.
+    Assumes every expert is as likely as any other, and that who gets a copy hands it on to its experts, as DeepEP does;
+    plain all-to-all sends one copy for each expert, k (n - 1) / n.
     Source: DeepSeek-V3 (arXiv:2412.19437), section 3.2.2 (each token goes to few nodes, once over the network).
 
-    >>> copies_beyond(experts_per_token=2, domains=2)
+    >>> copies_sent(experts_per_token=2, ranks=2)
     0.75
-    >>> copies_beyond(experts_per_token=8, domains=1)
+    >>> copies_sent(experts_per_token=8, ranks=1)
     0.0
     """
-    return (domains - 1) * (1.0 - (1.0 - 1.0 / domains) ** experts_per_token)
+    return (ranks - 1) * (1.0 - (1.0 - 1.0 / ranks) ** experts_per_token)
 
 
 def expert_parallel_bytes(

@@ -11,6 +11,7 @@ from rlsize.estimates.constants import Constant, Stage
 
 _FOUNDRY = "llm-foundry (MPT on A100 and H100)"
 _TITAN = "torchtitan (Llama 3.1 on H100)"
+_MEGATRON = "Megatron-Bridge (Llama 3 and Qwen3-30B-A3B on H100, B200, B300, GB200, GB300)"
 _BOTH = f"{_FOUNDRY}, {_TITAN}"
 
 STAGE = Stage(
@@ -23,11 +24,24 @@ STAGE = Stage(
                  "energy of a bf16 operation in a long run, the rest of the board included", _BOTH, (0.8e-12, 0.2)),
         Constant("train_fp8_energy", 0.35, 0.2, "1", "fitted",
                  "share of that energy that an fp8 operation takes", _BOTH, (0.43, 0.25)),
+        Constant("train_fp4_energy", 0.2, 0.3, "1", "assumed",
+                 "share of that energy that an fp4 operation takes", "as fp8's, once more"),
         Constant("train_attention", 0.574, 0.18, "1", "fitted",
                  "share of the rate of prefill attention that training reaches on GPUs without fp8",
                  _FOUNDRY, (0.6, 0.4)),
         Constant("train_attention_recent", 0.284, 0.3, "1", "fitted",
                  "share of the rate of prefill attention that training reaches on GPUs with fp8", _BOTH, (0.3, 0.5)),
+        Constant("train_attention_native", 0.9, 0.2, "1", "fitted",
+                 "share of that rate that training reaches with kernels made for the GPU",
+                 _MEGATRON, (0.95, 0.3)),
+        Constant("train_attention_second", 1.7, 0.2, "1", "published",
+                 "times quicker that attention of trainers has become since those records, of 2023",
+                 "FlashAttention-2 (arXiv:2307.08691): 1.7 to 3 times as quick as FlashAttention, 1.3 to 2.5 as "
+                 "Triton's"),
+        Constant("train_attention_older", 0.44, 0.25, "1", "published",
+                 "share of that where kernels are made for older GPUs than one with fp4 units",
+                 "989 of 2250 TFLOP/s: the instructions of Ampere that FlashAttention-2 uses have not become quicker "
+                 "since Hopper"),
         Constant("train_hidden_copies", 13.3, 0.15, "1", "fitted",
                  "times that a fused layer reads or writes the residual width in a pass", _BOTH, (14.0, 0.2)),
         Constant("train_eager", 1.8, 0.17, "1", "fitted",
@@ -36,6 +50,9 @@ STAGE = Stage(
                  "bytes moved to scale each input of an fp8 layer by tensor", _BOTH, (2.4, 0.5)),
         Constant("train_row_quantising", 17.8, 0.3, "B/value", "fitted",
                  "bytes that would take the time of scaling each input of an fp8 layer by row", _TITAN, (19.0, 0.6)),
+        Constant("train_block_quantising", 8.0, 0.35, "B/value", "fitted",
+                 "bytes that would take the time of scaling each input by block, for both directions",
+                 _MEGATRON, (6.0, 0.6)),
         Constant("train_gather_link", 0.95, 0.15, "1", "fitted",
                  "share of NCCL's bandwidth alone that gathers keep", _BOTH, (1.0, 0.2)),
         Constant("train_nic_fraction", 0.82, 0.2, "1", "fitted",
@@ -69,6 +86,9 @@ STAGE = Stage(
                  "share of the energy of an operation that GPUs with fp4 units take",
                  "best matrix products of B200, 1745 TFLOP/s within 1000 W, beside those of H100, 794.5 within 700 W "
                  "(stas00/ml-engineering, MAMF)"),
+        Constant("train_adapter_bytes", 5.0, 0.5, "B/value", "assumed",
+                 "bytes that adapters move for each value into and out of the matrices that carry them",
+                 "counted: the input read again, the sum with the output read and written"),
         Constant("train_host_copy", 6e9, 0.5, "B/s", "assumed",
                  "rate at which states that live on the host come to a GPU and go back",
                  "host memory that is not pinned is copied at 3 to 12 GB/s whatever the link; trainers seldom pin what "
@@ -79,13 +99,13 @@ STAGE = Stage(
         Constant("train_launch_fused", 0.2e-3, 0.5, "s", "kernels",
                  "time of the host to launch a layer's kernels of one pass where element-wise work is fused",
                  "some 10 launches at 20 us"),
+        Constant("train_expert_launch", 0.14e-3, 0.5, "s", "kernels",
+                 "time of the host to launch the kernels of one narrow expert in one pass: each is scaled and "
+                 "multiplied by itself",
+                 "some 7 launches at 20 us"),
         Constant("train_stack", 1.0, 0.08, "1", "assumed",
                  "time of an update of pre-training, over all that is counted",
                  "what frameworks and set-ups differ by: only two were there to fit"),
-        Constant("rl_attention", 1.7, 0.2, "1", "published",
-                 "times quicker that attention of RL trainers is than in the records of pre-training, of 2023",
-                 "FlashAttention-2 (arXiv:2307.08691): 1.7 to 3 times as quick as FlashAttention, 1.3 to 2.5 as "
-                 "Triton's"),
         Constant("rl_train_slowdown", 1.33, 0.25, "1", "published",
                  "times longer that an update takes in RL: ragged sequences, uneven ranks, small micro-batches",
                  "RL trainers reach about 30 % MFU where pre-training of the same models reaches 40 %"),

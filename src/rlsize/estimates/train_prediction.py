@@ -21,6 +21,7 @@ from rlsize.estimates.model_size import attending_layers, model_parts, model_siz
 from rlsize.estimates.remembered import remembered
 from rlsize.estimates.train_rules import ATTENDING, BESIDE, PASS, RULES
 from rlsize.estimates.trainer_keeping import Keeping
+from rlsize.estimates.trainer_memory import lora_params
 from rlsize.estimates.trainer_layout import Degrees, model_objections, rank_objections
 from rlsize.facts.figure import Figure
 from rlsize.facts.kernels import among, pick
@@ -38,8 +39,11 @@ if TYPE_CHECKING:
 
 Workload = Literal["pretraining", "rl"]
 
-DTYPES = ("bf16", "fp8")
+DTYPES = ("bf16", "fp8", "fp4")
 BF16_BYTES = 2.0
+_QUANTISING: Mapping[str, str] = MappingProxyType(
+    {"tensor": "train_quantising", "block": "train_block_quantising", "row": "train_row_quantising"}
+)
 _NO_POWER_LIMIT = 1e9  # W; for a profile that names no power
 _ONCE = ("optimizer", "none")  # shardings whose collectives run once a step
 _BOTH: Mapping[Sharding, float] = MappingProxyType({"full": 3, "gradients": 2, "optimizer": 2, "none": 2})
@@ -105,6 +109,17 @@ FORWARD = PassCost(
 )
 """Forward alone."""
 
+_FROZEN: Mapping[Sharding, float] = MappingProxyType({"full": 2, "gradients": 0, "optimizer": 0, "none": 0})
+
+
+def _adapted(cost: PassCost) -> PassCost:
+    """The cost where adapters alone are trained: frozen weights have no gradient to compute, nor to scatter."""
+    if cost is FORWARD:
+        return cost
+    return replace(
+        cost, linear_passes=cost.linear_passes - 1, head_passes=cost.head_passes - 1, collectives=_FROZEN
+    )
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrainQuestion:
@@ -122,8 +137,8 @@ class TrainQuestion:
         shards: Ranks over which weights or states are sharded; None: data x context ranks. [1]
         sharding: What is sharded: weights too (ZeRO-3, FSDP), gradients (ZeRO-2), states (ZeRO-1), or nothing.
         virtual_stages: Chunks of layers of each pipeline stage; 1 unless interleaved. [1]
-        dtype: Number type of linear layers: bf16 or fp8.
-        row_scaling: Whether fp8 has a scale for each row in place of one for each tensor.
+        dtype: Number type of linear layers: bf16, fp8 or fp4.
+        scaling: What has a scale of its own in fp8: a tensor, a block (MXFP8) or a row; blocks in fp4 (NVFP4).
         recompute: What backward computes again: none, selective (attention), alternate (every other product) or full.
         sequences: Sequences of the step. [1]
         tokens: Mean tokens of a sequence, prompt and response. [token]
@@ -137,12 +152,12 @@ class TrainQuestion:
         gradient_bytes: Bytes per parameter of a gradient. [B/param]
         offload: Whether these states live on the host.
         returning: Whether they come from the host for the update, and go back, as engines have the GPUs in between.
-        lora_rank: Rank of the adapters that alone are trained; None for full training. Memory counts them; the time is
-            that of full training.
+        lora_rank: Rank of the adapters that alone are trained; None for full training.
         fused: Whether element-wise work is compiled or fused.
         overlapped: Whether tensor-parallel transfers overlap with matrix products.
         native_attention: Whether attention kernels are made for this generation of GPU: FlashAttention-3 or cuDNN on
             Hopper, where FlashAttention-2 is the rule.
+        early_attention: Whether they are those of the records of 2023, before FlashAttention-2.
         capped: Whether somebody said how long a sequence gets, so that a micro-batch is known to hold the longest; a
             trainer whose longest sequence nobody knows is run with micro-batches that hold it.
         workload: pretraining, or rl with its ragged sequences and small micro-batches.
@@ -163,7 +178,7 @@ class TrainQuestion:
     sharding: Sharding = "full"
     virtual_stages: int = 1
     dtype: str = "bf16"
-    row_scaling: bool = False
+    scaling: str = "tensor"
     recompute: str = "full"
     tokens_cv: Real = 0.0
     updates: Real = 1
@@ -178,6 +193,7 @@ class TrainQuestion:
     fused: bool = False
     overlapped: bool = False
     native_attention: bool = False
+    early_attention: bool = False
     capped: bool = True
     workload: Workload = "rl"
     keeps: Keeping = field(default_factory=Keeping)
@@ -217,8 +233,9 @@ def objections(question: TrainQuestion, gpus: Real | None = None) -> Iterator[st
         gpus: GPUs of the trainer, where the question's are figures or an array; None where they are a number.
     """
     gpu = question.gpu
-    if question.dtype == "fp8" and gpu.specification.fp8_dense is None:
-        yield f"{gpu.name} has no fp8 matrix units, so it cannot train in fp8; bf16 works"
+    units = {"fp8": gpu.specification.fp8_dense, "fp4": gpu.specification.fp4_dense}
+    if question.dtype in units and units[question.dtype] is None:
+        yield f"{gpu.name} has no {question.dtype} matrix units, so it cannot train in {question.dtype}; bf16 works"
     elif question.dtype not in DTYPES:
         yield f"{gpu.name} trains in {' or '.join(DTYPES)}; {question.dtype} is not predicted"
     if gpu.kernels is None:
@@ -267,6 +284,7 @@ def train_shape(model: Model) -> dict[str, Any]:
         "dense_width": says.figure("dense_width", feeder.intermediate_size if feeder else 0),
         "mlp_width": width if routed else says.figure("mlp_width", feeder.intermediate_size if feeder else 0),
         "expert_layers": says.figure("expert_layers", routed.layers if routed else 0),
+        "experts": says.figure("experts", routed.experts if routed else 0),
         "expert_width": width,
         "experts_per_token": says.figure("experts_per_token", routed.experts_per_token if routed else 0),
         "mlp_copies": says.figure("mlp_copies", mlp.matrices if mlp else 0),
@@ -290,7 +308,7 @@ def train_gpu(gpu: Gpu, dtype: str, ranks: int, tensor: int, expert: int) -> dic
 
     Args:
         gpu: Its profile, with kernels.
-        dtype: Number type of linear layers: bf16 or fp8.
+        dtype: Number type of linear layers: bf16, fp8 or fp4.
         ranks: Ranks over which weights are sharded.
         tensor: Tensor-parallel ranks.
         expert: Expert-parallel ranks.
@@ -312,7 +330,7 @@ def train_gpu(gpu: Gpu, dtype: str, ranks: int, tensor: int, expert: int) -> dic
     }
     link = spec.scale_up.bandwidth_one_direction
     return {
-        "matmul_peak": says.fact("peak_flops", peaks["fp8" if name.startswith("fp8") else "bf16"]),
+        "matmul_peak": says.fact("peak_flops", peaks.get(name[:3], spec.bf16_dense)),
         "matmul_fraction": says.kernel("gemm_compute_fraction", gemm.compute_fraction),
         "bf16_peak": says.fact("peak_flops", spec.bf16_dense),
         "bf16_fraction": says.kernel("gemm_compute_fraction", kernels.gemm["bf16"].compute_fraction),
@@ -454,9 +472,15 @@ def _extra(work: Work, question: TrainQuestion, values: Mapping[str, Real], name
 def _flow(work: Work, question: TrainQuestion, values: Mapping[str, Real], cost: PassCost) -> Flow:
     """All that follows for one pass over the tokens, and for the update around it."""
     domain = int(question.gpu.specification.scale_up.domain_gpus.value)
+    if question.lora_rank is not None:
+        cost = _adapted(cost)
     shape = train_shape(question.model)
     gpu = train_gpu(question.gpu, question.dtype, question.shards or domain, question.tensor, question.expert)
     facts = {**shape, **gpu} if work is apply else {**_bare(shape), **_bare(gpu)}
+    if question.lora_rank is not None:
+        rank = Figure(key="lora_rank", value=question.lora_rank, source="the question")
+        adapters = {"lora_params": lora_params(question.model.architecture, rank), "lora_rank": rank}
+        facts |= adapters if work is apply else _bare(adapters)
     known = {**facts, **values, **entries(cost), **_asked(question, domain), **_decided(question, cost, domain)}
     kinds = [kind for kind in ATTENDING if f"{kind}/layers" in shape]
     known["attention_seconds"] = tuple(f"{kind}/attention_seconds" for kind in kinds) or ("no_attention",)
@@ -499,9 +523,13 @@ def _asked(question: TrainQuestion, domain: int) -> dict[str, Any]:
 def _decided(question: TrainQuestion, cost: PassCost, domain: int) -> dict[str, Any]:
     """What depends on layout, number type and model: a number, the quantity that counts, or what a sum adds up."""
     asked, spec = question, question.gpu.specification
-    fp8, experts = asked.dtype == "fp8", asked.model.architecture.moe is not None
-    older = spec.fp8_dense is not None and not asked.native_attention
-    recorded = "train_attention_recent" if older else "train_attention"
+    narrow, experts = asked.dtype != "bf16", asked.model.architecture.moe is not None
+    recorded = "train_attention" if spec.fp8_dense is None else "train_attention_recent"
+    # kernels of another generation run no quicker on the newest GPUs than on those that they are made for
+    second = "second/attention_scale" if spec.fp4_dense is None else "older/attention_scale"
+    attention = recorded if asked.early_attention else "train_attention_native" if asked.native_attention else second
+    scaling = "block" if asked.dtype == "fp4" else asked.scaling
+    held = "params_between_shards" if asked.sharding == "none" else "params_updated"
     slowdown = "rl_train_moe_slowdown" if experts else "rl_train_slowdown"
     moved = {
         "state_offload_seconds": asked.offload,
@@ -516,15 +544,21 @@ def _decided(question: TrainQuestion, cost: PassCost, domain: int) -> dict[str, 
         "memory_fraction": "train_memory_fraction",
         "no_attention": 0.0,
         "wide_joules": wide,
-        "narrow_joules": "fp8/joules_per_flop" if fp8 else wide,
-        "linear_rate": "fp8/matmul_flops" if fp8 else "wide/matmul_flops",
+        "narrow_energy": f"train_{asked.dtype}_energy",
+        "narrow_joules": "narrow/joules_per_flop" if narrow else wide,
+        "linear_rate": "narrow/matmul_flops" if narrow else "wide/matmul_flops",
         "recorded_attention": recorded,
-        "attention_scale": "rl/attention_scale" if asked.workload == "rl" else recorded,
+        "attention_scale": attention,
         "launch_seconds": "train_launch_fused" if asked.fused else "train_launch",
+        "layer_launch_seconds": (
+            "launch_seconds",
+            *(("experts_launch_seconds",) if experts and narrow else ()),
+        ),
         "layer_bytes_per_token": "elementwise_bytes_per_token" if asked.fused else "eager_bytes_per_token",
-        "quantising_bytes_per_value": "train_row_quantising" if asked.row_scaling else "train_quantising",
+        "quantising_bytes_per_value": _QUANTISING[scaling],
         "train_slowdown": slowdown if asked.workload == "rl" else "train_stack",
-        "own_params": "params_between_shards" if asked.sharding == "none" else "params_updated",
+        "held_params": held,
+        "own_params": held if asked.lora_rank is None else "lora_params",
         "offload_seconds": tuple(key for key, there in moved.items() if there) or 0.0,
         "moved_copies": 1.0 if asked.recompute == "full" else "hidden_copies",
         "collectives": cost.collectives[asked.sharding],
@@ -546,7 +580,13 @@ def _decided(question: TrainQuestion, cost: PassCost, domain: int) -> dict[str, 
             "head_seconds",
             *(("expert_seconds", "experts_read_seconds") if experts else ()),
         ),
-        "elementwise_seconds": ("norm_seconds", "logits/loss_seconds", *(("quantising_seconds",) if fp8 else ())),
+        "adapter_bytes_per_token": "fused/adapter_bytes" if asked.fused else "eager/adapter_bytes",
+        "elementwise_seconds": (
+            "norm_seconds",
+            "logits/loss_seconds",
+            *(("quantising_seconds",) if narrow else ()),
+            *(("adapter_seconds",) if asked.lora_rank is not None else ()),
+        ),
         "compute_seconds": ("matmul_seconds", "attention_seconds", "elementwise_seconds"),
         "running_seconds": ("compute_seconds", "host_wait_seconds"),
         "stage_seconds": ("running_seconds", "exchanged_seconds"),

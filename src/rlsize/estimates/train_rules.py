@@ -87,9 +87,9 @@ TRAFFIC = (
     *_network("context", "gather_fraction", "train_gather_link", "context_stride", "context_parallel"),
     _wire("context_parallel_seconds", "context_parallel_bytes", "context"),
     _exposed("exposed_context_seconds", "context_parallel_seconds", "attention_seconds"),
-    rule("copies_inside", traffic.copies_inside, ranks="near_ranks"),
+    rule("copies_inside", traffic.copies_sent, ranks="near_ranks"),
     rule("domains", step.model_replicas, gpus="expert_parallel", gpus_per_replica="domain"),
-    rule("copies_beyond", traffic.copies_beyond),
+    rule("copies_beyond", traffic.copies_sent, ranks="domains"),
     *_copied("inside", 1, "near_ranks"),
     *_copied("beyond", "domain", "expert_parallel"),
     _repeated("expert_parallel_seconds", "expert_bytes_seconds", "train_exchange_excess"),
@@ -156,11 +156,11 @@ COMPUTE = (
         energy_fraction="train_new_energy",
     ),
     rule(
-        "fp8/joules_per_flop", kernels.lower_energy, joules_per_flop="wide_joules", energy_fraction="train_fp8_energy"
+        "narrow/joules_per_flop", kernels.lower_energy, joules_per_flop="wide_joules", energy_fraction="narrow_energy"
     ),
     rule("reached/expert_fraction", kernels.scaled_fraction, fraction="expert_fraction", scale="train_experts"),
     *_rate("wide", "bf16_peak", "bf16_fraction", "wide_joules"),
-    *_rate("fp8", "matmul_peak", "matmul_fraction", "narrow_joules"),
+    *_rate("narrow", "matmul_peak", "matmul_fraction", "narrow_joules"),
     *_rate("expert", "expert_peak", "reached/expert_fraction", "narrow_joules"),
     *_product("linear", "linear_params", "linear_passes", "linear_rate"),
     *_product("head", "head_params", "head_passes", "wide/matmul_flops"),
@@ -169,7 +169,13 @@ COMPUTE = (
     rule("experts_read_seconds", kernels.weight_reading_time, params="experts_held", passes="linear_passes"),
     rule("length_seen", kernels.length_seen_by_tokens),
     rule("reached/attention_fraction", kernels.scaled_fraction, fraction="attention_fraction", scale="attention_scale"),
-    rule("rl/attention_scale", kernels.scaled_fraction, fraction="recorded_attention", scale="rl_attention"),
+    rule("second/attention_scale", kernels.scaled_fraction, fraction="recorded_attention", scale="train_attention_second"),
+    rule(
+        "older/attention_scale",
+        kernels.scaled_fraction,
+        fraction="second/attention_scale",
+        scale="train_attention_older",
+    ),
     rule(
         "attention_flops",
         kernels.saturating_rate,
@@ -186,6 +192,14 @@ COMPUTE = (
         factor="train_eager",
     ),
     rule(
+        "fused/adapter_bytes",
+        kernels.adapter_bytes_per_token,
+        params="lora_params",
+        rank="lora_rank",
+        bytes_per_value="train_adapter_bytes",
+    ),
+    rule("eager/adapter_bytes", kernels.eager_bytes_per_token, fused="fused/adapter_bytes", factor="train_eager"),
+    rule(
         "logit_bytes_per_token",
         kernels.logit_bytes_per_token,
         vocabulary="vocab_size",
@@ -199,6 +213,7 @@ COMPUTE = (
     ),
     _streamed("norm_seconds", "layer_bytes_per_token", "streamed_passes"),
     _streamed("logits/loss_seconds", "logit_bytes_per_token", "logit_passes"),
+    _streamed("adapter_seconds", "adapter_bytes_per_token", "streamed_passes"),
     _streamed("quantising_seconds", "quantising_bytes_per_token", "linear_passes"),
 )
 """Matrix products, attention scores and element-wise work."""
@@ -238,7 +253,13 @@ RULES = by_result(
             step.kernel_launch_time,
             layers="stage_layers",
             passes="streamed_passes",
-            seconds_per_layer="launch_seconds",
+            seconds_per_layer="layer_launch_seconds",
+        ),
+        rule(
+            "experts_launch_seconds",
+            step.experts_launch_time,
+            ranks="expert_parallel",
+            seconds_per_expert="train_expert_launch",
         ),
         rule("host_wait_seconds", step.host_wait, host="host_seconds", busy="compute_seconds"),
         rule("bubble_seconds", step.pipeline_bubble_time, busy="stage_seconds", stages="pipeline_parallel"),
@@ -269,7 +290,7 @@ RULES = by_result(
         rule(
             "weight_offload_seconds",
             memory.weight_offload_time,
-            params="own_params",
+            params="held_params",
             bytes_per_gradient="gradient_bytes",
             bandwidth="pcie",
         ),

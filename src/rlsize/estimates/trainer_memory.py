@@ -37,6 +37,7 @@ _INPUT = 1.0  # hidden-sized tensors that a layer keeps under full recomputation
 _GATHERED_COPIES = 3.0  # inputs of attention and MLP, and one gradient, gathered over tensor-parallel ranks
 _PREFETCHED = 1.0
 _CHUNKS = 8.0  # of a chunked loss
+_CHUNK_TOKENS = 1024.0  # where chunks are counted in tokens: 512 to 2048
 _FUSED_LOGITS = 0.2  # of what a loss keeps of its logits: bf16, in whose place the gradient comes, 2 of 10 bytes
 _ENTROPY_LOGITS = 0.6  # beside that: probabilities, their products with logits, and the gradient of these, 2 bytes each
 _NONE = 0.0
@@ -421,6 +422,13 @@ def _activations(work: Work, load: TrainerLoad, values: Mapping[str, Real]) -> W
     if load.compiled:
         share = values["memory_compiled_share"]
         full = work("kept_copies", training_peak.kept_copies, hidden_copies=full, kept_share=share)
+    at_work = work(
+        "working_copies",
+        training_peak.working_copies,
+        hidden_copies=full,
+        intermediate_size=say(shape.mlp_width),
+        hidden_size=say(shape.hidden_size),
+    )
     kept = full
     if load.recompute == "selective":
         share = values["memory_selective_share"]
@@ -442,7 +450,7 @@ def _activations(work: Work, load: TrainerLoad, values: Mapping[str, Real]) -> W
         tokens=load.tokens,
         hidden_size=say(shape.hidden_size),
         bytes_per_activation=_WIDTH,
-        hidden_copies=_NONE if load.recompute == "none" else full,
+        hidden_copies=_NONE if load.recompute == "none" else at_work,
         gathered_copies=_GATHERED_COPIES,
         tensor_parallel=load.tensor,
     )
@@ -481,10 +489,7 @@ def _logits(work: Work, load: TrainerLoad, values: Mapping[str, Real]) -> Worked
     chunk = load.tokens
     if load.chunked_loss:
         chunk = work(
-            "logit_tokens",
-            activations.tokens_per_context_rank,
-            micro_batch_tokens=load.tokens,
-            context_parallel=_CHUNKS,
+            "logit_tokens", training_peak.logit_tokens, tokens=load.tokens, chunks=_CHUNKS, most=_CHUNK_TOKENS
         )
     width = values["memory_training_logit_bytes"]
     if load.entropy or load.fused_loss:  # a pass without backward has a log-softmax in place of the gradient

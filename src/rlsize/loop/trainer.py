@@ -222,13 +222,11 @@ def _how(said: Said) -> dict[str, Any]:
     """How the trainer works: micro-batches, recomputation, number type, optimizer."""
     optimizer, width = OPTIMIZERS[said.choose("optimizer")], said.choose("gradients")
     stages, rank = said.ask("virtual_stages"), said.ask("lora_rank")
-    if rank.known:
-        said.warnings.append("LoRA is predicted as full training, which takes longer")
     return {
         "micro_batch_tokens": said.ask("micro_batch_tokens"),
         "recompute": said.choose("recompute"),
         "dtype": said.choose("dtype"),
-        "row_scaling": said.choose("fp8_scaling") == "row",
+        "scaling": said.choose("fp8_scaling"),
         "virtual_stages": int(stages.number) if stages.known else 1,
         "state_bytes": optimizer.bytes_per_master + optimizer.bytes_per_optimizer_state,
         "gradient_bytes": BYTES_PER_GRADIENT[width],

@@ -8,6 +8,7 @@ from rlsize.equations import train_step_kernels
 from rlsize.estimates.constants_train import STAGE
 from rlsize.estimates.figures import alike, numbers
 from rlsize.estimates.train_prediction import TrainQuestion, train_step
+from rlsize.estimates.trainer_keeping import Keeping
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -43,7 +44,15 @@ def predict(record: TrainRecord, profiles: Profiles, values: Mapping[str, Real])
 def question_of(record: TrainRecord, profiles: Profiles) -> TrainQuestion:
     """What a record asks."""
     asked = {**alike(record, TrainQuestion), **alike(record.layout, TrainQuestion), **alike(profiles, TrainQuestion)}
-    return TrainQuestion(**asked | {"gpus": float(record.gpus), "shards": record.shards or None})
+    return TrainQuestion(
+        **asked
+        | {
+            "gpus": float(record.gpus),
+            "shards": record.shards or None,
+            "lora_rank": record.lora_rank or None,
+            "keeps": Keeping(activation_offload=record.activation_offload),
+        }
+    )
 
 
 def _fields(record: TrainRecord) -> tuple[str, ...]:
@@ -64,7 +73,7 @@ def family(record: TrainRecord) -> tuple[Any, ...]:
 
 def relation(one: TrainRecord, other: TrainRecord) -> str:
     """How two runs of a family differ, by what moves the time most."""
-    if one.dtype != other.dtype or one.row_scaling != other.row_scaling:
+    if one.dtype != other.dtype or one.scaling != other.scaling:
         return "other number type"
     if one.layout != other.layout or one.sharding != other.sharding:
         return "other layout"

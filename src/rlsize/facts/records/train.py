@@ -19,7 +19,7 @@ class TrainRecord(Record):
         sharding: full (ZeRO-3, FSDP), gradients (ZeRO-2), optimizer (ZeRO-1) or none.
         virtual_stages: Chunks of layers of each pipeline stage. [1]
         dtype: Number type of linear layers.
-        row_scaling: Whether fp8 has a scale for each row.
+        scaling: What has a scale of its own in fp8: tensor, block or row.
         recompute: none, selective, alternate or full.
         sequences: Sequences of the step. [1]
         tokens: Tokens of a sequence. [token]
@@ -27,6 +27,10 @@ class TrainRecord(Record):
         fused: Whether element-wise work is compiled or fused.
         overlapped: Whether tensor-parallel transfers overlap with matrix products.
         native_attention: Whether attention kernels are made for this generation of GPU.
+        early_attention: Whether they are older than FlashAttention-2.
+        offload: Whether optimizer states live on the host.
+        lora_rank: Rank of adapters that alone are trained; 0 for full training. [1]
+        activation_offload: Whether what the layers keep goes to the host.
         workload: pretraining or rl.
     """
 
@@ -35,7 +39,7 @@ class TrainRecord(Record):
     sharding: Literal["full", "gradients", "optimizer", "none"] = "full"
     virtual_stages: int = 1
     dtype: str = "bf16"
-    row_scaling: bool = False
+    scaling: str = "tensor"
     recompute: str = "full"
     sequences: float
     tokens: float
@@ -43,4 +47,8 @@ class TrainRecord(Record):
     fused: bool = False
     overlapped: bool = False
     native_attention: bool = False
+    early_attention: bool = False
+    offload: bool = False
+    activation_offload: bool = False
+    lora_rank: int = 0
     workload: Literal["pretraining", "rl"] = "pretraining"

@@ -7,6 +7,7 @@ What a training framework keeps in memory is taken from the words beside the pea
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from rlsize.facts.inference_engines import ENGINES, inference_engine
@@ -45,12 +46,13 @@ _NO_GRAPHS = (0, 19)  # vLLM counts CUDA graphs from about this version; read in
 _KEEPS_WINDOWS = (0, 9)  # and frees what has left a window from this one
 _SMALL_SAMPLER = (0, 8)  # and profiles 256 sequences on every GPU before this one
 _TITAN_TOKENS = 8192.0
-_FP32_MASTER = (4.0, 4.0, 8.0, 2.0)  # torchtitan: fp32 weights sharded, gathered in bf16
+_FP32_MASTER = (4.0, 4.0, 8.0, 2.0)  # torchtitan, prime-rl: fp32 weights sharded, gathered in bf16
 _MIXED = (2.0, 2.0, 12.0, 2.0)  # bf16 weights and gradients, fp32 master copy and moments
 _MEGATRON = (2.0, 4.0, 12.0, 2.0)  # fp32 gradients
 _BF16_STATES = (2.0, 2.0, 4.0, 2.0)  # torchtune: everything in bf16
 _BF16_8BIT = (2.0, 2.0, 2.0, 2.0)
 _FROZEN = (2.0, 0.0, 0.0, 2.0)
+_FROZEN_FP32 = (4.0, 0.0, 0.0, 2.0)
 _FROZEN_4BIT = (WIDTHS["nf4"], 0.0, 0.0, WIDTHS["nf4"])
 _LADDER = (  # torchtune's optimisations, each row with all before it
     "packed",
@@ -97,6 +99,8 @@ def training(row: Mapping[str, Any], layout: Layout, assumed: list[str]) -> dict
         found = _torchtune(row, words, assumed)
     elif "torchtitan" in engine:
         found = _torchtitan(row, layout, words, assumed)
+    elif "prime-rl" in engine:
+        found = _prime_rl(words, assumed)
     else:
         found = _other(row, words, assumed)
     return {
@@ -106,6 +110,22 @@ def training(row: Mapping[str, Any], layout: Layout, assumed: list[str]) -> dict
         "trained_tokens": tokens,
         **found,
     }
+
+
+def _spread(said: Layout, gpus: int) -> Layout:
+    """The layout with the data-parallel ranks that the other degrees leave of the GPUs, where the row has none."""
+    rest = gpus // max(1, said.tensor * said.pipeline * said.context)
+    return replace(said, data=rest) if said.data == 1 and rest > 1 else said
+
+
+def _prime_rl(words: str, assumed: list[str]) -> dict[str, Any]:
+    """prime-rl: its RL trainer works the loss out in chunks, its SFT trainer does not; weights are in fp32."""
+    assumed.append("fp32 weights and AdamW" + ("" if "sft" in words else ", loss in chunks"))
+    traits = set() if "sft" in words else {"chunked_loss"}
+    if "recompute=offload" in words:
+        traits.add("activations_offloaded")
+    widths = _FROZEN_FP32 if "lora" in words else _FP32_MASTER
+    return {"recompute": "full", "widths": widths, "traits": frozenset(traits)}
 
 
 def _recompute(row: Mapping[str, Any], usual: str, assumed: list[str]) -> str:
@@ -197,7 +217,7 @@ def record(row: Mapping[str, Any], catalogue: Catalogue) -> MemoryRecord:
     else:
         peak = {_PEAK: parsing.needed(row, _PEAK)}
         words = parsing.text(row, "parallel")
-        shared["layout"] = parsing.layout(words) if words else Layout(data=shared["gpus"])
+        shared["layout"] = _spread(parsing.layout(words), shared["gpus"]) if words else Layout(data=shared["gpus"])
         found = training(row, shared["layout"], assumed) | {"measured": peak}
         shared["gpu"] = shared["gpu"] or _ANY_GPU  # the peak does not depend on it
     return MemoryRecord(**{**shared, **found}, assumed=tuple(assumed))

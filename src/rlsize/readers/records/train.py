@@ -21,9 +21,14 @@ FIELDS = ("tokens_per_s_per_gpu", "tokens_per_s", "step_time_s", "model_tflops_p
 _MARKS = ("micro_batch", "global_batch", "recompute", "fsdp", "workload", "seq_len", "zero")
 _OTHERS = ("placement", "async_mode", "concurrency", "metric", "ttft_ms", "tpot_ms", "sync_time_s", "what", "payload")
 _DEGREES = {"tensor": "tp", "pipeline": "pp", "expert": "ep", "context": "cp"}
+_FIRST = re.compile(r"^\s*(\d{1,6})\s*\(\d{1,6}\)\s*$")  # and in parentheses that of another number type
 _USUAL_LENGTH = {"torchtitan": 8192.0}
 _LENGTH = 4096.0
 _FUSED = frozenset({"megatron", "nemo", "maxtext"})
+_EARLY = frozenset({"llm-foundry", "torchtitan"})  # their published tables are of 2023 and 2024
+_LORA = re.compile(r"\bq?lora\b(?:\s*\(?\s*r\s*=\s*(\d{1,4}))?")
+_LORA_RANK = 16
+_ROUNDED = 0.02
 _RL = frozenset({
     "verl", "nemo-rl", "openrlhf", "areal", "slime", "trl", "roll", "skyrl", "prime-rl", "pipelinerl", "dschat",
 })  # fmt: skip
@@ -40,8 +45,8 @@ _SHARDINGS = (
 _RECOMPUTES = (
     (re.compile(r"per[-_ ]?op|every (?:other|second)"), "alternate"),
     (re.compile(r"select|partial|core"), "selective"),
-    (re.compile(r"none|no\b|false|off|\b0\b"), "none"),
-    (re.compile(r"full|true|on\b|yes|block|uniform|layer|checkpoint"), "full"),
+    (re.compile(r"none|no\b|false|off\b|\b0\b"), "none"),
+    (re.compile(r"full|true|on\b|yes|block|uniform|layer|checkpoint|offload|recompute"), "full"),
 )
 
 
@@ -66,29 +71,34 @@ def record(row: Mapping[str, Any], catalogue: Catalogue) -> TrainRecord:
     if not shared["gpu"]:
         raise Refused("names no GPU")
     words = " ".join(text(row, key) for key in _WORDS).lower()
-    if re.search(r"\bq?lora\b", words):
-        raise Refused("LoRA training is not predicted")
     assumed = list(shared.pop("assumed"))
     said = layout(text(row, "parallel") or text(row, "other_parallel") or "none", shared["gpus"])
-    spread = Layout(**{name: whole(row, key) or getattr(said, name) for name, key in _DEGREES.items()})
+    spread = Layout(**{name: _degree(row, key) or getattr(said, name) for name, key in _DEGREES.items()})
     return TrainRecord(
         **shared,
         measured=measured,
         layout=spread,
         **_sharding(row, words, shared["stack"], spread.context),
         **_work(row, words, shared, spread, assumed),
-        virtual_stages=_virtual(words) if spread.pipeline > 1 else 1,
+        virtual_stages=(_degree(row, "vp") or _virtual(words)) if spread.pipeline > 1 else 1,
         fused=_fused(words, shared["stack"], spread, row),
         overlapped=_overlapped(words, shared["stack"], spread, assumed),
         native_attention=shared["stack"] in _FUSED or bool(_NATIVE.search(words)),
-        workload=_workload(words, shared["stack"]),
+        early_attention=shared["stack"] in _EARLY,
+        **_kept(row, words, shared["stack"], assumed),
+        workload=_workload(words, shared["stack"], full=_full(row)),
         assumed=tuple(assumed),
     )
 
 
+def _degree(row: Mapping[str, Any], key: str) -> int:
+    found = _FIRST.match(text(row, key))
+    return int(found.group(1)) if found else whole(row, key)
+
+
 def _sharding(row: Mapping[str, Any], words: str, stack: str, context: int) -> dict[str, Any]:
     """What is sharded, and over how many ranks where the row says so."""
-    count = context * (whole(row, "fsdp") or whole(row, "shards"))
+    count = context * (_degree(row, "fsdp") or whole(row, "shards"))
     said = "fsdp" if count else text(row, "fsdp").lower()
     stage = number(row, "zero")
     if stage is not None:
@@ -128,11 +138,34 @@ def _work(
         micro = max(1.0, micro / spread.pipeline)  # its local batch is cut into as many micro-batches as stages
     return {
         "dtype": dtype,
-        "row_scaling": dtype == "fp8" and bool(re.search(r"row[-_ ]?wise|per[-_ ]?row", words)),
+        "scaling": _scaling(precision, words),
         "recompute": _recompute(row, stack, assumed),
         "sequences": sequences,
         "tokens": tokens,
         "micro_batch_tokens": micro * tokens,
+    }
+
+
+def _scaling(precision: str, words: str) -> str:
+    """What has a scale of its own in a narrow type: the first that is named, as tables put a second in parentheses."""
+    if re.search(r"row[-_ ]?wise|per[-_ ]?row", words):
+        return "row"
+    return "block" if re.search(r"mx|nvfp4|block", precision.split("(")[0].lower()) else "tensor"
+
+
+def _kept(row: Mapping[str, Any], words: str, stack: str, assumed: list[str]) -> dict[str, Any]:
+    """What is trained, and what of it lives on the host."""
+    adapters = _LORA.search(words)
+    if adapters and not adapters.group(1):
+        assumed.append(f"adapters of rank {_LORA_RANK}")
+    offload = row.get("optimizer_offload") is True
+    if stack == "prime-rl" and not adapters and re.search(r"\brl\b", text(row, "workload").lower()):
+        assumed.append("optimizer states on the host, as prime-rl's RL trainer has them")
+        offload = True
+    return {
+        "lora_rank": int(adapters.group(1) or _LORA_RANK) if adapters else 0,
+        "offload": offload,
+        "activation_offload": text(row, "recompute").lower() == "offload" or "act cpu offload true" in words,
     }
 
 
@@ -141,7 +174,7 @@ def _recompute(row: Mapping[str, Any], stack: str, assumed: list[str]) -> str:
     for pattern, name in _RECOMPUTES:
         if said and pattern.search(said):
             return "alternate" if name == "selective" and stack == "torchtitan" else name
-    usual = "alternate" if stack == "torchtitan" else "selective" if stack in _FUSED else "full"
+    usual = "alternate" if stack == "torchtitan" else "none" if stack in _FUSED else "full"
     assumed.append(f"{usual} recomputation")
     return usual
 
@@ -171,7 +204,16 @@ def _fused(words: str, stack: str, spread: Layout, row: Mapping[str, Any]) -> bo
     return own or stack in _FUSED or "compile" in words or "liger" in words
 
 
-def _workload(words: str, stack: str) -> Any:  # noqa: ANN401 (a literal)
-    if re.search(r"pre-?train|\bsft\b|fine-?tun", words):
+def _full(row: Mapping[str, Any]) -> bool:
+    """Whether every GPU has one full micro-batch a step, as a benchmark has and no step of RL."""
+    said = positive(row, "micro_batch", "seq_len", "step_time_s", "tokens_per_s_per_gpu")
+    if len(said) < 4:  # noqa: PLR2004 (all of them)
+        return False
+    tokens = said["tokens_per_s_per_gpu"] * said["step_time_s"]
+    return abs(tokens / (said["micro_batch"] * said["seq_len"]) - 1.0) < _ROUNDED
+
+
+def _workload(words: str, stack: str, *, full: bool) -> Any:  # noqa: ANN401 (a literal)
+    if re.search(r"pre-?train|\bsft\b|fine-?tun", words) or full:
         return "pretraining"
     return "rl" if stack in _RL or re.search(r"\b(?:rl|grpo|ppo|dapo|rlhf)\b", words) else "pretraining"
