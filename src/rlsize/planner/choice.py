@@ -109,8 +109,9 @@ class Choice:
 
     @property
     def doubted(self) -> bool:
-        """Whether its memory may not be enough, on the draws."""
-        bands = (self.evaluation.results[key].band for key in MEMORY_KEYS)
+        """Whether its memory may not be enough, on the draws; a side whose rate was measured has shown that it fits."""
+        shown = self.best.place.fleet.rate.known, self.best.place.trainer.seconds.known
+        bands = [self.evaluation.results[key].band for key, ran in zip(MEMORY_KEYS, shown, strict=True) if not ran]
         return any(band is not None and band[0] < 0 for band in bands)
 
     @property
@@ -197,10 +198,10 @@ def choice(
     )
 
 
-def as_good(one: Alternative, best: Alternative) -> bool:
-    """Whether draws do not tell a plan from the best."""
+def as_good(one: Alternative, best: Alternative, share: float = SAME) -> bool:
+    """Whether draws do not tell a plan from the best, or it is worse by a share at most whatever they say."""
     told = _beside(one, best)
-    return told.close or told.equal
+    return told.close or told.equal or (told.times is not None and told.times.number <= 1.0 + share)
 
 
 def _plainest(

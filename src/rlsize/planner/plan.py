@@ -11,7 +11,7 @@ import numpy as np
 from rlsize.equations import matching
 from rlsize.estimates.step_assembly import REFILLING
 from rlsize.facts.records.record import Refused
-from rlsize.planner.choice import Around, as_good, choice
+from rlsize.planner.choice import AS_GOOD, Around, as_good, choice
 from rlsize.planner.evaluation import MEMORY_KEYS, central_results, memory_of
 from rlsize.planner.families import SAME, Found
 from rlsize.planner.options import KIND
@@ -138,8 +138,8 @@ def planned(
             break
     surer = tried[-1]
     found, tables, chosen = next((one for one in tried if one[2] is not None), tried[0])
-    if chosen is not None and surer[2] is not None and not surer[2].doubted and as_good(surer[2].best, chosen.best):
-        found, tables, chosen = surer
+    if chosen is not None and surer[2] is not None and not surer[2].doubted:
+        found, tables, chosen = surer if as_good(surer[2].best, chosen.best, AS_GOOD) else (found, tables, chosen)
     if chosen is None:
         changes: tuple[LeastChange, ...] = ()
         if not found.best:
