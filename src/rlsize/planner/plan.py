@@ -131,7 +131,8 @@ def planned(
 
     tried: list[tuple[Found, Tables, Choice | None]] = []
     for more in _ROOM:
-        tables = tabulated(outlook.central, replace(space, margin=space.margin + more))
+        wide = replace(space, margin=space.margin + more, uneven=otherwise is not None and otherwise.batch is not None)
+        tables = tabulated(outlook.central, wide)
         found, chosen = _chosen(outlook, tables, objective, written, takes, tell)
         tried.append((found, tables, chosen))
         if not found.best or (takes is None and chosen is None) or (chosen is not None and not chosen.doubted):

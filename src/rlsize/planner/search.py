@@ -20,7 +20,7 @@ from rlsize.planner.families import Found, Picks, Steps, pick_best
 from rlsize.planner.options import Placement
 from rlsize.planner.space import packed
 from rlsize.planner.step_parts import FleetParts, lent_swap, sync_part, together
-from rlsize.planner.tables import WHOLE, Rejections, fleet_tables, generated, kind_of, sharings, trainer_table
+from rlsize.planner.tables import WHOLE, Rejections, fleet_tables, generated, kind_of, sharings, trainer_tables
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -81,6 +81,7 @@ class Tables:
         fleets: Every way to build instances.
         trainers: Every way to spread the trainer, of each kind of GPU, and the ways to share its GPUs.
         rejected: What constraints left out of them.
+        uneven: As `trainers`, those that a batch is uneven over; empty unless the space asks for them.
     """
 
     terms: Terms
@@ -88,6 +89,7 @@ class Tables:
     fleets: list[FleetTable]
     trainers: list[tuple[TrainerTable, dict[int, Sharing]]]
     rejected: Rejections
+    uneven: list[tuple[TrainerTable, dict[int, Sharing]]]
 
     @property
     def rare(self) -> frozenset[int]:
@@ -116,18 +118,20 @@ class Bar:
     burden: float = float("inf")
 
 
-def tabulated(terms: Terms, space: Space, fleets: list[FleetTable] | None = None) -> Tables:
-    """Both sides of a space, worked out; its fleets where they are not."""
+def tabulated(terms: Terms, space: Space) -> Tables:
+    """Both sides of a space, worked out."""
     rejected = Rejections()
-    fleets = fleet_tables(terms, space, rejected) if fleets is None else fleets
+    fleets = fleet_tables(terms, space, rejected)
     kinds = [(option.gpu, option.most, option.gpu_hour.value) for option in space.trainers]
-    trainers = []
+    trainers: tuple[list[tuple[TrainerTable, dict[int, Sharing]]], ...] = ([], [])
     for kind in dict.fromkeys(kinds):
         alike = tuple(option for option, own in zip(space.trainers, kinds, strict=True) if own == kind)
-        table = trainer_table(terms, replace(space, trainers=alike), rejected)
-        if table is not None:
-            trainers.append((table, sharings(terms, space, table, rejected)))
-    return Tables(terms=terms, space=space, fleets=fleets, trainers=trainers, rejected=rejected)
+        tables = trainer_tables(terms, replace(space, trainers=alike), rejected)
+        for table, into, told in zip(tables, trainers, (rejected, Rejections()), strict=True):
+            if table is not None:
+                into.append((table, sharings(terms, space, table, told)))
+    even, uneven = trainers
+    return Tables(terms=terms, space=space, fleets=fleets, trainers=even, rejected=rejected, uneven=uneven)
 
 
 def search(
