@@ -150,6 +150,8 @@ def choice(
     shown: int = SHOWN,
     takes: Takes | None = None,
     around: Around | None = None,
+    *,
+    brief: bool = False,
 ) -> Choice | None:
     """
     The best plan and what stands beside it.
@@ -161,6 +163,7 @@ def choice(
         shown: How many alternatives are told.
         takes: Whether what runs the loop takes a placement; None for all.
         around: What is as good as the best; None where only the best counts.
+        brief: Whether nothing is told beside a plan whose memory may not be enough.
 
     Returns:
         None where nothing was found.
@@ -173,7 +176,7 @@ def choice(
         return None
     metric = METRICS[found.objective]
     metric = metric if metric != "cost_per_step_usd" or found.priced else "gpu_hours_per_step"
-    able = [_alternative(outlook, family, metric) for family in families]
+    able = [_alternative(outlook, families[0], metric)]
     own = None if written is None else _alternative(outlook, family_of(outlook, written, priced=found.priced), metric)
     if around is not None:
         least = able[0]
@@ -181,21 +184,25 @@ def choice(
         plainest = _plainest(outlook, least, metric, around.alike(least.family, share), takes)
         kept = own is not None and as_good(own, least) and around.own(own.family, least.family, share)
         able = [*([own] if own is not None and kept else []), plainest, *able]
-    apart: dict[tuple[object, ...], Alternative] = {}
-    for one in able:
-        apart.setdefault(split_key(one.place), one)
-    best, *others = apart.values()
+    best = able[0]
     rare = found.rare if found.rare is None or takes is None or takes(found.rare.place) else None
-    return Choice(
+    chosen = Choice(
         objective=found.objective,
         metric=metric,
         best=best,
         evaluation=evaluation(outlook, best.place),
-        others=tuple(_beside(one, best) for one in others),
+        others=(),
         written=None if own is None else _beside(own, best),
         fresher=_fresher(outlook, best.place, priced=found.priced),
         rare=None if rare is None else _beside(_alternative(outlook, rare, metric), best),
     )
+    if brief and chosen.doubted:
+        return chosen
+    apart: dict[tuple[object, ...], Alternative | Family] = {}
+    for one in (*able, *families[1:]):
+        apart.setdefault(split_key(one.place), one)
+    others = [one if isinstance(one, Alternative) else _alternative(outlook, one, metric) for one in apart.values()]
+    return replace(chosen, others=tuple(_beside(one, best) for one in others[1:]))
 
 
 def as_good(one: Alternative, best: Alternative, share: float = SAME) -> bool:

@@ -129,11 +129,12 @@ def planned(
     """
     from rlsize.planner.least_change import least_changes, near_batch, nearest_plan
 
+    choose = partial(choice, outlook, written=written, takes=takes, brief=True)
     tried: list[tuple[Found, Tables, Choice | None]] = []
     for more in _ROOM:
         wide = replace(space, margin=space.margin + more, uneven=otherwise is not None and otherwise.batch is not None)
         tables = tabulated(outlook.central, wide)
-        found, chosen = _chosen(outlook, tables, objective, written, takes, tell)
+        found, chosen = _chosen(outlook, tables, objective, choose, tell)
         tried.append((found, tables, chosen))
         if not found.best or (takes is None and chosen is None) or (chosen is not None and not chosen.doubted):
             break
@@ -141,6 +142,8 @@ def planned(
     found, tables, chosen = next((one for one in tried if one[2] is not None), tried[0])
     if chosen is not None and surer[2] is not None and not surer[2].doubted:
         found, tables, chosen = surer if as_good(surer[2].best, chosen.best, AS_GOOD) else (found, tables, chosen)
+    if chosen is not None and chosen.doubted:
+        found, chosen = _chosen(outlook, tables, objective, partial(choose, brief=False), tell)
     if chosen is None:
         changes: tuple[LeastChange, ...] = ()
         if not found.best:
@@ -168,8 +171,7 @@ def _chosen(
     outlook: Outlook,
     tables: Tables,
     objective: Objective,
-    written: Placement | None,
-    takes: Takes | None,
+    choose: Callable[..., Choice | None],
     tell: Callable[[float], None] | None,
 ) -> tuple[Found, Choice | None]:
     """What a search finds, and the choice of it: a layout that few run only where it is better for sure."""
@@ -177,7 +179,7 @@ def _chosen(
     for usual in (True, False):
         found = search(outlook.central, tables.space, objective, tell, tables, usual=usual)
         around = Around(alike=partial(_alike, tables, objective, usual), own=partial(_own, tables, objective))
-        chosen = choice(outlook, found, written, takes=takes, around=around)
+        chosen = choose(found, around=around)
         if found.rare is None or (chosen is not None and not chosen.rare_is_better):
             break
     return found, chosen
