@@ -191,16 +191,16 @@ def test_measured_rates_of_a_scenario_go_before_predictions(rlsize: Any, checkou
     assert (yours["mode"], yours["rollout_gpus"], yours["trainer_gpus"]) == ("async", 32, 32)
     assert yours["step_seconds"] > 20.0
     assert document["inputs"]["instance_tokens_per_second"] == 4000
-    assert document["results"]["best_step_seconds"] <= yours["step_seconds"] * 1.03
+    assert document["results"]["best_step_seconds"] <= yours["step_seconds"]
     assert all(row["rollout_layout"].endswith("tp2") for row in rows)
 
 
 def test_what_nobody_measured_is_predicted(rlsize: Any, checkout: Path) -> None:
-    """A scenario without rates: the best plan takes no more time than the one that it has, but for what is as good."""
+    """A scenario without rates: the best plan takes no more time than the one that it has."""
     document = rlsize("plan", str(checkout / "examples/unmeasured-8b.yaml"), "--json").document
     rows = document["rows"]["candidates"]
     assert rows[-1]["verdict"].startswith("yours")
-    assert rows[0]["step_seconds"] <= rows[-1]["step_seconds"] * 1.03
+    assert rows[0]["step_seconds"] <= rows[-1]["step_seconds"]
     assert document["results"]["best_gpus"] <= 32
     assert document["results"]["best_staleness_steps"] <= 8
 

@@ -59,14 +59,21 @@ IN_CI = pytest.mark.skipif(not THOROUGH, reason="takes seconds, and CI checks it
 )
 @settings(max_examples=tries(12))
 def test_no_fixed_layout_finds_a_better_plan(loop: tuple[str, int], fixed: dict[str, int], tokens: int) -> None:
-    """The best that is found is never longer than with a part of the space; the answer by what is as good at most."""
+    """
+    The best that is found is never longer than with a part of the space, layouts that few run among it.
+
+    The answer is longer by what is as good at most, but where the part is of a layout that few run.
+    """
     asked = {"model": loop[0], "gpus": loop[1], "response_tokens": tokens, "prompts_per_step": max(loop[1], 32)}
     layouts = {key: _FIXED[key][index % len(_FIXED[key])] for key, index in fixed.items()}
     whole, part = planned(**asked).planned, planned(**asked, **layouts).planned
     if part.found.best:
-        assert whole.found.best[0].step_seconds <= part.found.best[0].step_seconds * SAME
+        best, rare = whole.found.best[0], whole.found.rare
+        longest = part.found.best[0].step_seconds * SAME
+        assert min(best.step_seconds, best.step_seconds if rare is None else rare.step_seconds) <= longest
         assert whole.chosen is not None
-        assert whole.chosen.best.family.step_seconds <= part.found.best[0].step_seconds * (1 + AS_GOOD) * SAME
+        if best.step_seconds <= longest:
+            assert whole.chosen.best.family.step_seconds <= longest * (1 + AS_GOOD)
 
 
 @IN_CI
@@ -82,11 +89,11 @@ def test_instances_of_a_model_that_no_node_holds_lie_over_nodes_in_every_way() -
     ("said", "rollout", "trainer"),
     [
         ({"model": "qwen3-8b", "gpus": 32}, "tp4", "fsdp"),
-        ({"model": "llama3.1-70b", "gpus": 128, "prompts_per_step": 128, "response_tokens": "8k"}, "tp8", "fsdp cp2"),
+        ({"model": "llama3.1-70b", "gpus": 128, "prompts_per_step": 128, "response_tokens": "8k"}, "tp8", "fsdp cp4"),
     ],
 )
 def test_of_plans_that_are_as_good_the_plainest_is_taken(said: dict[str, Any], rollout: str, trainer: str) -> None:
-    """Neither stages beside context ranks for 2k tokens, nor GPUs that nothing is gained by."""
+    """Neither stages beside context ranks for 2k tokens, nor GPUs without a gain, nor two context ranks that may not fit."""
     found = planned(**said)
     place = answer(found)
     assert place.fleet.name.removeprefix("h100-sxm ") == rollout

@@ -12,7 +12,6 @@ as `flops_per_token`.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from types import NoneType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from rlsize.estimates.figures import added, apply, figures_in, numbers
@@ -105,8 +104,6 @@ class Flow:
         self.rules: Rules = rules if isinstance(rules, Mapping) else by_result(rules)
         self.known, self.work = known, work
         self.found: dict[str, Any] = {}
-        if work is not apply:  # no figures, none of which can lack its value
-            self.found = {key: said for key, said in known.items() if not isinstance(said, (str, tuple, NoneType))}
 
     def __getitem__(self, key: str) -> Worked:
         """A quantity; what is missing for it where it cannot be known."""

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from rlsize.equations import rl_step
-from rlsize.estimates.figures import DRAWS
+from rlsize.estimates.figures import DRAWS, ends
 from rlsize.facts.figure import Figure
-from rlsize.planner.evaluation import central_results, evaluation, worked
+from rlsize.planner.evaluation import MEMORY_KEYS, central_results, evaluation, worked
 from rlsize.planner.families import SAME, Family
 from rlsize.planner.outlook import band_of
 
@@ -95,6 +95,7 @@ class Choice:
         others: The next best, then the best of each mode that is not among them.
         written: The plan as the scenario has it; None where it says none, or it cannot run.
         fresher: The best plan with less staleness, all else alike; None where there is none.
+        rare: The best plan of a layout that few run, where it is better; None where there is none.
     """
 
     objective: Order
@@ -104,6 +105,19 @@ class Choice:
     others: tuple[Alternative, ...]
     written: Alternative | None = None
     fresher: Family | None = None
+    rare: Alternative | None = None
+
+    @property
+    def doubted(self) -> bool:
+        """Whether its memory may not be enough, on the draws; a side whose rate was measured has shown that it fits."""
+        shown = self.best.place.fleet.rate.known, self.best.place.trainer.seconds.known
+        bands = [self.evaluation.results[key].band for key, ran in zip(MEMORY_KEYS, shown, strict=True) if not ran]
+        return any(band is not None and band[0] < 0 for band in bands)
+
+    @property
+    def rare_is_better(self) -> bool:
+        """Whether a layout that few run is better for sure."""
+        return self.rare is not None and self.rare.times is not None and ends(self.rare.times)[1] < 1.0
 
     @property
     def runner_up(self) -> Alternative | None:
@@ -115,13 +129,29 @@ class Choice:
         return next((one for one in (self.best, *self.others) if one.place.loop == loop), None)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Around:
+    """
+    What else a space has that is as good as a plan.
+
+    Args:
+        alike: Plans that are worse than one by a share at most, those of the fewest GPUs and the plainest first.
+        own: Whether one plan is in the space, and worse than another by a share at most.
+    """
+
+    alike: Callable[[Family, float], list[Family]]
+    own: Callable[[Family, Family, float], bool]
+
+
 def choice(
     outlook: Outlook,
     found: Found,
     written: Placement | None = None,
     shown: int = SHOWN,
     takes: Takes | None = None,
-    alike: Callable[[Family, float], list[Family]] | None = None,
+    around: Around | None = None,
+    *,
+    brief: bool = False,
 ) -> Choice | None:
     """
     The best plan and what stands beside it.
@@ -132,8 +162,8 @@ def choice(
         written: The plan as the scenario has it.
         shown: How many alternatives are told.
         takes: Whether what runs the loop takes a placement; None for all.
-        alike: Plans that are worse than one by a share at most, those of the fewest GPUs and the plainest first; None
-            for none.
+        around: What is as good as the best; None where only the best counts.
+        brief: Whether nothing is told beside a plan whose memory may not be enough.
 
     Returns:
         None where nothing was found.
@@ -146,38 +176,51 @@ def choice(
         return None
     metric = METRICS[found.objective]
     metric = metric if metric != "cost_per_step_usd" or found.priced else "gpu_hours_per_step"
-    best = _alternative(outlook, families[0], metric)
-    if alike is not None:
-        least, best = best, _plainest(outlook, best, metric, alike, takes)
-        rest = [family for family in families if split_key(family.place) != split_key(best.place)]
-        families = [best.family, *([least.family] if least.family in rest else []), *rest]
-        families = list({id(family): family for family in families}.values())
-    others = [_beside(_alternative(outlook, family, metric), best) for family in families[1:]]
-    as_written = None
-    if written is not None:
-        family = family_of(outlook, written, priced=found.priced)
-        as_written = _beside(_alternative(outlook, family, metric), best)
-    return Choice(
+    able = [_alternative(outlook, families[0], metric)]
+    own = None if written is None else _alternative(outlook, family_of(outlook, written, priced=found.priced), metric)
+    if around is not None:
+        least = able[0]
+        share = AS_GOOD if least.band is not None or metric == "gpus" else SAME
+        plainest = _plainest(outlook, least, metric, around.alike(least.family, share), takes)
+        kept = own is not None and as_good(own, least) and around.own(own.family, least.family, share)
+        able = [*([own] if own is not None and kept else []), plainest, *able]
+    best = able[0]
+    rare = found.rare if found.rare is None or takes is None or takes(found.rare.place) else None
+    chosen = Choice(
         objective=found.objective,
         metric=metric,
         best=best,
         evaluation=evaluation(outlook, best.place),
-        others=tuple(others),
-        written=as_written,
+        others=(),
+        written=None if own is None else _beside(own, best),
         fresher=_fresher(outlook, best.place, priced=found.priced),
+        rare=None if rare is None else _beside(_alternative(outlook, rare, metric), best),
     )
+    if brief and chosen.doubted:
+        return chosen
+    apart: dict[tuple[object, ...], Alternative | Family] = {}
+    for one in (*able, *families[1:]):
+        apart.setdefault(split_key(one.place), one)
+    others = [one if isinstance(one, Alternative) else _alternative(outlook, one, metric) for one in apart.values()]
+    return replace(chosen, others=tuple(_beside(one, best) for one in others[1:]))
+
+
+def as_good(one: Alternative, best: Alternative, share: float = SAME) -> bool:
+    """Whether draws do not tell a plan from the best, or it is worse by a share at most whatever they say."""
+    told = _beside(one, best)
+    return told.close or told.equal or (told.times is not None and told.times.number <= 1.0 + share)
 
 
 def _plainest(
     outlook: Outlook,
     best: Alternative,
     metric: str,
-    alike: Callable[[Family, float], list[Family]],
+    alike: list[Family],
     takes: Takes | None,
 ) -> Alternative:
-    """Of the plans that nobody can tell from the best by a step, that of the fewest GPUs, and the plainest of those."""
+    """The first of the plans that are as good as the best by a step, which draws do not tell from it either."""
     refused = 0
-    for family in alike(best.family, AS_GOOD if best.band is not None or metric == "gpus" else SAME)[:_MOST_DRAWN]:
+    for family in alike[:_MOST_DRAWN]:
         if family.place == best.place:
             break
         if takes is not None and not takes(family.place):
@@ -185,9 +228,9 @@ def _plainest(
             if refused == _MOST_DRAWN // 2:
                 break
             continue
-        one = _beside(_alternative(outlook, family, metric), best)
-        if one.close or one.equal:
-            return replace(one, times=None, why=())
+        one = _alternative(outlook, family, metric)
+        if as_good(one, best):
+            return one
     return best
 
 

@@ -91,6 +91,7 @@ class Found:
         worked_out: Candidates whose step was worked out.
         feasible: Of these, those within all limits.
         rejected: What constraints left out.
+        rare: The best of the layouts that few run, where they were set apart; None where there are none.
     """
 
     objective: Order
@@ -102,6 +103,7 @@ class Found:
     worked_out: int = 0
     feasible: int = 0
     rejected: Rejections = field(default_factory=Rejections)
+    rare: Family | None = None
 
 
 def on_front(seconds: Array, cost: Array) -> Places:
@@ -191,6 +193,11 @@ class Picks:
         """What a block of a mode must keep below to matter."""
         known = self.modes.get(loop)
         return float("inf") if known is None else max(self.bar, known.score[0])
+
+    @property
+    def first(self) -> Family:
+        """The best."""
+        return _family(min(self.best, key=_score))
 
     def settle(self, found: Found) -> None:
         """Tell what was picked, in order."""

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from rlsize.planner.families import Family, Found, Objective
+    from rlsize.planner.options import Placement
     from rlsize.planner.outlook import Terms
     from rlsize.planner.search import Tables
     from rlsize.planner.space import Limit, Space
@@ -110,7 +111,7 @@ def _best(posed: tuple[Terms, Space] | None, objective: Objective) -> Family | N
     """The best plan of another loop."""
     if posed is None:
         return None
-    found = search(*posed, objective)
+    found = search(*posed, objective, usual=True)
     return found.best[0] if found.best else None
 
 
@@ -218,10 +219,13 @@ def near_batch(
         pose: Poses the loop otherwise.
         key: The quantity that says the batch: prompts or samples.
         now: As it is. [1]
+
+    With another batch, the best of those that are built and laid out as the best plan for an uneven one.
     """
-    if not tables.rejected.counts["batch"]:
+    if not tables.uneven:
         return None
-    anyhow = search(tables.terms, replace(tables.space, any_batch=True), objective).best
+    uneven = replace(tables, trainers=tables.uneven)
+    anyhow = search(tables.terms, tables.space, objective, tables=uneven, usual=True).best
     if not anyhow or anyhow[0].score(objective)[0] * (1.0 + AS_GOOD) > best.score(objective)[0]:
         return None
     place = anyhow[0].place
@@ -229,17 +233,27 @@ def near_batch(
     steps = 1.0 if question is None else float(question.bare().optimizer_steps)
     replicas = round(float(place.trainer_gpus) / place.trainer.replica * steps)
     unit = replicas // gcd(replicas, round(tables.terms.problem.samples.number / now))
-    found = None
+    before = rollout_batch.share_of(part=best.score(objective)[0], whole=now)
+    found: list[tuple[float, LeastChange]] = []
     for batch in sorted({now // unit * unit, (now // unit + 1) * unit}):
         if batch == now or abs(batch - now) > _NEAR * now or batch < 1:
             continue
-        other = _best(pose({key: batch}), objective)
-        if other is None:
-            continue
-        each, before = (
-            rollout_batch.share_of(part=family.score(objective)[0], whole=size)
-            for family, size in ((other, batch), (best, now))
-        )
-        if each * (1.0 + AS_GOOD) < before and (found is None or each < found[0]):
-            found = each, LeastChange(key=key, now=now, needed=batch, share=abs(batch - now) / now, best=other)
-    return None if found is None else found[1]
+        posed = pose({key: batch})
+        other = _best(posed and (posed[0], _just(posed[1], place)), objective)
+        if posed is not None and other is not None:
+            each = float(rollout_batch.share_of(part=other.score(objective)[0], whole=batch))
+            change = LeastChange(key=key, now=now, needed=batch, share=abs(batch - now) / now, best=other)
+            found += [(each, change)] if each * (1.0 + AS_GOOD) < before else []
+    return min(found, key=lambda one: one[0])[1] if found else None
+
+
+def _just(space: Space, place: Placement) -> Space:
+    """Of a space the plans that are built and laid out as one is, on any number of instances."""
+    kept = (place.trainer.gpu, place.trainer.name)
+    return replace(
+        space,
+        fleets=tuple(fleet for fleet in space.fleets if fleet.name == place.fleet.name),
+        trainers=tuple(one for one in space.trainers if (one.gpu, one.name) == kept),
+        loops=tuple(loop for loop in space.loops if loop == place.loop),
+        trainer_gpus=(float(place.trainer_gpus),),
+    )

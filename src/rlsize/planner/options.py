@@ -81,9 +81,30 @@ class FleetOption:
         if not self.layout:
             return 0.0
         degrees = [self.layout[kind] for kind in ("tensor", "pipeline", "data")]
+        return _burden(degrees) + KIND * ((degrees[1] > 1) + (degrees[0] > self._node))
+
+    @property
+    def _node(self) -> float:
         engine = next((one for one in self.engines.values() if not isinstance(one, str)), None)
-        node = 8.0 if engine is None else engine.question.gpu.specification.gpus_per_node.value
-        return _burden(degrees) + KIND * ((degrees[1] > 1) + (degrees[0] > node))
+        return 8.0 if engine is None else engine.question.gpu.specification.gpus_per_node.value
+
+    @property
+    def within_node(self) -> bool:
+        """Whether it is what engines are told to be where a node holds the model: ranks of tensors or data in one."""
+        return bool(self.layout) and self.layout["pipeline"] == 1 and self.gpus <= self._node
+
+    @property
+    def rare(self) -> bool:
+        """
+        Whether few run it where a node holds the model without: stages, or tensors over several nodes.
+
+        A sample passes all stages one after the other, and each hop between nodes is waited for, so guides of engines
+        keep stages for models that no node holds, and for GPUs without a fast link (vLLM, Parallelism and Scaling).
+        """
+        if not self.layout or (self.layout["pipeline"] == 1 and self.layout["tensor"] <= self._node):
+            return False
+        known = [one.question.gpu.specification for one in self.engines.values() if not isinstance(one, str)]
+        return self.gpus > self._node or not known or known[0].scale_up.domain_gpus.value > 1
 
     def ready(self, *, shared: bool) -> Replica | None:
         """The instance on shared GPUs, or on its own; None where there is none, or none is known."""
@@ -126,9 +147,13 @@ class TrainerOption:
         if asked is None:
             return 0.0
         usual = asked.sharding == "full" or asked.tensor * asked.pipeline * asked.expert > 1
-        both = asked.pipeline > 1 and asked.context > 1  # which few run together
         saved = sum(times * by for times, by in zip(self.savings[1:], _SAVED, strict=True))
-        return _burden(asked.degrees) + (0.0 if usual else _UNUSUAL) + KIND * both + saved
+        return _burden(asked.degrees) + (0.0 if usual else _UNUSUAL) + KIND * self.rare + saved
+
+    @property
+    def rare(self) -> bool:
+        """Whether few run it where the model is trained without: stages beside ranks that share a sequence."""
+        return self.question is not None and self.question.pipeline > 1 and self.question.context > 1
 
     @property
     def savings(self) -> tuple[int, int, int]:

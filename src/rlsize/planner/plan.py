@@ -9,9 +9,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from rlsize.equations import matching
+from rlsize.estimates.step_assembly import REFILLING
 from rlsize.facts.records.record import Refused
-from rlsize.planner.choice import choice
+from rlsize.planner.choice import AS_GOOD, Around, as_good, choice
 from rlsize.planner.evaluation import MEMORY_KEYS, central_results, memory_of
+from rlsize.planner.families import SAME, Found
 from rlsize.planner.options import KIND
 from rlsize.planner.search import Bar, search, tabulated
 from rlsize.planner.space import misfits, trainer_counts
@@ -21,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from rlsize.planner.choice import Alternative, Choice, Takes
-    from rlsize.planner.families import Family, Found, Objective
+    from rlsize.planner.families import Family, Objective
     from rlsize.planner.least_change import LeastChange, Pose
     from rlsize.planner.options import Placement
     from rlsize.planner.outlook import Outlook
@@ -127,16 +129,21 @@ def planned(
     """
     from rlsize.planner.least_change import least_changes, near_batch, nearest_plan
 
-    searches = []
+    choose = partial(choice, outlook, written=written, takes=takes, brief=True)
+    tried: list[tuple[Found, Tables, Choice | None]] = []
     for more in _ROOM:
-        wide = replace(space, margin=space.margin + more)
+        wide = replace(space, margin=space.margin + more, uneven=otherwise is not None and otherwise.batch is not None)
         tables = tabulated(outlook.central, wide)
-        found = search(outlook.central, wide, objective, tell, tables)
-        chosen = choice(outlook, found, written, takes=takes, alike=partial(_alike, tables, objective))
-        searches.append((found, tables))
-        if chosen is not None or takes is None or not found.best:
+        found, chosen = _chosen(outlook, tables, objective, choose, tell)
+        tried.append((found, tables, chosen))
+        if not found.best or (takes is None and chosen is None) or (chosen is not None and not chosen.doubted):
             break
-    found, tables = searches[-1 if chosen is not None else 0]
+    surer = tried[-1]
+    found, tables, chosen = next((one for one in tried if one[2] is not None), tried[0])
+    if chosen is not None and surer[2] is not None and not surer[2].doubted:
+        found, tables, chosen = surer if as_good(surer[2].best, chosen.best, AS_GOOD) else (found, tables, chosen)
+    if chosen is not None and chosen.doubted:
+        found, chosen = _chosen(outlook, tables, objective, partial(choose, brief=False), tell)
     if chosen is None:
         changes: tuple[LeastChange, ...] = ()
         if not found.best:
@@ -160,7 +167,57 @@ def planned(
     )
 
 
-def _alike(tables: Tables, objective: Objective, best: Family, share: float) -> list[Family]:
+def _chosen(
+    outlook: Outlook,
+    tables: Tables,
+    objective: Objective,
+    choose: Callable[..., Choice | None],
+    tell: Callable[[float], None] | None,
+) -> tuple[Found, Choice | None]:
+    """What a search finds, and the choice of it: a layout that few run only where it is better for sure."""
+    found, chosen = Found(objective=objective), None
+    for usual in (True, False):
+        found = search(outlook.central, tables.space, objective, tell, tables, usual=usual)
+        around = Around(alike=partial(_alike, tables, objective, usual), own=partial(_own, tables, objective))
+        chosen = choose(found, around=around)
+        if found.rare is None or (chosen is not None and not chosen.rare_is_better):
+            break
+    return found, chosen
+
+
+def _own(tables: Tables, objective: Objective, own: Family, best: Family, share: float) -> bool:
+    """Whether a plan is one of a space and keeps its limits, and is worse than the best by a share at most."""
+    space, place = tables.space, own.place
+    question, sizes = place.trainer.question, (float(place.rollout_gpus), float(place.trainer_gpus))
+    tokens = None if question is None or place.trainer.seconds.known else float(question.bare().micro_batch_tokens)
+    rollout, trainer = (
+        tuple(count for count in counts or (size,) if count == size)
+        for counts, size in zip((space.rollout_gpus, space.trainer_gpus), sizes, strict=True)
+    )
+    kept = (place.trainer.name, place.trainer.savings)
+    narrow = replace(
+        space,
+        fleets=tuple(one for one in space.fleets if one.name == place.fleet.name),
+        trainers=tuple(one for one in space.trainers if (one.name, one.savings) == kept),
+        loops=tuple(loop for loop in space.loops if loop == place.loop),
+        staleness=tuple(cap for cap in space.staleness if cap == place.max_staleness or place.loop not in REFILLING),
+        transports=tuple(name for name in space.transports if place.shared or name == place.transport),
+        micro_batches=tuple(size for size in space.micro_batches if size == tokens),
+        rollout_gpus=rollout,
+        trainer_gpus=trainer,
+    )
+    if not (rollout and trainer and (narrow.micro_batches or tokens is None)):
+        return False
+    bar = Bar(
+        step_seconds=np.inf if objective == "cost" else best.step_seconds * (1.0 + share),
+        cost=np.inf if objective == "time" else best.cost * (1.0 + share),
+        gpus=best.gpus if objective == "gpus" else np.inf,
+    )
+    found = search(tables.terms, narrow, objective, bar=bar).best
+    return bool(found) and abs(found[0].step_seconds - own.step_seconds) <= SAME * own.step_seconds
+
+
+def _alike(tables: Tables, objective: Objective, usual: bool, best: Family, share: float) -> list[Family]:
     """
     The plans that are worse than one by a share at most, and take no more GPUs: the fewest, then the plainest first.
 
@@ -177,10 +234,10 @@ def _alike(tables: Tables, objective: Objective, best: Family, share: float) -> 
     plain = tuple(loop for loop in tables.space.loops if loop != "hybrid")
     for loops in (plain, *([lending] if best.place.loop == "hybrid" else [])):
         space = replace(tables.space, loops=loops)
-        plainest = search(tables.terms, space, "plain", tables=tables, bar=bar).best
+        plainest = search(tables.terms, space, "plain", tables=tables, bar=bar, usual=usual).best
         if plainest:
             able = replace(bar, burden=(plainest[0].burden // KIND + 2.0) * KIND)
-            return search(tables.terms, space, "fewest", tables=tables, bar=able).best
+            return search(tables.terms, space, "fewest", tables=tables, bar=able, usual=usual).best
     return []
 
 

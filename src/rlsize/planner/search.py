@@ -20,7 +20,7 @@ from rlsize.planner.families import Found, Picks, Steps, pick_best
 from rlsize.planner.options import Placement
 from rlsize.planner.space import packed
 from rlsize.planner.step_parts import FleetParts, lent_swap, sync_part, together
-from rlsize.planner.tables import WHOLE, Rejections, fleet_tables, generated, kind_of, sharings, trainer_table
+from rlsize.planner.tables import WHOLE, Rejections, fleet_tables, generated, kind_of, sharings, trainer_tables
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -81,6 +81,7 @@ class Tables:
         fleets: Every way to build instances.
         trainers: Every way to spread the trainer, of each kind of GPU, and the ways to share its GPUs.
         rejected: What constraints left out of them.
+        uneven: As `trainers`, those that a batch is uneven over; empty unless the space asks for them.
     """
 
     terms: Terms
@@ -88,6 +89,15 @@ class Tables:
     fleets: list[FleetTable]
     trainers: list[tuple[TrainerTable, dict[int, Sharing]]]
     rejected: Rejections
+    uneven: list[tuple[TrainerTable, dict[int, Sharing]]]
+
+    @property
+    def rare(self) -> frozenset[int]:
+        """The ways to build instances that few run, where a node of their GPUs holds one without; by identity."""
+        shared = {id(fleet) for fleet in self.space.fleets for _, sharing in self.trainers if id(fleet) in sharing}
+        fits = {id(table.fleet) for table in self.fleets} | shared
+        held = {fleet.gpu for fleet in self.space.fleets if fleet.within_node and id(fleet) in fits}
+        return frozenset(id(fleet) for fleet in self.space.fleets if fleet.rare and fleet.gpu in held)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -113,13 +123,15 @@ def tabulated(terms: Terms, space: Space) -> Tables:
     rejected = Rejections()
     fleets = fleet_tables(terms, space, rejected)
     kinds = [(option.gpu, option.most, option.gpu_hour.value) for option in space.trainers]
-    trainers = []
+    trainers: tuple[list[tuple[TrainerTable, dict[int, Sharing]]], ...] = ([], [])
     for kind in dict.fromkeys(kinds):
         alike = tuple(option for option, own in zip(space.trainers, kinds, strict=True) if own == kind)
-        table = trainer_table(terms, replace(space, trainers=alike), rejected)
-        if table is not None:
-            trainers.append((table, sharings(terms, space, table, rejected)))
-    return Tables(terms=terms, space=space, fleets=fleets, trainers=trainers, rejected=rejected)
+        tables = trainer_tables(terms, replace(space, trainers=alike), rejected)
+        for table, into, told in zip(tables, trainers, (rejected, Rejections()), strict=True):
+            if table is not None:
+                into.append((table, sharings(terms, space, table, told)))
+    even, uneven = trainers
+    return Tables(terms=terms, space=space, fleets=fleets, trainers=even, rejected=rejected, uneven=uneven)
 
 
 def search(
@@ -129,6 +141,8 @@ def search(
     tell: Tell | None = None,
     tables: Tables | None = None,
     bar: Bar | None = None,
+    *,
+    usual: bool = False,
 ) -> Found:
     """
     The best of a space.
@@ -141,22 +155,32 @@ def search(
         tell: Hears of a long search which share of it is done. [1]
         tables: Both sides, where they are worked out already.
         bar: What candidates must keep below besides.
+        usual: Whether layouts that few run are set apart, unless there is no other: `Found.rare` is the best of them.
 
     Raises:
         InputError: There are more candidates than can be worked out in a minute or two.
     """
     tables = tables or tabulated(terms, space)
     found = Found(objective=objective, priced=space.priced, rejected=tables.rejected.copy())
-    picks = Picks(objective=objective, priced=space.priced)
+    picks, apart = (Picks(objective=objective, priced=space.priced) for _ in range(2))
+    rare = tables.rare if usual else frozenset()
     for trainers, sharing in tables.trainers:
+        odd = np.array([usual and option.rare for option in trainers.options])
         most = found.worked_out + candidates_of(terms, space, tables.fleets, trainers)
         for block in _blocks(terms, space, tables.fleets, trainers, sharing):
-            _work_out(terms, space, trainers, block, (found, picks), bar)
+            steps = _work_out(terms, space, trainers, block, found, bar)
+            own = np.ones_like(odd[block.columns]) if id(block.place.fleet) in rare else odd[block.columns]
+            for which, into in ((~own, picks), (own, apart)):
+                if which.any():
+                    seconds = steps.seconds if which.all() else np.where(which, steps.seconds, np.inf)
+                    pick_best(terms, trainers, replace(steps, seconds=seconds), into)
             if tell is not None and most > WORTH_TELLING:
                 tell(min(1.0, found.worked_out / most))
     if tables.fleets and tables.trainers and not found.worked_out:
         found.rejected.add("room")
-    picks.settle(found)
+    if picks.best and apart.best:
+        found.rare = apart.first
+    (picks if picks.best else apart).settle(found)
     return found
 
 
@@ -272,14 +296,13 @@ def _work_out(
     space: Space,
     trainers: TrainerTable,
     block: _Block,
-    told: tuple[Found, Picks],
+    found: Found,
     bar: Bar | None,
-) -> None:
-    """The candidates of a block; the best of each family is noted."""
-    found, picks = told
+) -> Steps:
+    """The candidates of a block; how many there are, and what left others out, is noted."""
     step = assembled(terms.work, _parts(terms, trainers, block))
     results = {**results_of(terms, block.place, step), **block.memory} if space.limits else {}
-    near = picks.objective == "near"
+    near = found.objective == "near"
     fits, beyond = within(space, results, block.room, lambda flat: _words(block, flat), found.rejected)
     fits = block.room if near else fits
     found.worked_out += int(block.room.sum())
@@ -293,8 +316,7 @@ def _work_out(
         fits = fits & (block.place.gpus <= bar.gpus * (1 + _EXACT)) & (step.seconds <= bar.step_seconds)
         fits &= (placed_flow(terms, block.place, step.seconds)[key] <= bar.cost) & (burden <= bar.burden)
     seconds = np.where(fits, np.broadcast_to(step.seconds, fits.shape), np.inf)
-    steps = Steps(place=block.place, seconds=seconds, columns=block.columns, full=block.full, burden=burden)
-    pick_best(terms, trainers, steps, picks)
+    return Steps(place=block.place, seconds=seconds, columns=block.columns, full=block.full, burden=burden)
 
 
 def _parts(terms: Terms, trainers: TrainerTable, block: _Block) -> LoopParts:

@@ -85,7 +85,7 @@ class Space:
         rollout_gpus: The only numbers of rollout GPUs that may be; all where empty.
         trainer_gpus: The only numbers of trainer GPUs that may be; all where empty.
         whole_nodes: Whether each pool takes whole nodes.
-        any_batch: Whether a batch may be one that does not divide over the trainer's replicas.
+        uneven: Whether trainers over whose replicas the batch does not divide are worked out too, beside the space.
     """
 
     fleets: tuple[FleetOption, ...]
@@ -100,7 +100,7 @@ class Space:
     rollout_gpus: tuple[float, ...] = ()
     trainer_gpus: tuple[float, ...] = ()
     whole_nodes: bool = False
-    any_batch: bool = False
+    uneven: bool = False
 
     @property
     def quickest_counts(self) -> bool:

@@ -180,22 +180,23 @@ def checked_headroom(
     return left
 
 
-def trainer_table(terms: Terms, space: Space, rejected: Rejections) -> TrainerTable | None:
-    """Every way to spread the trainer that fits; None where none does."""
+def trainer_tables(terms: Terms, space: Space, rejected: Rejections) -> Iterator[TrainerTable | None]:
+    """Every way to spread the trainer that fits, None where none does; then those that a batch is uneven over."""
     layouts: dict[str, list[TrainerOption]] = {}
     for trainer in space.trainers:
         layouts.setdefault(trainer.name, []).append(trainer)
     parts = [part for layout in layouts.values() for part in _entries(terms, space, layout, rejected)]
-    if not parts:
-        return None
-    gpus = np.concatenate([part["gpus"] for part in parts])
-    order = np.argsort(gpus, kind="stable")
-    counts, starts = np.unique(gpus[order], return_index=True)
-
-    columns: dict[str, Any] = {
-        key: np.concatenate([part[key] for part in parts], axis=-1)[..., order] for key in parts[0]
-    }
-    return TrainerTable(**columns, counts=counts, starts=starts)
+    for uneven in (False, True):
+        some = [part for part in parts if (part["uneven"] == uneven).any()]
+        if not some:
+            yield None
+            continue
+        columns: dict[str, Any] = {key: np.concatenate([part[key] for part in some], axis=-1) for key in some[0]}
+        able = np.flatnonzero(columns.pop("uneven") == uneven)
+        order = able[np.argsort(columns["gpus"][able], kind="stable")]
+        columns = {key: column[..., order] for key, column in columns.items()}
+        counts, starts = np.unique(columns["gpus"], return_index=True)
+        yield TrainerTable(**columns, counts=counts, starts=starts)
 
 
 def _entries(
@@ -210,14 +211,14 @@ def _entries(
     one = layout[0]
     counts = trainer_counts(space, terms.problem, one)
     why = misfits(terms.problem, one, counts)
-    if space.any_batch:
-        why = ["" if reason == "batch" else reason for reason in why]
     batches = np.array(space.micro_batches or (0.0,)) if not one.seconds.known else np.zeros(1)
     for reason in filter(None, why):
         rejected.add(reason, len(batches))
-    counts = counts[[not reason for reason in why]]
+    open_to = [reason == "" or (space.uneven and reason == "batch") for reason in why]
+    counts, even = counts[open_to], np.array([not reason for reason in why])[open_to]
     if not len(counts):
         return
+    even = np.repeat(even, len(batches))
     gpus, tokens = (grid.ravel() for grid in np.meshgrid(counts, batches, indexing="ij"))
     saving = sorted(layout, key=lambda trainer: sum(trainer.savings))
     fitting: dict[int, tuple[NDArray[np.bool_], Array]] = {}
@@ -229,10 +230,11 @@ def _entries(
         return fitting[index]
 
     able, left = fits(len(saving) - 1)
-    if not able.all():
-        place = int(np.argmin(np.where(able, np.inf, space.margin - left)))
+    short = even & ~able
+    if short.any():
+        place = int(np.argmin(np.where(short, space.margin - left, np.inf)))
         narrow = f"{one.name} on {gpus[place]:g} GPUs"
-        rejected.add("trainer_memory", int((~able).sum()), narrow, float(space.margin - left[place]))
+        rejected.add("trainer_memory", int(short.sum()), narrow, float(space.margin - left[place]))
     covered: dict[tuple[int, ...], NDArray[np.bool_]] = {}
     for index, trainer in enumerate(saving):
         before = [known for less, known in covered.items() if all(map(le, less, trainer.savings))]
@@ -241,7 +243,8 @@ def _entries(
         own = open_ & fits(index)[0] if open_.any() else open_
         covered[trainer.savings] = done | own
         if own.any():
-            yield _worked_out(terms, trainer, gpus[own], tokens[own], fits(index)[1][own])
+            part = _worked_out(terms, trainer, gpus[own], tokens[own], fits(index)[1][own])
+            yield part | {"uneven": ~even[own]}
 
 
 def _worked_out(

@@ -398,9 +398,13 @@ def _other_modes(chosen: Choice) -> Iterator[str]:
 
 def _as_good(chosen: Choice) -> Iterator[str]:
     """What does as well as the answer, and what it would need to be it."""
-    best = chosen.best
+    best, rare = chosen.best, chosen.rare
     if chosen.objective != "time":
         return
+    if rare is not None and rare.times is not None and rare.family.step_seconds < best.family.step_seconds:
+        shorter = float(planning.overshoot(value=best.family.step_seconds, limit=rare.family.step_seconds))
+        layout = f"{rare.place.fleet.name} and {rare.place.trainer.name}"
+        yield f"Few run {layout}: {rare.place.words}, {shorter:.1%} shorter, is not better for sure; flags ask for it."
     for one in chosen.others:
         shorter = float(planning.overshoot(value=best.family.step_seconds, limit=one.family.step_seconds))
         if 0 < shorter <= AS_GOOD and one.close:
@@ -438,7 +442,9 @@ def _as_written(chosen: Choice) -> Iterator[str]:
     low, high = ends(written.times)
     step = show(written.results["step_seconds"], "step_seconds")
     text = f"As the scenario has it ({written.place.words}), a step takes {step}"
-    if low <= 1.0 <= high:
+    if written.family.place == chosen.best.place:
+        yield "As the scenario has it: nothing is better for sure, so there is no need to change."
+    elif low <= 1.0 <= high:
         yield f"{text}: too close to call, so there is no need to change."
     else:
         yield f"{text}, {written.times.number:.3g} times the best by what is searched for."
