@@ -21,8 +21,8 @@ from rlsize.estimates.model_size import attending_layers, model_parts, model_siz
 from rlsize.estimates.remembered import remembered
 from rlsize.estimates.train_rules import ATTENDING, BESIDE, PASS, RULES
 from rlsize.estimates.trainer_keeping import Keeping
-from rlsize.estimates.trainer_memory import lora_params
 from rlsize.estimates.trainer_layout import Degrees, model_objections, rank_objections
+from rlsize.estimates.trainer_memory import lora_params
 from rlsize.facts.figure import Figure
 from rlsize.facts.kernels import among, pick
 from rlsize.facts.records.record import Refused

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
+from math import hypot
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from rlsize.estimates.belief import prior
+from rlsize.estimates.constants_memory import STAGE as MEMORY
 from rlsize.estimates.constants_rollout import STAGE as ROLLOUT
+from rlsize.estimates.engine_memory import kv_capacity
 from rlsize.estimates.engine_work import EngineQuestion
 from rlsize.estimates.figures import alike, numbers
 from rlsize.estimates.rollout_prediction import check_fits, engine, fixed_lengths, offline, steady
+from rlsize.facts.records.record import Layout
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -23,6 +28,8 @@ if TYPE_CHECKING:
 
 _MOE_SCATTER = 1.9  # times that of dense models: routing and kernels differ by load
 _REQUESTS = 3000.0  # of an offline run that does not say how many
+_ROOMY = 0.55  # of the memory, for weights
+_UNSAID_LAYOUT = 0.15  # of the logarithm of a rate: nodes of MLPerf, whose submitters tune what no record says
 _KEPT = 512  # compiled replicas
 
 
@@ -46,7 +53,23 @@ def kind(record: EngineRecord, profiles: Profiles) -> tuple[str, ...]:
 
 def _question(record: EngineRecord, profiles: Profiles) -> EngineQuestion:
     asked = {**alike(record, EngineQuestion), **alike(profiles, EngineQuestion), "engine": record.stack}
-    return EngineQuestion(**asked)
+    question = EngineQuestion(**asked)
+    return question if record.laid_out else _roomy(question, record.gpus)
+
+
+def _roomy(question: EngineQuestion, gpus: int) -> EngineQuestion:
+    """
+    The replica of the fewest tensor-parallel ranks whose weights leave half of the memory to the cache.
+
+    That is what offline runs tuned for throughput come to: each rank more has all-reduces of its own.
+    """
+    values = prior(MEMORY, ROLLOUT).central()
+    for tensor in (2**power for power in range(gpus.bit_length())):
+        tried = replace(question, layout=Layout(tensor=tensor))
+        held = kv_capacity(numbers, tried, values, 1.0)
+        if gpus % tensor == 0 and float(held.weight_bytes) <= _ROOMY * float(held.memory):
+            return tried
+    return question
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +107,8 @@ def family(record: EngineRecord) -> tuple[Any, ...]:
 
 def noise(record: EngineRecord) -> float:
     """Standard deviation of the logarithm of one measured rate around a calibrated prediction."""
-    return ROLLOUT.noise * (_MOE_SCATTER if record.experts else 1.0)
+    own = ROLLOUT.noise * (_MOE_SCATTER if record.experts else 1.0)
+    return own if record.laid_out else hypot(own, _UNSAID_LAYOUT)
 
 
 def layout_key(record: EngineRecord) -> tuple[Any, ...]:

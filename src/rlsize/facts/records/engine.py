@@ -15,6 +15,7 @@ class EngineRecord(Record):
 
     Args:
         layout: How the replica is spread.
+        laid_out: Whether the record says so; where it does not, the GPUs are dealt out to replicas that have room.
         weights: Number types of its weights.
         kv_dtype: Number type of its cache.
         prompt_tokens: Prompt length. [token]
@@ -27,6 +28,7 @@ class EngineRecord(Record):
     """
 
     layout: Layout = field(default_factory=Layout)
+    laid_out: bool = True
     weights: WeightTypes = field(default_factory=WeightTypes)
     kv_dtype: str = "bf16"
     prompt_tokens: float

@@ -47,10 +47,14 @@ def engine_fields(row: Mapping[str, Any], catalogue: Catalogue) -> dict[str, Any
         narrow = trt or catalogue.get("gpu", shared["gpu"]).specification.fp4_dense is not None
         cached = "fp8" if narrow and WIDTHS[dtype] < _QUANTISED else "bf16"
         assumed.append(f"KV cache in {cached}")
+    laid_out = shared["gpus"] == 1 or bool(text(row, "parallel"))
+    if not laid_out:
+        assumed.append("as many replicas as have room, as the record states no layout")
     spread = _one_node(layout(row.get("parallel"), shared["gpus"]), text(row, "parallel"))
     return {
         **shared,
         "layout": _spread(spread, model, assumed) if trt and "moe" not in text(row, "parallel").lower() else spread,
+        "laid_out": laid_out,
         "weights": types,
         "kv_dtype": cached,
         "experts": model.architecture.moe is not None,
