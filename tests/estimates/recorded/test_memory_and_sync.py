@@ -8,11 +8,12 @@ import numpy as np
 import pytest
 
 from rlsize.estimates.belief import prior
-from rlsize.estimates.recorded import memory, sync
+from rlsize.estimates.recorded import engine, memory, sync
 from rlsize.estimates.recorded.registry import Profiles
-from rlsize.facts.records.record import Refused
+from rlsize.facts.records.record import Layout, Refused
 from rlsize.readers.profiles import Catalogue
 from rlsize.readers.records import memory as memory_reader
+from rlsize.readers.records import rollout as rollout_reader
 from rlsize.readers.records import sync as sync_reader
 
 CATALOGUE = Catalogue()
@@ -97,3 +98,25 @@ def test_what_is_predicted_not_to_start_is_refused() -> None:
     profiles = Profiles(model=CATALOGUE.get("model", record.model), gpu=CATALOGUE.get("gpu", record.gpu))
     with pytest.raises(Refused, match="no room"):
         memory.predict(record, profiles, prior(*memory.STAGES).central())
+
+
+def test_a_stack_that_no_constant_was_fitted_to_scatters_more() -> None:
+    """Broadcasts of other stacks lie several times off, either way; the band says so."""
+    methods = ("NeMo-RL broadcast", "slime broadcast", "verl nccl broadcast", "NCCL broadcast (Miles)")
+    rows = [UPDATE | {"method": method, "source_id": "x"} for method in methods]
+    noises = [sync.noise(sync_reader.record(row, CATALOGUE)) for row in rows]
+    assert noises[0] == noises[1] < noises[2] == noises[3]
+
+
+@pytest.mark.parametrize(("gpu", "tensor"), [("h200-sxm", 1), ("h100-sxm", 2)])
+def test_a_node_without_a_layout_runs_as_many_replicas_as_have_room(gpu: str, tensor: int) -> None:
+    """A 70B model in fp8 leaves half of 141 GB to its cache, and not half of 80 GB."""
+    row = {"id": "node", "model": "llama2-70b", "engine": "TensorRT", "gpu": gpu, "gpus": 8, "dtype": "fp8",
+           "input_len": 294, "output_len": 294, "output_tok_s_total": 34988}  # fmt: skip
+    record = rollout_reader.record(row, CATALOGUE)
+    profiles = Profiles(model=CATALOGUE.get("model", "llama2-70b"), gpu=CATALOGUE.get("gpu", gpu))
+    found = engine.replica(record, profiles)
+    assert found.question.layout == Layout(tensor=tensor)
+    stated = rollout_reader.record(row | {"parallel": "TP8"}, CATALOGUE)
+    assert engine.replica(stated, profiles).question.layout == Layout(tensor=8)
+    assert engine.noise(stated) < engine.noise(record)

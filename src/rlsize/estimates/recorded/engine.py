@@ -42,7 +42,7 @@ def replica(record: EngineRecord, profiles: Profiles) -> Replica:
     """
     question = _question(record, profiles)
     model, gpu = profiles.model, profiles.gpu
-    own = (record.layout, record.stack, record.version, record.weights, record.kv_dtype, record.served, record.unseen)
+    own = (question.layout, record.stack, record.version, record.weights, record.kv_dtype, record.served, record.unseen)
     return _replica(_Key((model.name, id(model), gpu.name, id(gpu), *own), question))
 
 

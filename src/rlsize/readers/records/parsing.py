@@ -56,7 +56,7 @@ _CACHE_AFTER = re.compile(r"([a-z]{2,8}\d{1,2})\s{0,3}kv")
 _STACKS = {
     "tensorrt-llm": "trtllm", "tensorrt_llm": "trtllm", "trtllm": "trtllm", "trt-llm": "trtllm", "vllm": "vllm",
     "sglang": "sglang", "nemo-rl": "nemo-rl", "nemo_rl": "nemo-rl", "nemo rl": "nemo-rl", "openrlhf": "openrlhf",
-    "dschat": "dschat", "deepspeed": "deepspeed", "areal": "areal", "verl": "verl", "slime": "slime",
+    "dschat": "dschat", "deepspeed": "deepspeed", "areal": "areal", "verl": "verl", "slime": "slime", "miles": "miles",
     "torchtitan": "torchtitan", "torchtune": "torchtune", "llm-foundry": "llm-foundry", "llm_foundry": "llm-foundry",
     "megatron": "megatron", "nemo": "nemo", "trl": "trl", "checkpoint-engine": "checkpoint-engine", "roll": "roll",
     "checkpoint_engine": "checkpoint-engine", "prime-rl": "prime-rl", "pipelinerl": "pipelinerl", "skyrl": "skyrl",

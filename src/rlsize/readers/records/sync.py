@@ -20,7 +20,7 @@ _GPU = "h100-sxm"
 _USUAL_GPUS = 8
 _USUAL_BUCKET = 1e9
 _STEP_FIELDS = {"step_time_s", "generation_time_s", "train_time_s", "total_time_h", "tokens_per_s_per_gpu"}
-_PARTIAL = re.compile(r"delta|sparse|lora|adapter|diff")
+_PARTIAL = re.compile(r"delta|sparse|changed|lora|adapter|diff")
 _TRANSPORTS = (  # the first that matches decides
     (r"checkpoint.?engine.{0,40}p2p|p2p.{0,40}checkpoint.?engine", "checkpoint-engine-p2p"),
     (r"checkpoint.?engine", "checkpoint-engine"),
