@@ -51,7 +51,7 @@ ROWS = (
         "The KV cache of samples that go on with new weights.",
         "weight_sync.kv",
         "--kv-after-sync",
-        "recomputed",
+        "kept",
         "default of --kv-after-sync",
     ),
     Row(

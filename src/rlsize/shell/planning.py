@@ -6,7 +6,6 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from rlsize.errors import DoesNotFitError, Fault, InputError
-from rlsize.estimates.step_assembly import REFILLING
 from rlsize.facts.records.record import Refused
 from rlsize.shell.access import blamed
 from rlsize.shell.launches import as_told, can_change, launch_of, untold, wanted_of
@@ -75,12 +74,8 @@ def _ranked(
     from rlsize.planner.simulation import ranked
 
     settings: list[tuple[Setting, Pools] | str] = []
-    kept = {} if inputs.gives("kv_after_sync") else {"kv_after_sync": "kept"}
-    if kept and any(one.place.loop in REFILLING for one in plans):
-        how = "as a step that is worked out has it; `rlsize simulate` computes it anew where nobody says"
-        inputs.notes.append(f"Ranked with samples that keep their KV over a sync, {how} (weight_sync.kv).")
     for one in plans:
-        asked = inputs.instead(**kept)
+        asked = inputs.instead()
         try:
             found: tuple[Setting, Pools] | str = played(asked, terms, one.place, values)
         except Refused as refusal:
