@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from rlsize.errors import InputError
 from rlsize.estimates.model_size import model_size
 from rlsize.estimates.scaled_model import scaled
 from rlsize.readers.profiles import Catalogue
@@ -38,3 +39,14 @@ def test_a_sibling_is_told_from_another(like: str, true: str) -> None:
     found: Any = model_size(scaled(CATALOGUE.get("model", like), params, active if moe else 0.0))
     assert found.active_params.number == pytest.approx(active, rel=0.1)
     assert found.kv_bytes_per_token.number == pytest.approx(own.kv_bytes_per_token.number, rel=0.25)
+
+
+def test_a_profile_can_be_named_with_other_parameters() -> None:
+    """The same object each time, with dimensions that nobody verified; far from home it is refused."""
+    found = CATALOGUE.get("model", "Qwen3.5-27B@9B")
+    assert found is CATALOGUE.get("model", "qwen3.5-27b@9b")
+    assert (found.name, found.architecture.verified) == ("qwen3.5-27b@9B", False)
+    assert CATALOGUE.get("model", "qwen3-30b-a3b@61B-A5B").name == "qwen3-30b-a3b@61B-A5B"
+    for wrong in ("qwen3-8b@900B", "qwen3-30b-a3b@30B-A40B", "no-such@9B"):
+        with pytest.raises(InputError):
+            CATALOGUE.get("model", wrong)

@@ -57,8 +57,10 @@ def scaled(model: Model, params: float, active_params: float = 0.0) -> Model:
     found = replace(shape, **changed)
     for _ in range(_ROUNDS):
         found = _filled(replace(model, architecture=found), last, params)
-    name = f"{model.name}@{params:.6g}" + (f"-{active_params:.6g}" if active_params else "")
-    return with_computed(replace(model, name=name, title=f"{model.title} scaled", aliases=(), architecture=found))
+    name = f"{model.name}@{params / 1e9:g}B" + (f"-A{active_params / 1e9:g}B" if active_params else "")
+    own = {"name": name, "title": f"{model.title}, scaled", "architecture": replace(found, verified=False)}
+    lost: dict[str, Any] = {"published_params": None, "published_active_params": None, "aliases": (), "hf_repo": ""}
+    return with_computed(replace(model, **own, **lost))
 
 
 def _filled(model: Model, last: str, params: float) -> Architecture:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, overload
 
@@ -82,6 +83,9 @@ def is_folder(path: Path) -> bool:
 
 __all__ = ["FOLDERS", "VARIABLE", "Catalogue", "shipped_folder", "unverified", "user_folders"]
 
+_SIZES = re.compile(r"([^@]{1,100})@(\d{1,4}(?:\.\d{1,3})?)([mbt])(?:-a(\d{1,4}(?:\.\d{1,3})?)b)?")
+_UNITS = {"m": 1e6, "b": 1e9, "t": 1e12}
+_LEAST = 0.08  # of the parameters of the profile that is scaled
 _MOST_OFFERED = 6
 _LONGEST_NAME = 100  # no profile's name is longer; the search for similar names is slow on long text
 
@@ -114,6 +118,7 @@ class Catalogue:
         self._aliases: dict[str, dict[str, str]] = {}
         self._readings: dict[Path, _Reading] = {}
         self._completed: dict[Path, Gpu] = {}
+        self._scaled: dict[tuple[str, float, float], Model] = {}
 
     def names(self, kind: str) -> list[str]:
         """The names of all profiles of a kind, sorted."""
@@ -140,6 +145,8 @@ class Catalogue:
         Raises:
             InputError: There is none, with the nearest names; or its file is wrong.
         """
+        if kind == "model" and (sizes := _SIZES.fullmatch(name.strip().lower())):
+            return self._scaled_model(*sizes.groups())
         path = self.path_of(kind, name)
         profile = self._sound(kind, path)
         if not getattr(profile, "kernels_like", ""):
@@ -147,6 +154,21 @@ class Catalogue:
         if path not in self._completed:
             self._completed[path] = completed(profile, lambda lender: self._sound(kind, self.path_of(kind, lender)))
         return self._completed[path]
+
+    def _scaled_model(self, like: str, total: str, unit: str, active: str | None) -> Model:
+        """The model of a name such as `qwen3.5-27b@9B`: that profile, scaled to the parameters after the sign."""
+        from rlsize.estimates.model_size import model_size
+        from rlsize.estimates.scaled_model import scaled
+
+        params, working = float(total) * _UNITS[unit], float(active or 0.0) * _UNITS["b"]
+        model = self.get("model", like)
+        if working > params or not _LEAST <= params / model_size(model).params.number <= 1 / _LEAST:
+            what = f"{model.name} cannot be scaled to {params:g} parameters, of which {working or params:g} work"
+            raise InputError(Fault(what, todo="name a model within ten times of them"))
+        key = (model.name, params, working)
+        if key not in self._scaled:
+            self._scaled[key] = scaled(model, params, working)
+        return self._scaled[key]
 
     def path_of(self, kind: str, name: str) -> Path:
         """
@@ -164,6 +186,8 @@ class Catalogue:
             if wanted not in aliases:
                 shown = name if len(name) <= _LONGEST_NAME else f"{name[:_LONGEST_NAME]}..."
                 todo = _nearest(shown, self.names(kind), aliases)
+                if kind == "model":
+                    todo += "; or take one of its kind, scaled to its parameters, as in qwen3.5-27b@9B"
                 raise InputError(Fault(f"there is no {kind} profile {shown!r}", todo=todo))
             wanted = aliases[wanted]
         return files[wanted]

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 from rlsize.facts.quantisation import FP4_EXPERTS, MXFP4_EXPERTS, WIDTHS, WeightTypes, uniform
 from rlsize.facts.records.record import Layout, Refused
-from rlsize.readers.records.names import model_profile
 from rlsize.readers.records.parsing import common, dtypes, layout, needed, says_dtype, text
 
 if TYPE_CHECKING:
@@ -34,7 +33,7 @@ def engine_fields(row: Mapping[str, Any], catalogue: Catalogue) -> dict[str, Any
     if not shared["gpu"]:
         raise Refused("names no GPU")
     assumed = list(shared.pop("assumed"))
-    model = model_profile(catalogue, shared["model"])
+    model = catalogue.get("model", shared["model"])
     said = text(row, "dtype") or text(row, "precision")
     dtype, cached = dtypes(row.get("dtype") or row.get("precision"))
     if dtype not in WIDTHS:

@@ -19,7 +19,6 @@ from rlsize.estimates.recorded.registry import Profiles
 from rlsize.facts.records.listing import ListedRecord, Listing, RefusedRecord
 from rlsize.facts.records.record import Record, Refused
 from rlsize.readers import records as package
-from rlsize.readers.records.names import model_profile
 from rlsize.readers.yaml_documents import parse_document, read_text
 from rlsize.units import printable
 
@@ -101,9 +100,9 @@ def profiles_of(catalogue: Catalogue) -> Callable[[Record], Profiles]:
         try:
             named = getattr(record, "reference", "")
             return Profiles(
-                model=model_profile(catalogue, record.model),
+                model=catalogue.get("model", record.model),
                 gpu=catalogue.get("gpu", record.gpu),
-                reference=model_profile(catalogue, named) if named else None,
+                reference=catalogue.get("model", named) if named else None,
             )
         except InputError as error:
             raise Refused(error.faults[0].what) from None

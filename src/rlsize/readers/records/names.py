@@ -13,7 +13,6 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from rlsize.errors import InputError, nearest
-from rlsize.estimates.scaled_model import scaled
 from rlsize.facts.records.record import Refused
 from rlsize.units import printable
 
@@ -25,7 +24,7 @@ if TYPE_CHECKING:
 
 _LONGEST = 120
 _LARGEST_GAP = 0.2  # of the logarithm of a size; further away is another model
-_FARTHEST = 2.4  # the same, of one that is scaled: eleven times
+_FARTHEST = 2.3  # the same, of one that is scaled: ten times
 _MEMORY_ROUNDING = 0.1  # B200 are sold as 180 and 192 GB
 _SEPARATORS = re.compile(r"[\s_\-/:,;()\[\]~+]+")
 _MOE_SHORT = re.compile(r"(\d)b(\d{1,3})a\b")  # Qwen3-30B3A
@@ -73,21 +72,6 @@ def model_named(text: object, catalogue: Catalogue) -> tuple[str, str]:
             f"{said} is taken for {like} scaled to its parameters, as nobody has read its dimensions",
         )
     raise Refused(_missing("model", said, catalogue.known("model")))
-
-
-def model_profile(catalogue: Catalogue, name: str) -> Model:
-    """
-    The profile of a name that `model_named` gives; one that is scaled has its parameters after an @.
-
-    Raises:
-        InputError: There is none.
-    """
-    like, _, sizes = name.partition("@")
-    found = catalogue.get("model", like)
-    if not sizes:
-        return found
-    total, _, active = sizes.partition("-")
-    return scaled(found, float(total), float(active or 0.0))
 
 
 def gpu_named(text: object, catalogue: Catalogue) -> tuple[str, str]:
@@ -223,9 +207,9 @@ def _of_its_kind(words: list[str], tokens: list[str], catalogue: Catalogue) -> t
         and (model.architecture.moe is not None) is (bool(active) or "moe" in tokens)
     }
     best = min(gaps, key=gaps.__getitem__, default="")
-    return (
-        (best, f"{total:.6g}" + (f"-{active:.6g}" if active else "")) if best and gaps[best] <= _FARTHEST else ("", "")
-    )
+    if not best or gaps[best] > _FARTHEST:
+        return "", ""
+    return best, f"{total / 1e9:g}B" + (f"-A{active / 1e9:g}B" if active else "")
 
 
 def _counts(sizes: list[str], tokens: list[str]) -> tuple[float, float]:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from rlsize.facts.records.record import Refused
 from rlsize.facts.records.rl_step import StepRecord
-from rlsize.readers.records.names import model_named, model_profile
+from rlsize.readers.records.names import model_named
 from rlsize.readers.records.parsing import common, dtypes, layout, number, positive, text, whole
 
 if TYPE_CHECKING:
@@ -69,7 +69,7 @@ def record(row: Mapping[str, Any], catalogue: Catalogue) -> StepRecord:
     assumed = list(fields.pop("assumed"))
     unsure = [_SCALED] if "@" in fields["model"] else []
     samples, group = _samples(row, assumed, unsure)
-    context = model_profile(catalogue, fields["model"]).architecture.max_context
+    context = catalogue.get("model", fields["model"]).architecture.max_context
     prompt, response = _lengths(row, context, assumed, unsure)
     placement, loop = _mode(row)
     rollout_gpus, trainer_gpus = _gpus(row, placement)
