@@ -113,3 +113,10 @@ def test_bytes_are_explained() -> None:
     sent = sync_bytes(apply, QUESTION)
     assert sent.number == pytest.approx(2 * 8.19e9, rel=1e-3)
     assert sent.inputs["params"].provenance == "predicted"
+
+
+def test_weights_that_stay_on_their_gpu_wait_for_no_cluster() -> None:
+    """An engine on the trainer's only GPU has no collectives to set up; two GPUs have them."""
+    alone, two = (seconds(replace(QUESTION, transport="colocated", trainer_gpus=n, rollout_gpus=n)) for n in (1.0, 2.0))
+    assert alone < 0.5 * two
+    assert alone > VALUES["sync_fixed_device"]

@@ -148,8 +148,9 @@ def sync_time(work: Work, question: SyncTimeQuestion, values: Mapping[str, Real]
     fact = gpu.nic or gpu.pcie  # the host link where a profile names no adapter
     if transport.colocated and question.trainer_gpus <= gpu.scale_up.domain_gpus.value:
         fact = gpu.scale_up.bandwidth_one_direction  # over the adapters where the trainer spans several nodes
+    alone = transport.colocated and question.trainer_gpus <= 1  # weights never leave the GPU
     decided = {
-        "fixed_seconds": f"sync_fixed_{transport.fixed}",
+        "fixed_seconds": "sync_fixed_device" if alone else f"sync_fixed_{transport.fixed}",
         "handling_rate": f"sync_rate_{transport.rate or transport.fixed}",
         "pieces": {"buckets": "buckets", "tensors": "weight_tensors"}.get(transport.pieces, _NOTHING),
         "seconds_per_piece": f"sync_seconds_per_{transport.pieces[:-1]}" if transport.pieces else _NOTHING,
