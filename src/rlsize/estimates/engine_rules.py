@@ -207,11 +207,8 @@ PREFILL = (
         "prompt_quantise_seconds", "prompt_tokens_per_rank", "dense/prompt_product_seconds", "prompt_matmul_seconds"
     ),
     *_prompt_product("experts", "computed_tokens", "expert_flops", "moe_compute", "expert_prefill_slowdown"),
-    rule("prompt/distinct_tokens", decode_step.distinct_tokens, tokens="computed_tokens",
-         diversity="rollout_routing_diversity"),
-    rule("prompt/experts_touched", mixture_of_experts.experts_touched, batch_tokens="prompt/distinct_tokens"),
     rule("prompt_experts_read_seconds", prefill.experts_read_time, steps="prefill_steps",
-         prompt_touched="prompt/experts_touched", decode_touched="experts_touched", joint="joint_steps",
+         decode_touched="experts_touched", joint="joint_steps",
          bytes_per_expert="expert_bytes", memory_rate="moe_memory/achieved_rate", data_parallel="data"),
     rule("prompt_pairs", training_flops.causal_pairs, length="computed_tokens", window="attention_window"),
     rule("sliding_pairs", training_flops.causal_pairs, length="computed_tokens", window="window_tokens"),
