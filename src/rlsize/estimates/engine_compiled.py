@@ -297,7 +297,7 @@ def _attention(question: EngineQuestion, shape: EngineShape, kernels: Kernels, e
     cached = "fp8" if KV_WIDTHS[question.kv_dtype] < _WIDE else "bf16"
     timed = "bf16" if engine.tuned_fp8_cache else cached
     if latent:
-        _, mla = pick(kernels.latent_decode, cached)
+        _, mla = pick(kernels.latent_decode, cached, engine.key)
         fixed, reached, compute, each = mla.fixed, mla.memory_fraction, mla.compute_fraction, mla.seconds_per_sequence
         width = 2 * latent.kv_lora_rank + latent.qk_rope_head_dim  # scores and values against the compressed cache
         flops = _FLOPS * latent.layers * latent.heads * width / layout.tensor
