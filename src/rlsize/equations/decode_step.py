@@ -187,9 +187,7 @@ def both_times(first: Real, second: Real) -> Real:
     return first + second
 
 
-def host_time(
-    step_seconds: Real, sequences: Real, sequence_seconds: Real, slowdown: Real, exposed_share: Real
-) -> Real:
+def host_time(step_seconds: Real, sequences: Real, sequence_seconds: Real, slowdown: Real, exposed_share: Real) -> Real:
     """
     Time of a step in which the GPU waits for the host: scheduling, sampling parameters, detokenising, sending.
 

@@ -15,7 +15,7 @@ from rlsize.estimates.recorded.registry import KNOWN_FROM, Profiles, kinds
 from rlsize.estimates.rollout_prediction import _flow, fixed_lengths
 from rlsize.facts.quantisation import uniform
 from rlsize.facts.records.engine import EngineRecord
-from rlsize.facts.records.record import Layout, Refused
+from rlsize.facts.records.record import Layout, Record, Refused
 from rlsize.readers.profiles import Catalogue
 from rlsize.readers.records.listing import published_files, read_records
 
@@ -39,7 +39,7 @@ RECORD = EngineRecord(
 )
 
 
-def profiles(record: EngineRecord) -> Profiles:
+def profiles(record: Record) -> Profiles:
     """A part of the tests below."""
     return Profiles(model=CATALOGUE.get("model", record.model), gpu=CATALOGUE.get("gpu", record.gpu))
 
