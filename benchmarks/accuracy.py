@@ -2,7 +2,8 @@
 How wrong the predictions are: the tables of docs/accuracy.md.
 
 All published records with the shipped constants; the same with constants fitted anew without the model or source of
-the record; calibrated on one record (weight syncs on two) and predicting another; and every constant with its source.
+the record, and for engines without an engine, a generation of GPUs, a width of weights; calibrated on one record
+(weight syncs on two) and predicting another; and every constant with its source.
 
     python -m benchmarks.accuracy                        # prints the tables, of benchmarks/published
     python -m benchmarks.accuracy --write docs/accuracy.md   # puts them between the marks of that page
@@ -81,6 +82,7 @@ def tables(files: Sequence[Path], classes: Sequence[str] | None = None) -> str:
         ("Shipped constants, all records", shipped(found)),
         ("Constants fitted without the model of the record", without(found, known, look_up, fold)),
         ("Constants fitted without the source of the record", without(found, known, look_up, source)),
+        *engines_without(found, known, look_up),
         ("Calibrated on one record, another of its family predicted", moved(found, known, look_up)),
         ("The faster of two ways to do the same work", winners(found, known)),
         ("Board, shipped constants", cells(board(found.records, known, look_up, SEED))),
@@ -127,6 +129,18 @@ def without(
         if own and lost:
             rows.append([name, "not predicted", "", str(lost), *[""] * len(ERRORS)])
     return table(["class", "of these", "field", "n", *ERRORS], rows)
+
+
+def engines_without(found: Predictions, known: dict[str, Predictor], look_up: ProfilesOf) -> list[tuple[str, str]]:
+    """Engines whose constants were fitted without all that runs alike: an engine, a generation of GPUs, a width."""
+    engines: dict[str, Any] = {name: one for name, one in known.items() if hasattr(one, "kind")}
+
+    def left_out(part: int) -> str:
+        return without(found, engines, look_up, lambda one, record: str(one.kind(record, look_up(record))[part]))  # type: ignore[attr-defined]
+
+    ways = ("engine", "generation of GPUs", "width of weights")
+    titles = [f"Constants of engines fitted without the {way} of the record" for way in ways]
+    return [(title, left_out(part)) for part, title in enumerate(titles)]
 
 
 def moved(found: Predictions, known: dict[str, Predictor], look_up: ProfilesOf) -> str:

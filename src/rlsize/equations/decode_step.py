@@ -187,26 +187,16 @@ def both_times(first: Real, second: Real) -> Real:
     return first + second
 
 
-def host_time(
-    step_seconds: Real,
-    sequences: Real,
-    sequence_seconds: Real,
-    rank_seconds: Real,
-    ranks: Real,
-    slowdown: Real,
-    exposed_share: Real,
-) -> Real:
+def host_time(step_seconds: Real, sequences: Real, sequence_seconds: Real, slowdown: Real, exposed_share: Real) -> Real:
     """
     Time of a step in which the GPU waits for the host: scheduling, sampling parameters, detokenising, sending.
 
-    t = min(x, 1) s (t_0 + b (t_1 + t_2 (r - 1)))
+    t = min(x, 1) s (t_0 + b t_1)
 
     Args:
         step_seconds: Host work of a step, t_0. [s]
         sequences: Sequences in the step, b. [1]
         sequence_seconds: Host work of each sequence, t_1. [s]
-        rank_seconds: More for each further tensor-parallel rank, t_2. [s]
-        ranks: Tensor-parallel ranks, r. [1]
         slowdown: How much slower this host is than the one the times are of, s. [1]
         exposed_share: Share that is not hidden behind the GPU, x; 1 for an engine that schedules in between. [1]
 
@@ -216,15 +206,10 @@ def host_time(
     Assumes the hidden share does not depend on the batch.
     Source: structure of the engines' loops; constants are fitted.
 
-    >>> round(host_time(step_seconds=1e-3, sequences=100, sequence_seconds=1e-5, rank_seconds=1e-6, ranks=2, slowdown=1,
-    ...                 exposed_share=0.5), 12)
-    0.00105
+    >>> host_time(step_seconds=1e-3, sequences=100, sequence_seconds=1e-5, slowdown=1, exposed_share=0.5)
+    0.001
     """
-    return (
-        minimum(exposed_share, 1.0)
-        * slowdown
-        * (step_seconds + sequences * (sequence_seconds + rank_seconds * (ranks - 1)))
-    )
+    return minimum(exposed_share, 1.0) * slowdown * (step_seconds + sequences * sequence_seconds)
 
 
 def host_time_without_graphs(

@@ -102,7 +102,7 @@ def pair_flops(pairs: Real, flops_per_pair: Real, sliding_pairs: Real, sliding_f
 
 def experts_read_time(
     steps: Real,
-    prompt_touched: Real,
+    experts: Real,
     decode_touched: Real,
     joint: Real,
     bytes_per_expert: Real,
@@ -112,12 +112,12 @@ def experts_read_time(
     """
     Time to read the experts that a prompt needs and decode steps do not read anyway.
 
-    t = n max(0, E_p - j E_d) b_E / (B e d)
+    t = n (E - j E_d) b_E / (B e d)
 
     Args:
         steps: Steps with prefill for the prompt, n. [1]
-        prompt_touched: Experts of a layer that its tokens use, E_p. [1]
-        decode_touched: Experts of a layer that the decode step uses, E_d. [1]
+        experts: Routed experts of a layer, E. [1]
+        decode_touched: Of these, those that the decode step uses, E_d. [1]
         joint: 1 where both are one step, 0 where prompts have steps of their own, j. [1]
         bytes_per_expert: One expert of each layer, as far as it lies on this GPU, b_E. [B]
         memory_rate: What experts reach of the bandwidth, B e. [B/s]
@@ -126,16 +126,15 @@ def experts_read_time(
     Returns:
         t. [s]
 
-    Assumes the experts of a decode step are among those of the prompt.
+    Assumes a prompt of some hundred tokens, which uses all experts.
     Source: kernels of experts take the time of their bytes and of their work one after the other
     (ai-dynamo/aiconfigurator@095f58a5, moe tables).
 
-    >>> experts_read_time(steps=1, prompt_touched=128, decode_touched=28, joint=1, bytes_per_expert=2e8,
-    ...                   memory_rate=2e12, data_parallel=1)
+    >>> experts_read_time(steps=1, experts=128, decode_touched=28, joint=1, bytes_per_expert=2e8, memory_rate=2e12,
+    ...                   data_parallel=1)
     0.01
     """
-    read = maximum(0.0, prompt_touched - joint * decode_touched)
-    return steps * read * bytes_per_expert / (memory_rate * data_parallel)
+    return steps * (experts - joint * decode_touched) * bytes_per_expert / (memory_rate * data_parallel)
 
 
 def walk_time(tokens: Real, seconds_per_token: Real) -> Real:

@@ -43,6 +43,8 @@ _NETWORK_SECONDS = 35e-6  # more for a small collective between nodes: NCCL over
 _NETWORK_SHARE = 0.8  # of the adapters' bandwidth, as in training
 _CHUNK = 64  # tokens that linear attention works on at once in prefill (Yang et al., Gated DeltaNet, section 3.3)
 _WHOLE = 1e18  # a window that no prompt reaches
+_OF_EXPERTS = ("step/expert_seconds", "experts/prompt_product_seconds", "prompt_experts_read_seconds")
+"""Times that a dense model has not; they are said, so that no search works them out."""
 _DISPATCHED = 1.0  # bytes of an activation on its way to an expert
 _FP8 = ("fp8", "int8", "mxfp8")
 _FP4 = ("fp4", "nvfp4", "mxfp4")
@@ -268,8 +270,7 @@ def _experts(question: EngineQuestion, shape: EngineShape, kernels: Kernels, eng
     types = question.weights or native(question.model.name)
     said = question.gpu.specification
     if moe is None:
-        spare = {"moe_seconds": 0.0, "moe_memory": said.memory_bandwidth.value, "moe_compute": said.bf16_dense.value}
-        return {"experts": 1.0, "experts_per_token": 1.0, "expert_bytes": 0.0, "expert_flops": 0.0, **spare}
+        return dict.fromkeys(_OF_EXPERTS, 0.0)
     each = layout.tensor * layout.data
     of_expert = shape.routed.number / moe.experts
     dtype = "mxfp4" if types.experts == "mxfp4" else peak(question.gpu, types.experts).kernel
@@ -296,7 +297,7 @@ def _attention(question: EngineQuestion, shape: EngineShape, kernels: Kernels, e
     cached = "fp8" if KV_WIDTHS[question.kv_dtype] < _WIDE else "bf16"
     timed = "bf16" if engine.tuned_fp8_cache else cached
     if latent:
-        _, mla = pick(kernels.latent_decode, cached)
+        _, mla = pick(kernels.latent_decode, cached, engine.key)
         fixed, reached, compute, each = mla.fixed, mla.memory_fraction, mla.compute_fraction, mla.seconds_per_sequence
         width = 2 * latent.kv_lora_rank + latent.qk_rope_head_dim  # scores and values against the compressed cache
         flops = _FLOPS * latent.layers * latent.heads * width / layout.tensor
@@ -326,6 +327,7 @@ def _attention(question: EngineQuestion, shape: EngineShape, kernels: Kernels, e
         "sequence_seconds": each * attending,
         "recurrent_seconds": (linear.fixed if linear else 0.0) + _AROUND * (kernels.small_operation or _OPERATION),
         "recurrent_memory": bandwidth * (linear.memory_fraction if linear else 1.0),
+        **({} if architecture.linear_attention or architecture.mamba else {"recurrence_seconds": 0.0}),
     }
 
 

@@ -8,14 +8,19 @@ import numpy as np
 import pytest
 
 from rlsize.estimates.belief import prior
-from rlsize.estimates.recorded import engine_latency, rollout
-from rlsize.estimates.recorded.registry import Profiles
+from rlsize.estimates.constants_rollout import SEEN
+from rlsize.estimates.figures import numbers
+from rlsize.estimates.recorded import engine, engine_latency, rollout
+from rlsize.estimates.recorded.registry import KNOWN_FROM, Profiles, kinds
+from rlsize.estimates.rollout_prediction import _flow, fixed_lengths
 from rlsize.facts.quantisation import uniform
 from rlsize.facts.records.engine import EngineRecord
-from rlsize.facts.records.record import Layout, Refused
+from rlsize.facts.records.record import Layout, Record, Refused
 from rlsize.readers.profiles import Catalogue
+from rlsize.readers.records.listing import published_files, read_records
 
 CATALOGUE = Catalogue()
+KNOWN = {"engine_latency": engine_latency, "rollout": rollout}
 BELIEF = prior(*engine_latency.STAGES)
 RECORD = EngineRecord(
     id="one",
@@ -34,7 +39,7 @@ RECORD = EngineRecord(
 )
 
 
-def profiles(record: EngineRecord) -> Profiles:
+def profiles(record: Record) -> Profiles:
     """A part of the tests below."""
     return Profiles(model=CATALOGUE.get("model", record.model), gpu=CATALOGUE.get("gpu", record.gpu))
 
@@ -108,3 +113,35 @@ def test_tokens_that_come_faster_under_more_load_are_out_of_order() -> None:
     assert set(engine_latency.contradictions(rows)) == {6}
     spike = [row(4, 4.0), row(8, 4.7), row(16, 5.8), row(32, 15.9), row(64, 9.7)]
     assert set(engine_latency.contradictions(spike)) == {3}
+
+
+def test_a_kind_that_nobody_measured_has_a_wider_band() -> None:
+    """And the same centre; whether anybody did is counted in the records, unless a caller says so."""
+    spread, centre = {}, {}
+    for unseen in (True, False, None):
+        told = replace(RECORD, unseen=unseen)
+        drawn = engine_latency.predict(told, profiles(told), BELIEF.drawn(0))["output_tok_s_total"]
+        spread[unseen], centre[unseen] = float(np.std(np.log(drawn))), predicted(told)["output_tok_s_total"]
+    assert spread[True] > 1.5 * spread[False] == 1.5 * spread[None]
+    assert len(set(centre.values())) == 1
+
+
+def test_the_kinds_that_count_as_seen_have_ten_records() -> None:
+    """All of them and no others, so that a file that grows or shrinks says so here."""
+    listed = [one for one in read_records(published_files(), CATALOGUE).records if one.class_name in KNOWN]
+    trusted = [(one.class_name, one.record, profiles(one.record)) for one in listed if one.record.trust != "low"]
+    counted = kinds(KNOWN, trusted)
+    assert {kind for kind, records in counted.items() if records >= KNOWN_FROM} == SEEN
+
+
+def test_a_prompt_reads_the_experts_that_decode_does_not() -> None:
+    """The larger the batch, the less is left to read; where prompts have steps of their own, all is."""
+    values = BELIEF.central()
+    seconds = {}
+    for stack in ("vllm", "sglang"):
+        for batch in (1.0, 512.0):
+            record = replace(RECORD, model="qwen3-235b-a22b", gpu="h200-sxm", stack=stack, layout=Layout(tensor=8))
+            flow = _flow(numbers, engine.replica(record, profiles(record)), batch, fixed_lengths(1024, 512), values)
+            seconds[stack, batch] = float(flow["prompt_experts_read_seconds"] / flow["prefill_steps"])
+    assert seconds["vllm", 512.0] < seconds["vllm", 1.0] / 10
+    assert seconds["sglang", 512.0] == pytest.approx(seconds["sglang", 1.0])

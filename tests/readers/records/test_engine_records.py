@@ -109,3 +109,23 @@ def test_classes_tell_rows_apart_by_their_fields() -> None:
     assert not rollout.matches(CLOSED)
     assert rollout.matches(OFFLINE)
     assert not engine_latency.matches(OFFLINE)
+
+
+def test_a_table_that_multiplies_ranks_of_the_same_gpus_means_one_node() -> None:
+    """TP64 of MoE-TP8 and MoE-EP8 is one node of eight, whose experts lie over all of it; TP8 of MoE-TP8 is itself."""
+    for said, tensor, data, expert in (
+        ("TP64 PP1 ADP MoE-TP8 MoE-EP8", 8, 1, 8),
+        ("TP1 PP1 ADP64 MoE-TP8 MoE-EP8", 1, 8, 8),
+        ("TP8 PP1 ADP MoE-TP8 MoE-EP1", 8, 1, 1),
+    ):
+        row = {**CLOSED, "model": "deepseek-r1", "engine": "trtllm", "gpu": "b200", "gpus": 64, "parallel": said}
+        found = engine_latency.record(row, CATALOGUE).layout
+        assert (found.tensor, found.data, found.expert) == (tensor, data, expert)
+
+
+def test_checkpoints_for_fp4_units_have_an_fp8_cache_under_any_engine() -> None:
+    """Quantised ones ask for it; 16-bit weights and older GPUs keep 16 bits."""
+    for gpu, dtype, cached in (("b200", "fp8", "fp8"), ("b200", "bf16", "bf16"), ("h200", "fp8", "bf16")):
+        record = engine_latency.record({**CLOSED, "gpu": gpu, "dtype": dtype}, CATALOGUE)
+        assert record.kv_dtype == cached
+        assert f"KV cache in {cached}" in record.assumed
