@@ -17,7 +17,7 @@ from rlsize.readers.yaml_documents import read_document
 CATALOGUE = Catalogue()
 FOLDER = Path(__file__).parents[3] / "benchmarks" / "published"
 FILES = ("engine_latency", "memory", "rl_step", "rollout", "train", "weight_sync")
-RECORDS = {"engine_latency": 423, "memory": 45, "rl_step": 76, "rollout": 342, "train": 157, "weight_sync": 51}
+RECORDS = {"engine_latency": 423, "memory": 66, "rl_step": 76, "rollout": 342, "train": 234, "weight_sync": 51}
 UNREADABLE = {
     "slime_v0.1_blog-001": "names no model",
     "nemo_rl_pr_1052-001": "names no model",

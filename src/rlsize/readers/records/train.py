@@ -85,6 +85,7 @@ def record(row: Mapping[str, Any], catalogue: Catalogue) -> TrainRecord:
         overlapped=_overlapped(words, shared["stack"], spread, assumed),
         native_attention=shared["stack"] in _FUSED or bool(_NATIVE.search(words)),
         early_attention=shared["stack"] in _EARLY,
+        dropping="tokendrop" in text(row, "model").lower(),
         **_kept(row, words, shared["stack"], assumed),
         workload=_workload(words, shared["stack"], full=_full(row)),
         assumed=tuple(assumed),
@@ -150,7 +151,7 @@ def _scaling(precision: str, words: str) -> str:
     """What has a scale of its own in a narrow type: the first that is named, as tables put a second in parentheses."""
     if re.search(r"row[-_ ]?wise|per[-_ ]?row", words):
         return "row"
-    return "block" if re.search(r"mx|nvfp4|block", precision.split("(")[0].lower()) else "tensor"
+    return "block" if re.search(r"mx|nvfp4|block", precision.split("(", maxsplit=1)[0].lower()) else "tensor"
 
 
 def _kept(row: Mapping[str, Any], words: str, stack: str, assumed: list[str]) -> dict[str, Any]:
