@@ -495,7 +495,8 @@ def _flow(work: Work, question: TrainQuestion, values: Mapping[str, Real], cost:
     if question.lora_rank is not None:
         adapters = _adapters(question.model, question.lora_rank)
         facts |= adapters if work is apply else _bare(adapters)
-    known = {**facts, **values, **entries(cost), **_asked(question, domain), **_decided(question, cost, domain)}
+    known = {**facts, **values, **entries(cost), **_asked(question, domain), **_decided(question)}
+    known |= _sent(question, cost, domain)
     kinds = [kind for kind in ATTENDING if f"{kind}/layers" in shape]
     known["attention_seconds"] = tuple(f"{kind}/attention_seconds" for kind in kinds) or ("no_attention",)
     known["model_flops_per_token"] = (
@@ -534,7 +535,7 @@ def _asked(question: TrainQuestion, domain: int) -> dict[str, Any]:
     }
 
 
-def _decided(question: TrainQuestion, cost: PassCost, domain: int) -> dict[str, Any]:
+def _decided(question: TrainQuestion) -> dict[str, Any]:
     """What depends on layout, number type and model: a number, the quantity that counts, or what a sum adds up."""
     asked, spec = question, question.gpu.specification
     narrow, experts = asked.dtype != "bf16", asked.model.architecture.moe is not None
@@ -574,19 +575,6 @@ def _decided(question: TrainQuestion, cost: PassCost, domain: int) -> dict[str, 
         "own_params": held if asked.lora_rank is None else "lora_params",
         "offload_seconds": tuple(key for key, there in moved.items() if there) or 0.0,
         "moved_copies": 1.0 if asked.recompute == "full" else "hidden_copies",
-        "collectives": cost.collectives[asked.sharding],
-        "sharding_ranks": "data_parallel" if asked.sharding == "none" else "shards",
-        "gathering_rounds": 1.0 if asked.sharding in _ONCE or asked.pipeline > 1 else "micro_batches",
-        "tensor_exposed": "train_tensor_overlap" if asked.overlapped else 1.0,
-        "tensor_parallel_seconds": None if asked.tensor > 1 else 0.0,
-        "exposed_context_seconds": None if asked.context > 1 else 0.0,
-        # the group shares nothing between its ranks: beyond the domain each is on its own adapter
-        "context_stride": asked.tensor if asked.context * asked.tensor <= domain else domain,
-        "expert_parallel_seconds": None if asked.expert > 1 else 0.0,
-        "expert_bytes_seconds": (
-            "inside/expert_bytes_seconds",
-            *(("beyond/expert_bytes_seconds",) if asked.expert > domain else ()),
-        ),
         "matmul_params": ("linear_params", "head_params", "expert_active_params"),
         "matmul_seconds": (
             "linear_seconds",
@@ -603,4 +591,23 @@ def _decided(question: TrainQuestion, cost: PassCost, domain: int) -> dict[str, 
         "compute_seconds": ("matmul_seconds", "attention_seconds", "elementwise_seconds"),
         "running_seconds": ("compute_seconds", "host_wait_seconds"),
         "stage_seconds": ("running_seconds", "exchanged_seconds"),
+    }
+
+
+def _sent(asked: TrainQuestion, cost: PassCost, domain: int) -> dict[str, Any]:
+    """What of that is about transfers between GPUs."""
+    return {
+        "collectives": cost.collectives[asked.sharding],
+        "sharding_ranks": "data_parallel" if asked.sharding == "none" else "shards",
+        "gathering_rounds": 1.0 if asked.sharding in _ONCE or asked.pipeline > 1 else "micro_batches",
+        "tensor_exposed": "train_tensor_overlap" if asked.overlapped else 1.0,
+        "tensor_parallel_seconds": None if asked.tensor > 1 else 0.0,
+        "exposed_context_seconds": None if asked.context > 1 else 0.0,
+        # the group shares nothing between its ranks: beyond the domain each is on its own adapter
+        "context_stride": asked.tensor if asked.context * asked.tensor <= domain else domain,
+        "expert_parallel_seconds": None if asked.expert > 1 else 0.0,
+        "expert_bytes_seconds": (
+            "inside/expert_bytes_seconds",
+            *(("beyond/expert_bytes_seconds",) if asked.expert > domain else ()),
+        ),
     }
