@@ -77,8 +77,10 @@ def tables(files: Sequence[Path], classes: Sequence[str] | None = None) -> str:
     refused = [row for row in (*listing.refused, *found.refused) if not classes or row.class_name in known]
     parts = [
         ("Shipped constants, all records", shipped(found)),
-        ("Constants fitted without the model of the record", without(found, known, look_up, fold)),
-        ("Constants fitted without the source of the record", without(found, known, look_up, source)),
+        *(
+            (f"Constants fitted without the {left} of the record", without(found, known, look_up, by))
+            for left, by in ways(look_up).items()
+        ),
         ("Calibrated on one record, another of its family predicted", moved(found, known, look_up)),
         ("The faster of two ways to do the same work", winners(found, known)),
         ("Refused records", refusals(refused)),
@@ -106,9 +108,21 @@ def shipped(found: Predictions) -> str:
     return table(["class", "of these", "field", "n", "sources", *ERRORS], rows)
 
 
-def source(_: Predictor, record: Record) -> str:
-    """The publication of a record."""
-    return record.source_id
+def ways(look_up: ProfilesOf) -> dict[str, Callable[[Predictor, Record], str]]:
+    """What is left out in turn: whatever is new to the next user is new to the constants in one of them."""
+
+    def generation(_: Predictor, record: Record) -> str:
+        """By the narrowest matrix units of the GPU."""
+        spec = look_up(record).gpu.specification
+        return "fp4" if spec.fp4_dense else "fp8" if spec.fp8_dense else "bf16"
+
+    return {
+        "model": fold,
+        "source": lambda _, record: record.source_id,
+        "GPU generation": generation,
+        "number type": lambda _, record: str(getattr(record, "dtype", "") or getattr(record, "weights", None) or ""),
+        "engine or framework": lambda _, record: record.stack,
+    }
 
 
 def without(

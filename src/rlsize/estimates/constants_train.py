@@ -9,30 +9,35 @@ from __future__ import annotations
 
 from rlsize.estimates.constants import Constant, Stage
 
-_FOUNDRY = "llm-foundry (MPT on A100 and H100)"
-_TITAN = "torchtitan (Llama 3.1 on H100)"
-_MEGATRON = "Megatron-Bridge (Llama 3 and Qwen3-30B-A3B on H100, B200, B300, GB200, GB300)"
-_BOTH = f"{_FOUNDRY}, {_TITAN}"
+_FOUNDRY = "llm-foundry (125 rows: MPT on A100 and H100)"
+_TITAN = "torchtitan (32 rows: Llama 3.1 on H100 and H200)"
+_MEGATRON = "Megatron-Bridge (57 rows: Llama 3, Qwen3-30B-A3B on H100, B200, B300, GB200, GB300)"
+_PRIME = "prime-rl (20 rows: Qwen3-4B on A6000, H100, H200, B200)"
+_ALL = f"{_FOUNDRY}, {_TITAN}, {_MEGATRON}, {_PRIME}"
+_TENSOR = f"{_TITAN}, {_MEGATRON}"
+_NARROW = f"{_TITAN}, {_FOUNDRY}, {_MEGATRON}"
 
 STAGE = Stage(
     name="train",
     noise=0.035,
     constants=(
         Constant("train_gemm", 0.999, 0.06, "1", "fitted",
-                 "share of the rate of matrix products that training keeps", _BOTH, (1.0, 0.08)),
+                 "share of the rate of matrix products that training keeps", _ALL, (1.0, 0.08)),
         Constant("train_joules_per_flop", 8.09e-13, 0.1, "J/FLOP", "fitted",
-                 "energy of a bf16 operation in a long run, the rest of the board included", _BOTH, (0.8e-12, 0.2)),
+                 "energy of a bf16 operation in a long run, the rest of the board included", _ALL, (0.8e-12, 0.2)),
         Constant("train_fp8_energy", 0.359, 0.2, "1", "fitted",
-                 "share of that energy that an fp8 operation takes", _BOTH, (0.43, 0.25)),
+                 "share of that energy that an fp8 operation takes", _NARROW, (0.43, 0.25)),
         Constant("train_fp8_energy_new", 0.696, 0.2, "1", "fitted",
                  "share of that energy that an fp8 operation takes on GPUs with fp4 units", _MEGATRON, (0.5, 0.3)),
         Constant("train_fp4_energy_new", 0.392, 0.3, "1", "fitted",
-                 "share of that energy that an fp4 operation takes", _MEGATRON, (0.3, 0.4)),
+                 "share of that energy that an fp4 operation takes",
+                 "Megatron-Bridge in NVFP4 (4 rows: Llama 3 70B on GB200, GB300)", (0.3, 0.4)),
         Constant("train_attention", 0.577, 0.18, "1", "fitted",
                  "share of the rate of prefill attention that training reaches on GPUs without fp8",
                  _FOUNDRY, (0.6, 0.4)),
         Constant("train_attention_recent", 0.294, 0.3, "1", "fitted",
-                 "share of the rate of prefill attention that training reaches on GPUs with fp8", _BOTH, (0.3, 0.5)),
+                 "share of the rate of prefill attention that training reaches on GPUs with fp8",
+                 f"{_FOUNDRY}, {_TITAN}", (0.3, 0.5)),
         Constant("train_attention_native", 0.829, 0.2, "1", "fitted",
                  "share of that rate that training reaches with kernels made for the GPU",
                  _MEGATRON, (0.95, 0.3)),
@@ -45,32 +50,32 @@ STAGE = Stage(
                  "989 of 2250 TFLOP/s: the instructions of Ampere that FlashAttention-2 uses have not become quicker "
                  "since Hopper"),
         Constant("train_hidden_copies", 12.9, 0.15, "1", "fitted",
-                 "times that a fused layer reads or writes the residual width in a pass", _BOTH, (14.0, 0.2)),
+                 "times that a fused layer reads or writes the residual width in a pass", _ALL, (14.0, 0.2)),
         Constant("train_eager", 1.78, 0.17, "1", "fitted",
-                 "times more that eager element-wise code moves", _BOTH, (1.65, 0.3)),
+                 "times more that eager element-wise code moves", _ALL, (1.65, 0.3)),
         Constant("train_quantising", 1.82, 0.4, "B/value", "fitted",
-                 "bytes moved to scale each input of an fp8 layer by tensor", _BOTH, (2.4, 0.5)),
+                 "bytes moved to scale each input of an fp8 layer by tensor", _NARROW, (2.4, 0.5)),
         Constant("train_row_quantising", 17.3, 0.3, "B/value", "fitted",
                  "bytes that would take the time of scaling each input of an fp8 layer by row", _TITAN, (19.0, 0.6)),
         Constant("train_block_quantising", 5.56, 0.35, "B/value", "fitted",
                  "bytes that would take the time of scaling each input by block, for both directions",
                  _MEGATRON, (6.0, 0.6)),
         Constant("train_gather_link", 1.02, 0.15, "1", "fitted",
-                 "share of NCCL's bandwidth alone that gathers keep", _BOTH, (1.0, 0.2)),
+                 "share of NCCL's bandwidth alone that gathers keep", _ALL, (1.0, 0.2)),
         Constant("train_nic_fraction", 0.754, 0.2, "1", "fitted",
-                 "share of the network adapters that gathers reach", _BOTH, (0.8, 0.2)),
+                 "share of the network adapters that gathers reach", _ALL, (0.8, 0.2)),
         Constant("train_hop_seconds", 1.71e-06, 0.5, "s", "fitted",
-                 "time from one rank of a ring to the next", _BOTH, (2e-6, 0.7)),
+                 "time from one rank of a ring to the next", _ALL, (2e-6, 0.7)),
         Constant("train_exposed", 0.588, 0.25, "1", "fitted",
-                 "share of gathers that costs time in any case", _BOTH, (0.7, 0.4)),
+                 "share of gathers that costs time in any case", _ALL, (0.7, 0.4)),
         Constant("train_tensor_link", 1.09, 0.25, "1", "fitted",
-                 "share of NCCL's bandwidth alone that tensor parallelism reaches", _TITAN, (1.0, 0.35)),
+                 "share of NCCL's bandwidth alone that tensor parallelism reaches", _TENSOR, (1.0, 0.35)),
         Constant("train_tensor_overlap", 0.774, 0.25, "1", "fitted",
-                 "share of its transfers left where they overlap with matrix products", _TITAN, (0.6, 0.4)),
+                 "share of its transfers left where they overlap with matrix products", _TENSOR, (0.6, 0.4)),
         Constant("train_straggling", 0.00216, 0.7, "1", "fitted",
-                 "share that each doubling of the nodes adds", _BOTH, (0.003, 0.8)),
+                 "share that each doubling of the nodes adds", _ALL, (0.003, 0.8)),
         Constant("train_fixed_seconds", 0.0528, 0.8, "s", "fitted",
-                 "time of an update beside its tokens", _BOTH, (0.05, 1.0)),
+                 "time of an update beside its tokens", _ALL, (0.05, 1.0)),
         Constant("train_experts", 0.744, 0.25, "1", "fitted",
                  "share of the rate of expert kernels that training keeps: grouped products of backward are smaller",
                  _MEGATRON, (0.75, 0.25)),
@@ -91,9 +96,10 @@ STAGE = Stage(
         Constant("train_adapter_fused", 2.29, 0.5, "B/value", "fitted",
                  "bytes that fused adapters move for each value into and out of the matrices that carry them: the "
                  "input read again, the sum with the output read and written",
-                 "Megatron-Bridge with LoRA (H100, GB200, GB300)", (5.0, 0.6)),
+                 "Megatron-Bridge with LoRA (5 rows: Llama 3 70B on H100, GB200, GB300)", (5.0, 0.6)),
         Constant("train_adapter_eager", 20.7, 0.5, "B/value", "fitted",
-                 "the same for eager ones", "prime-rl with LoRA (A6000, H100, H200, B200)", (8.0, 0.6)),
+                 "the same for eager ones",
+                 "prime-rl with LoRA (11 rows: Qwen3-4B on A6000, H100, H200, B200)", (8.0, 0.6)),
         Constant("train_host_copy", 6e9, 0.5, "B/s", "assumed",
                  "rate at which states that live on the host come to a GPU and go back",
                  "host memory that is not pinned is copied at 3 to 12 GB/s whatever the link; trainers seldom pin what "
