@@ -19,7 +19,7 @@ from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rlsize.estimates.recorded.registry import fold, predictors
+from rlsize.estimates.recorded.registry import fold, number_type, predictors
 from rlsize.readers.profiles import Catalogue
 from rlsize.readers.records.listing import profiles_of, published_files, read_records
 from rlsize.verdicts.board import board
@@ -80,9 +80,10 @@ def tables(files: Sequence[Path], classes: Sequence[str] | None = None) -> str:
     refused = [row for row in (*listing.refused, *found.refused) if not classes or row.class_name in known]
     parts = [
         ("Shipped constants, all records", shipped(found)),
-        ("Constants fitted without the model of the record", without(found, known, look_up, fold)),
-        ("Constants fitted without the source of the record", without(found, known, look_up, source)),
-        *engines_without(found, known, look_up),
+        *(
+            (f"Constants fitted without the {left} of the record", without(found, known, look_up, by))
+            for left, by in ways(look_up).items()
+        ),
         ("Calibrated on one record, another of its family predicted", moved(found, known, look_up)),
         ("The faster of two ways to do the same work", winners(found, known)),
         ("Board, shipped constants", cells(board(found.records, known, look_up, SEED))),
@@ -111,9 +112,21 @@ def shipped(found: Predictions) -> str:
     return table(["class", "of these", "field", "n", "sources", *ERRORS], rows)
 
 
-def source(_: Predictor, record: Record) -> str:
-    """The publication of a record."""
-    return record.source_id
+def ways(look_up: ProfilesOf) -> dict[str, Callable[[Predictor, Record], str]]:
+    """What is left out in turn: whatever is new to the next user is new to the constants in one of them."""
+
+    def generation(_: Predictor, record: Record) -> str:
+        """By the narrowest matrix units of the GPU."""
+        spec = look_up(record).gpu.specification
+        return "fp4" if spec.fp4_dense else "fp8" if spec.fp8_dense else "bf16"
+
+    return {
+        "model": fold,
+        "source": lambda _, record: record.source_id,
+        "GPU generation": generation,
+        "number type": lambda _, record: number_type(record),
+        "engine or framework": lambda _, record: record.stack,
+    }
 
 
 def without(
@@ -129,18 +142,6 @@ def without(
         if own and lost:
             rows.append([name, "not predicted", "", str(lost), *[""] * len(ERRORS)])
     return table(["class", "of these", "field", "n", *ERRORS], rows)
-
-
-def engines_without(found: Predictions, known: dict[str, Predictor], look_up: ProfilesOf) -> list[tuple[str, str]]:
-    """Engines whose constants were fitted without all that runs alike: an engine, a generation of GPUs, a width."""
-    engines: dict[str, Any] = {name: one for name, one in known.items() if hasattr(one, "kind")}
-
-    def left_out(part: int) -> str:
-        return without(found, engines, look_up, lambda one, record: str(one.kind(record, look_up(record))[part]))  # type: ignore[attr-defined]
-
-    ways = ("engine", "generation of GPUs", "width of weights")
-    titles = [f"Constants of engines fitted without the {way} of the record" for way in ways]
-    return [(title, left_out(part)) for part, title in enumerate(titles)]
 
 
 def moved(found: Predictions, known: dict[str, Predictor], look_up: ProfilesOf) -> str:

@@ -26,8 +26,13 @@ PAGE = ROOT / "docs" / "accuracy.md"
 MODEL, SOURCE = "Constants fitted without the model of the record", "Constants fitted without the source of the record"
 MOVED, ALL = "Calibrated on one record, another of its family predicted", "Shipped constants, all records"
 WINNERS = "The faster of two ways to do the same work"
-_ERRORS = {MODEL: "median / p90 %", SOURCE: "median / p90 %", ALL: "median / p90 %", MOVED: "calibrated"}
+LEFT_OUT = {
+    left: f"Constants fitted without the {left} of the record"
+    for left in ("GPU generation", "number type", "engine or framework")
+}
+_ERRORS = dict.fromkeys((MODEL, SOURCE, ALL, *LEFT_OUT.values()), "median / p90 %") | {MOVED: "calibrated"}
 _HOW = {MODEL: "a priori, model left out", SOURCE: "a priori, source left out", ALL: "a priori, shipped constants"}
+_HOW |= {title: f"a priori, {left} left out" for left, title in LEFT_OUT.items()}
 
 
 class Aim(NamedTuple):
@@ -59,10 +64,17 @@ AIMS = (
     Aim("offline throughput, MoE", "20 / 50", *_of(MODEL, "rollout", "MoE", _TOTAL)),
     Aim("offline throughput, MoE, per GPU", "20 / 50", *_of(MODEL, "rollout", "MoE", _EACH)),
     Aim("offline throughput, MoE", "10 / 30", *_pair("rollout", "MoE", "same layout")),
-    Aim("train tokens/s, dense", "15 / 30", *_of(MODEL, "train", "dense", "tokens_per_s_per_gpu")),
-    Aim("train tokens/s, dense", "15 / 30", *_of(SOURCE, "train", "dense", "tokens_per_s_per_gpu")),
-    Aim("train tokens/s, dense", "5 / 15", *_pair("train", "dense", "other GPU count")),
+    *(
+        Aim(f"train tokens/s, {kind}", aim, *_of(title, "train", kind, "tokens_per_s_per_gpu"))
+        for kind, aim in (("dense", "8 / 25"), ("MoE", "15 / 40"))
+        for title in (MODEL, SOURCE, *LEFT_OUT.values())
+    ),
+    Aim("train tokens/s, dense", "4 / 12", *_pair("train", "dense", "other GPU count")),
     Aim("train tokens/s, dense", "8 / 20", *_pair("train", "dense", "other length")),
+    *(
+        Aim("training peak", "8 / 25", *_of(title, "memory", "dense", "peak_gib_per_gpu"))
+        for title in (SOURCE, LEFT_OUT["GPU generation"], LEFT_OUT["engine or framework"])
+    ),
     Aim("KV cache tokens, low trust", "3 / 8", *_of(ALL, "memory", "dense (low trust)", "kv_cache_tokens")),
     Aim("weights in an engine", "1 / 2", *_of(ALL, "memory", "dense", "weights_gib_per_gpu")),
     Aim("RL step, dense", "15 / 35", *_of(MODEL, "rl_step", "dense", "step_time_s")),

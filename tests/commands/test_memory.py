@@ -45,7 +45,7 @@ def test_the_lessons_bill_with_a_critic(rlsize: Run) -> None:
 
 def test_the_answer_reads_at_80_columns(rlsize: Run) -> None:
     """The headline has the sum, the tenants and their rules stand below it, and nothing is wider than a terminal."""
-    ran = rlsize("memory", "--model", "llama3.1-70b", "--gpu", "h100", "--fsdp", "96", "--micro-batch-tokens", "16k")
+    ran = rlsize("memory", "--model", "llama3.1-70b", "--gpu", "h100", "--fsdp", "96", "--micro-batch-tokens", "8k")
     assert ran.code == 0
     assert ran.stdout.startswith("1,411")
     assert "On h100-sxm the trainer fits as stated" in " ".join(ran.stdout.split())

@@ -146,6 +146,37 @@ def test_fp8_speeds_up_linear_layers_alone() -> None:
     assert plain.update_seconds / 2 < narrow.update_seconds < plain.update_seconds
 
 
+def test_adapters_spare_the_gradients_of_frozen_weights() -> None:
+    """One product of three, and two thirds of what sharding moves; both forms agree, on experts and in fp4 too."""
+    full = question("llama3.1-70b", "gb200", recompute="none", fused=True, dtype="fp4")
+    adapted = replace(full, lora_rank=16)
+    spared = seconds(adapted).parts["matmul"] / seconds(full).parts["matmul"]
+    assert spared == pytest.approx(2 / 3, abs=0.01)
+    assert seconds(adapted).parts["gathering"] < 0.7 * seconds(full).parts["gathering"]
+    moe = question("qwen3-30b-a3b", dtype="fp8", lora_rank=16)
+    assert train_step(apply, moe, VALUES).train_seconds.value == pytest.approx(seconds(moe).train_seconds)
+
+
+def test_narrow_experts_of_small_micro_batches_wait_for_their_host() -> None:
+    """Each is launched by itself, so fewer on a GPU wait less; those that drop tokens, or in bf16, do not."""
+    small = question("qwen3-30b-a3b", "b200-sxm", gpus=8, expert=8, dtype="fp8", micro_batch_tokens=4096.0)
+    waits = seconds(small).parts["host_wait"]
+    assert waits > 0.3 * seconds(small).update_seconds
+    assert seconds(replace(small, gpus=32, expert=32, sequences=2048)).parts.get("host_wait", 0.0) < 0.3 * waits
+    for quick in ({"dropping": True}, {"dtype": "bf16"}, {"micro_batch_tokens": 65536.0}):
+        assert seconds(replace(small, **quick)).parts.get("host_wait", 0.0) < 0.1 * waits
+
+
+def test_kernels_of_another_generation_gain_nothing_on_blackwell() -> None:
+    """Attention of FlashAttention-2 takes about as long on B200 as on H200; native kernels are far quicker there."""
+
+    def scores(gpu: str, **changed: Any) -> float:
+        return float(seconds(question("qwen3-8b", gpu, tokens=16384.0, **changed)).parts["attention"])
+
+    assert scores("b200-sxm") == pytest.approx(scores("h200-sxm"), rel=0.3)
+    assert scores("b200-sxm", native_attention=True) < 0.5 * scores("b200-sxm")
+
+
 def test_extra_passes_cost_about_a_forward_pass_each() -> None:
     """A third of forward and backward; the critic trains too."""
     step = seconds(question(recompute="none", workload="pretraining", passes=("old_logprob", "critic")))
@@ -222,7 +253,7 @@ def test_passes_of_another_model_have_a_constant_of_their_own() -> None:
     ("changed", "words"),
     [
         ({"gpu": "a100-80-sxm", "dtype": "fp8"}, "a100-80-sxm has no fp8"),
-        ({"dtype": "int4"}, "h100-sxm trains in bf16 or fp8; int4"),
+        ({"dtype": "int4"}, "h100-sxm trains in bf16, fp8 or fp4; int4"),
         ({"tensor": 8, "gpus": 12}, "12 GPUs cannot be dealt out to model replicas of 8"),
         ({"expert": 4}, "has no experts"),
         ({"pipeline": 32, "gpus": 64, "model": "qwen3-0.6b"}, "32 stages are more than the 28"),
@@ -243,7 +274,9 @@ def test_a_gpu_without_kernels_is_refused() -> None:
 
 def test_h100_pretraining_reaches_forty_percent() -> None:
     """A 7B model with full micro-batches and nothing recomputed; in RL, less."""
-    usual = question("mpt-7b", recompute="none", workload="pretraining", micro_batch_tokens=12288.0, gpus=8)
+    usual = question(
+        "mpt-7b", recompute="none", workload="pretraining", micro_batch_tokens=12288.0, gpus=8, early_attention=True
+    )
     assert 0.36 < seconds(usual).mfu < 0.48
     assert seconds(replace(usual, workload="rl")).mfu < 0.9 * seconds(usual).mfu
 

@@ -246,16 +246,16 @@ def eager_bytes_per_token(fused: Real, factor: Real) -> Real:
     return factor * fused
 
 
-def adapter_bytes_per_token(params: Real, rank: Real, bytes_per_value: Real) -> Real:
+def adapter_bytes_per_token(values: Real, bytes_per_value: Real) -> Real:
     """
     Bytes that adapters beside linear layers move in one forward pass, for one token.
 
-    S = b N / r
+    S = b w
 
     Args:
-        params: Parameters of the adapters, N: rank x widths of all matrices that carry one. [param]
-        rank: Rank of the adapters, r. [1]
-        bytes_per_value: Bytes moved for each value that goes into such a matrix or comes out of it, b. [B/value]
+        values: What goes into and comes out of all matrices that carry one, w: parameters of adapters of rank 1.
+            [value/token]
+        bytes_per_value: Bytes moved for each of them, b. [B/value]
 
     Returns:
         S. [B/token]
@@ -263,10 +263,10 @@ def adapter_bytes_per_token(params: Real, rank: Real, bytes_per_value: Real) -> 
     Assumes a rank so small that its products wait for memory.
     Source: own count: the input is read again; the sum with what comes out reads two values and writes one.
 
-    >>> adapter_bytes_per_token(params=16 * 8192, rank=16, bytes_per_value=5)
-    40960.0
+    >>> adapter_bytes_per_token(values=8192, bytes_per_value=5)
+    40960
     """
-    return bytes_per_value * params / rank
+    return bytes_per_value * values
 
 
 def quantising_bytes_per_token(

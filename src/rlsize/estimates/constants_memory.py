@@ -49,7 +49,7 @@ STAGE = Stage(
                  "vLLM logs of two checkpoints (issues 16570 and 6746) within 1 to 3 % of their parameter counts"),
         Constant("memory_training_overhead", 1.05, 0.06, "1", "fitted",
                  "memory that the allocator reserves in training over what tensors take at the peak",
-                 "training peaks of torchtitan and torchtune (27 rows)"),
+                 "training peaks of torchtitan, torchtune and prime-rl (57 rows)"),
         ATTENTION_COPIES,
         Constant("memory_selective_share", 0.34, 0.2, "1", "fitted",
                  "share of a layer's activations that operator-level selective recomputation keeps",

@@ -44,6 +44,9 @@ BF16_BYTES = 2.0
 _QUANTISING: Mapping[str, str] = MappingProxyType(
     {"tensor": "train_quantising", "block": "train_block_quantising", "row": "train_row_quantising"}
 )
+_SLOWDOWNS: Mapping[str, tuple[str, str]] = MappingProxyType(
+    {"pretraining": ("train_stack", "train_stack_moe"), "rl": ("rl_train_slowdown", "rl_train_moe_slowdown")}
+)
 _NO_POWER_LIMIT = 1e9  # W; for a profile that names no power
 _ONCE = ("optimizer", "none")  # shardings whose collectives run once a step
 _BOTH: Mapping[Sharding, float] = MappingProxyType({"full": 3, "gradients": 2, "optimizer": 2, "none": 2})
@@ -116,9 +119,7 @@ def _adapted(cost: PassCost) -> PassCost:
     """The cost where adapters alone are trained: frozen weights have no gradient to compute, nor to scatter."""
     if cost is FORWARD:
         return cost
-    return replace(
-        cost, linear_passes=cost.linear_passes - 1, head_passes=cost.head_passes - 1, collectives=_FROZEN
-    )
+    return replace(cost, linear_passes=cost.linear_passes - 1, head_passes=cost.head_passes - 1, collectives=_FROZEN)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -158,6 +159,7 @@ class TrainQuestion:
         native_attention: Whether attention kernels are made for this generation of GPU: FlashAttention-3 or cuDNN on
             Hopper, where FlashAttention-2 is the rule.
         early_attention: Whether they are those of the records of 2023, before FlashAttention-2.
+        dropping: Whether experts drop tokens beyond a capacity, so that one product serves all of a rank.
         capped: Whether somebody said how long a sequence gets, so that a micro-batch is known to hold the longest; a
             trainer whose longest sequence nobody knows is run with micro-batches that hold it.
         workload: pretraining, or rl with its ragged sequences and small micro-batches.
@@ -194,6 +196,7 @@ class TrainQuestion:
     overlapped: bool = False
     native_attention: bool = False
     early_attention: bool = False
+    dropping: bool = False
     capped: bool = True
     workload: Workload = "rl"
     keeps: Keeping = field(default_factory=Keeping)
@@ -237,7 +240,7 @@ def objections(question: TrainQuestion, gpus: Real | None = None) -> Iterator[st
     if question.dtype in units and units[question.dtype] is None:
         yield f"{gpu.name} has no {question.dtype} matrix units, so it cannot train in {question.dtype}; bf16 works"
     elif question.dtype not in DTYPES:
-        yield f"{gpu.name} trains in {' or '.join(DTYPES)}; {question.dtype} is not predicted"
+        yield f"{gpu.name} trains in {', '.join(DTYPES[:-1])} or {DTYPES[-1]}; {question.dtype} is not predicted"
     if gpu.kernels is None:
         yield f"the profile of {gpu.name} says nothing about its kernels"
     count = question.gpus if gpus is None else gpus
@@ -253,6 +256,18 @@ def objections(question: TrainQuestion, gpus: Real | None = None) -> Iterator[st
 def _bare(facts: Mapping[str, Any]) -> dict[str, Any]:
     """Figures by key, with their bare numbers in their place."""
     return {key: value.number if isinstance(value, Figure) else value for key, value in facts.items()}
+
+
+@remembered
+def _adapters(model: Model, rank: int) -> dict[str, Figure]:
+    """Parameters of adapters, and what goes into and comes out of the matrices that carry them, by key."""
+    ranks = {"lora_params": float(rank), "adapted_values": 1.0}
+    return {
+        key: replace(
+            lora_params(model.architecture, Figure(key="lora_rank", value=value, source="the question")), key=key
+        )
+        for key, value in ranks.items()
+    }
 
 
 @remembered
@@ -478,10 +493,10 @@ def _flow(work: Work, question: TrainQuestion, values: Mapping[str, Real], cost:
     gpu = train_gpu(question.gpu, question.dtype, question.shards or domain, question.tensor, question.expert)
     facts = {**shape, **gpu} if work is apply else {**_bare(shape), **_bare(gpu)}
     if question.lora_rank is not None:
-        rank = Figure(key="lora_rank", value=question.lora_rank, source="the question")
-        adapters = {"lora_params": lora_params(question.model.architecture, rank), "lora_rank": rank}
+        adapters = _adapters(question.model, question.lora_rank)
         facts |= adapters if work is apply else _bare(adapters)
-    known = {**facts, **values, **entries(cost), **_asked(question, domain), **_decided(question, cost, domain)}
+    known = {**facts, **values, **entries(cost), **_asked(question, domain), **_decided(question)}
+    known |= _sent(question, cost, domain)
     kinds = [kind for kind in ATTENDING if f"{kind}/layers" in shape]
     known["attention_seconds"] = tuple(f"{kind}/attention_seconds" for kind in kinds) or ("no_attention",)
     known["model_flops_per_token"] = (
@@ -520,7 +535,7 @@ def _asked(question: TrainQuestion, domain: int) -> dict[str, Any]:
     }
 
 
-def _decided(question: TrainQuestion, cost: PassCost, domain: int) -> dict[str, Any]:
+def _decided(question: TrainQuestion) -> dict[str, Any]:
     """What depends on layout, number type and model: a number, the quantity that counts, or what a sum adds up."""
     asked, spec = question, question.gpu.specification
     narrow, experts = asked.dtype != "bf16", asked.model.architecture.moe is not None
@@ -530,7 +545,6 @@ def _decided(question: TrainQuestion, cost: PassCost, domain: int) -> dict[str, 
     attention = recorded if asked.early_attention else "train_attention_native" if asked.native_attention else second
     scaling = "block" if asked.dtype == "fp4" else asked.scaling
     held = "params_between_shards" if asked.sharding == "none" else "params_updated"
-    slowdown = "rl_train_moe_slowdown" if experts else "rl_train_slowdown"
     moved = {
         "state_offload_seconds": asked.offload,
         "once/offload_seconds": asked.returning and not asked.offload,
@@ -544,7 +558,7 @@ def _decided(question: TrainQuestion, cost: PassCost, domain: int) -> dict[str, 
         "memory_fraction": "train_memory_fraction",
         "no_attention": 0.0,
         "wide_joules": wide,
-        "narrow_energy": f"train_{asked.dtype}_energy",
+        "narrow_energy": f"train_{asked.dtype}_energy{'' if spec.fp4_dense is None else '_new'}",
         "narrow_joules": "narrow/joules_per_flop" if narrow else wide,
         "linear_rate": "narrow/matmul_flops" if narrow else "wide/matmul_flops",
         "recorded_attention": recorded,
@@ -552,15 +566,37 @@ def _decided(question: TrainQuestion, cost: PassCost, domain: int) -> dict[str, 
         "launch_seconds": "train_launch_fused" if asked.fused else "train_launch",
         "layer_launch_seconds": (
             "launch_seconds",
-            *(("experts_launch_seconds",) if experts and narrow else ()),
+            *(("experts_launch_seconds",) if experts and narrow and not asked.dropping else ()),
         ),
         "layer_bytes_per_token": "elementwise_bytes_per_token" if asked.fused else "eager_bytes_per_token",
         "quantising_bytes_per_value": _QUANTISING[scaling],
-        "train_slowdown": slowdown if asked.workload == "rl" else "train_stack",
+        "train_slowdown": _SLOWDOWNS[asked.workload][experts],
         "held_params": held,
         "own_params": held if asked.lora_rank is None else "lora_params",
         "offload_seconds": tuple(key for key, there in moved.items() if there) or 0.0,
         "moved_copies": 1.0 if asked.recompute == "full" else "hidden_copies",
+        "matmul_params": ("linear_params", "head_params", "expert_active_params"),
+        "matmul_seconds": (
+            "linear_seconds",
+            "head_seconds",
+            *(("expert_seconds", "experts_read_seconds") if experts else ()),
+        ),
+        "adapter_bytes": "train_adapter_fused" if asked.fused else "train_adapter_eager",
+        "elementwise_seconds": (
+            "norm_seconds",
+            "logits/loss_seconds",
+            *(("quantising_seconds",) if narrow else ()),
+            *(("adapter_seconds",) if asked.lora_rank is not None else ()),
+        ),
+        "compute_seconds": ("matmul_seconds", "attention_seconds", "elementwise_seconds"),
+        "running_seconds": ("compute_seconds", "host_wait_seconds"),
+        "stage_seconds": ("running_seconds", "exchanged_seconds"),
+    }
+
+
+def _sent(asked: TrainQuestion, cost: PassCost, domain: int) -> dict[str, Any]:
+    """What of that is about transfers between GPUs."""
+    return {
         "collectives": cost.collectives[asked.sharding],
         "sharding_ranks": "data_parallel" if asked.sharding == "none" else "shards",
         "gathering_rounds": 1.0 if asked.sharding in _ONCE or asked.pipeline > 1 else "micro_batches",
@@ -574,20 +610,4 @@ def _decided(question: TrainQuestion, cost: PassCost, domain: int) -> dict[str, 
             "inside/expert_bytes_seconds",
             *(("beyond/expert_bytes_seconds",) if asked.expert > domain else ()),
         ),
-        "matmul_params": ("linear_params", "head_params", "expert_active_params"),
-        "matmul_seconds": (
-            "linear_seconds",
-            "head_seconds",
-            *(("expert_seconds", "experts_read_seconds") if experts else ()),
-        ),
-        "adapter_bytes_per_token": "fused/adapter_bytes" if asked.fused else "eager/adapter_bytes",
-        "elementwise_seconds": (
-            "norm_seconds",
-            "logits/loss_seconds",
-            *(("quantising_seconds",) if narrow else ()),
-            *(("adapter_seconds",) if asked.lora_rank is not None else ()),
-        ),
-        "compute_seconds": ("matmul_seconds", "attention_seconds", "elementwise_seconds"),
-        "running_seconds": ("compute_seconds", "host_wait_seconds"),
-        "stage_seconds": ("running_seconds", "exchanged_seconds"),
     }

@@ -169,7 +169,9 @@ COMPUTE = (
     rule("experts_read_seconds", kernels.weight_reading_time, params="experts_held", passes="linear_passes"),
     rule("length_seen", kernels.length_seen_by_tokens),
     rule("reached/attention_fraction", kernels.scaled_fraction, fraction="attention_fraction", scale="attention_scale"),
-    rule("second/attention_scale", kernels.scaled_fraction, fraction="recorded_attention", scale="train_attention_second"),
+    rule(
+        "second/attention_scale", kernels.scaled_fraction, fraction="recorded_attention", scale="train_attention_second"
+    ),
     rule(
         "older/attention_scale",
         kernels.scaled_fraction,
@@ -192,13 +194,11 @@ COMPUTE = (
         factor="train_eager",
     ),
     rule(
-        "fused/adapter_bytes",
+        "adapter_bytes_per_token",
         kernels.adapter_bytes_per_token,
-        params="lora_params",
-        rank="lora_rank",
-        bytes_per_value="train_adapter_bytes",
+        values="adapted_values",
+        bytes_per_value="adapter_bytes",
     ),
-    rule("eager/adapter_bytes", kernels.eager_bytes_per_token, fused="fused/adapter_bytes", factor="train_eager"),
     rule(
         "logit_bytes_per_token",
         kernels.logit_bytes_per_token,

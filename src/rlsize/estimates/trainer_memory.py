@@ -424,7 +424,7 @@ def _activations(work: Work, load: TrainerLoad, values: Mapping[str, Real]) -> W
         full = work("kept_copies", training_peak.kept_copies, hidden_copies=full, kept_share=share)
     at_work = work(
         "working_copies",
-        training_peak.working_copies,
+        training_peak.copies_at_work,
         hidden_copies=full,
         intermediate_size=say(shape.mlp_width),
         hidden_size=say(shape.hidden_size),
@@ -488,9 +488,7 @@ def _logits(work: Work, load: TrainerLoad, values: Mapping[str, Real]) -> Worked
         return absent(key, "--model")
     chunk = load.tokens
     if load.chunked_loss:
-        chunk = work(
-            "logit_tokens", training_peak.logit_tokens, tokens=load.tokens, chunks=_CHUNKS, most=_CHUNK_TOKENS
-        )
+        chunk = work("logit_tokens", training_peak.logit_tokens, tokens=load.tokens, chunks=_CHUNKS, most=_CHUNK_TOKENS)
     width = values["memory_training_logit_bytes"]
     if load.entropy or load.fused_loss:  # a pass without backward has a log-softmax in place of the gradient
         width = work(

@@ -84,7 +84,7 @@ ROWS = (
     Row("offload", Switch(), "Optimizer states live on the host.", "trainer.offload", "--offload"),
     Row(
         "dtype",
-        Word(("bf16", "fp8")),
+        Word(("bf16", "fp8", "fp4")),
         "Type of the trainer's linear layers.",
         "trainer.dtype",
         "--dtype",
@@ -93,8 +93,8 @@ ROWS = (
     ),
     Row(
         "fp8_scaling",
-        Word(("tensor", "row")),
-        "How fp8 is scaled: by tensor, or by row.",
+        Word(("tensor", "block", "row")),
+        "How fp8 is scaled: by tensor, by block (MXFP8), or by row.",
         "trainer.fp8_scaling",
         "--fp8-scaling",
         "tensor",

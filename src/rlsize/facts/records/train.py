@@ -28,6 +28,7 @@ class TrainRecord(Record):
         overlapped: Whether tensor-parallel transfers overlap with matrix products.
         native_attention: Whether attention kernels are made for this generation of GPU.
         early_attention: Whether they are older than FlashAttention-2.
+        dropping: Whether experts drop tokens beyond a capacity.
         offload: Whether optimizer states live on the host.
         lora_rank: Rank of adapters that alone are trained; 0 for full training. [1]
         activation_offload: Whether what the layers keep goes to the host.
@@ -48,6 +49,7 @@ class TrainRecord(Record):
     overlapped: bool = False
     native_attention: bool = False
     early_attention: bool = False
+    dropping: bool = False
     offload: bool = False
     activation_offload: bool = False
     lora_rank: int = 0

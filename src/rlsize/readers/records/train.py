@@ -85,6 +85,7 @@ def record(row: Mapping[str, Any], catalogue: Catalogue) -> TrainRecord:
         overlapped=_overlapped(words, shared["stack"], spread, assumed),
         native_attention=shared["stack"] in _FUSED or bool(_NATIVE.search(words)),
         early_attention=shared["stack"] in _EARLY,
+        dropping="tokendrop" in text(row, "model").lower(),
         **_kept(row, words, shared["stack"], assumed),
         workload=_workload(words, shared["stack"], full=_full(row)),
         assumed=tuple(assumed),
