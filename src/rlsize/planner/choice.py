@@ -14,7 +14,7 @@ import numpy as np
 from rlsize.equations import rl_step
 from rlsize.estimates.figures import DRAWS, ends
 from rlsize.facts.figure import Figure
-from rlsize.planner.evaluation import MEMORY_KEYS, central_results, evaluation, worked
+from rlsize.planner.evaluation import MEMORY_KEYS, PLACED, central_results, evaluation, worked
 from rlsize.planner.families import SAME, Family
 from rlsize.planner.outlook import band_of
 
@@ -190,7 +190,7 @@ def choice(
         objective=found.objective,
         metric=metric,
         best=best,
-        evaluation=evaluation(outlook, best.place),
+        evaluation=_chosen(evaluation(outlook, best.place)),
         others=(),
         written=None if own is None else _beside(own, best),
         fresher=_fresher(outlook, best.place, priced=found.priced),
@@ -203,6 +203,13 @@ def choice(
         apart.setdefault(split_key(one.place), one)
     others = [one if isinstance(one, Alternative) else _alternative(outlook, one, metric) for one in apart.values()]
     return replace(chosen, others=tuple(_beside(one, best) for one in others[1:]))
+
+
+def _chosen(found: Evaluation) -> Evaluation:
+    """The same, where GPUs and staleness are what a plan chose and nobody gave."""
+    own = {key: figure for key, figure in found.results.items() if figure.source == PLACED}
+    chosen = {key: replace(figure, provenance="predicted", source="the plan") for key, figure in own.items()}
+    return replace(found, results={**found.results, **chosen})
 
 
 def as_good(one: Alternative, best: Alternative, share: float = SAME) -> bool:
