@@ -199,7 +199,8 @@ def choice(
     if brief and chosen.doubted:
         return chosen
     apart: dict[tuple[object, ...], Alternative | Family] = {}
-    for one in (*able, *families[1:]):
+    told: list[Alternative | Family] = [*able, *families[1:]]
+    for one in told:
         apart.setdefault(split_key(one.place), one)
     others = [one if isinstance(one, Alternative) else _alternative(outlook, one, metric) for one in apart.values()]
     return replace(chosen, others=tuple(_beside(one, best) for one in others[1:]))
