@@ -182,7 +182,7 @@ def choice(
         least = able[0]
         share = AS_GOOD if least.band is not None or metric == "gpus" else SAME
         plainest = _plainest(outlook, least, metric, around.alike(least.family, share), takes)
-        kept = own is not None and as_good(own, least) and around.own(own.family, least.family, share)
+        kept = own is not None and around.own(own.family, least.family, share) and (takes is None or takes(own.place))
         able = [*([own] if own is not None and kept else []), plainest, *able]
     best = able[0]
     rare = found.rare if found.rare is None or takes is None or takes(found.rare.place) else None
