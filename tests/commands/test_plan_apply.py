@@ -259,3 +259,18 @@ def test_a_review_needs_two_rates_and_no_more(rlsize: Any, tmp_path: Path, monke
     planned = rlsize("plan", *asked, "--json").results
     assert reviewed["best_step_seconds"] == planned["best_step_seconds"]
     assert "rlsize report --gpus 64" in Path("r.md").read_text(encoding="utf-8")
+
+
+def test_a_review_is_a_decision(rlsize: Any, checkout: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What waiting costs beside the loop of today, from which worth of an hour on GPUs pay, and a ladder of GPUs."""
+    monkeypatch.chdir(tmp_path)
+    own = ("placement.rollout_gpus=24", "placement.trainer_gpus=8", "trainer.parallelism.fsdp=8")
+    asked = ("--gpu-hour", "2", *(part for one in own for part in ("--set", one)))
+    assert rlsize("report", str(checkout / "examples" / "unmeasured-8b.yaml"), *asked, "-o", "r.md").code == 0
+    decision = Path("r.md").read_text("utf-8").partition("## The decision")[2].partition("## Try other numbers")[0]
+    assert "Today's loop, async 24 + 8, takes" in decision
+    assert "where an hour sooner is worth $" in decision
+    rows = [row for row in decision.splitlines() if " + " in row and row[0] == "|"]
+    rungs = [row.strip("| *").split("|")[0].strip(" *") for row in rows]
+    assert rungs == sorted(set(rungs), key=float)
+    assert decision.count("| **") > 0

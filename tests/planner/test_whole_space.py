@@ -93,7 +93,7 @@ def test_instances_of_a_model_that_no_node_holds_lie_over_nodes_in_every_way() -
     ],
 )
 def test_of_plans_that_are_as_good_the_plainest_is_taken(said: dict[str, Any], rollout: str, trainer: str) -> None:
-    """Neither stages beside context ranks for 2k tokens, nor GPUs without a gain, nor ranks that may not fit."""
+    """No stages beside context ranks for 2k tokens, no GPUs without a gain, no two context ranks that may not fit."""
     found = planned(**said)
     place = answer(found)
     assert place.fleet.name.removeprefix("h100-sxm ") == rollout

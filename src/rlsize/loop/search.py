@@ -15,6 +15,7 @@ from rlsize.loop.pools import LOOPS, Pools, pools
 from rlsize.loop.resolve import as_stated, resolve_on
 from rlsize.loop.said import cannot_run
 from rlsize.planner.options import RECOMPUTES, Offer, TriedDegrees
+from rlsize.planner.rounding import rounded_up
 from rlsize.planner.space import Limit, Space
 from rlsize.quantities.rollout import SHARED_MEMORY_FRACTION
 from rlsize.quantities.table import QUANTITIES
@@ -334,8 +335,8 @@ def _space(said: Said, loop: Loop, wanted: _Wanted, budget: tuple[Budget | None,
     if loop.stages is not None:
         from rlsize.planner.evaluation import longest_tokens
 
-        longest = longest_tokens(loop.outlook.central)
-        micro_batches = tuple(sorted({max(size, longest) for size in wanted.micro_batches or _MICRO_BATCHES}))
+        longest = rounded_up(longest_tokens(loop.outlook.central))
+        micro_batches = tuple(sorted({float(max(size, longest)) for size in wanted.micro_batches or _MICRO_BATCHES}))
     return Space(
         fleets=_fleets(loop, wanted.rollout, stock[0], wanted.degrees, rejected),
         trainers=_trainers(loop, wanted, stock[1], rejected),

@@ -171,13 +171,12 @@ def described_loop(said: Said, *, judged: bool = False) -> tuple[Loop | None, Ev
     Raises:
         InputError: What was said of it is wrong.
     """
-    aside = said.apart()  # what no loop comes of has no bearing, though it was looked for
-    if not aside.gives("model"):
+    if not said.gives("model"):
         return None, None
     from rlsize.loop.answer import answer_of
     from rlsize.loop.resolve import described, resolve
 
-    if not described(aside):
+    if not described(said):
         return None, None
     asked = said.instead(instances=None) if judged else said
     notes, warnings = len(asked.notes), len(asked.warnings)
@@ -309,8 +308,7 @@ def _hint(said: Said) -> str:
     """How to get a prediction instead."""
     from rlsize.loop.resolve import lacked
 
-    aside = said.apart()
-    lacks = lacked(aside) if aside.gives("model") else ()
+    lacks = lacked(said) if said.gives("model") else ()
     instead = f"give {', '.join(lacks)}" if lacks else "name a scenario with model, GPU and lengths"
     return f"; or {instead}, for a prediction"
 

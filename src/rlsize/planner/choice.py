@@ -14,7 +14,7 @@ import numpy as np
 from rlsize.equations import rl_step
 from rlsize.estimates.figures import DRAWS, ends
 from rlsize.facts.figure import Figure
-from rlsize.planner.evaluation import MEMORY_KEYS, central_results, evaluation, worked
+from rlsize.planner.evaluation import MEMORY_KEYS, PLACED, central_results, evaluation, worked
 from rlsize.planner.families import SAME, Family
 from rlsize.planner.outlook import band_of
 
@@ -182,7 +182,7 @@ def choice(
         least = able[0]
         share = AS_GOOD if least.band is not None or metric == "gpus" else SAME
         plainest = _plainest(outlook, least, metric, around.alike(least.family, share), takes)
-        kept = own is not None and as_good(own, least) and around.own(own.family, least.family, share)
+        kept = own is not None and around.own(own.family, least.family, share) and (takes is None or takes(own.place))
         able = [*([own] if own is not None and kept else []), plainest, *able]
     best = able[0]
     rare = found.rare if found.rare is None or takes is None or takes(found.rare.place) else None
@@ -190,7 +190,7 @@ def choice(
         objective=found.objective,
         metric=metric,
         best=best,
-        evaluation=evaluation(outlook, best.place),
+        evaluation=_chosen(evaluation(outlook, best.place)),
         others=(),
         written=None if own is None else _beside(own, best),
         fresher=_fresher(outlook, best.place, priced=found.priced),
@@ -199,10 +199,18 @@ def choice(
     if brief and chosen.doubted:
         return chosen
     apart: dict[tuple[object, ...], Alternative | Family] = {}
-    for one in (*able, *families[1:]):
+    told: list[Alternative | Family] = [*able, *families[1:]]
+    for one in told:
         apart.setdefault(split_key(one.place), one)
     others = [one if isinstance(one, Alternative) else _alternative(outlook, one, metric) for one in apart.values()]
     return replace(chosen, others=tuple(_beside(one, best) for one in others[1:]))
+
+
+def _chosen(found: Evaluation) -> Evaluation:
+    """The same, where GPUs and staleness are what a plan chose and nobody gave."""
+    own = {key: figure for key, figure in found.results.items() if figure.source == PLACED}
+    chosen = {key: replace(figure, provenance="predicted", source="the plan") for key, figure in own.items()}
+    return replace(found, results={**found.results, **chosen})
 
 
 def as_good(one: Alternative, best: Alternative, share: float = SAME) -> bool:

@@ -20,7 +20,7 @@ from rlsize.facts.plan import Plan, PlanFigure
 from rlsize.planner.options import SHARING
 from rlsize.planner.outlook import band_of
 from rlsize.planner.step_parts import loop_parts, ready_engine
-from rlsize.rules.money import PLACED
+from rlsize.rules import money
 from rlsize.version import VERSION
 
 if TYPE_CHECKING:
@@ -39,6 +39,8 @@ if TYPE_CHECKING:
 
 _UNKNOWN_MEMORY = "--model and --gpu"
 MEMORY_KEYS = ("rollout_memory_headroom_fraction", "trainer_memory_headroom_fraction")
+PLACED = "the placement"
+"""The source of what a placement says of itself."""
 _MEMORY_SOURCES = ("cache beyond the longest", "peak of memory on a GPU, as rlsize validate grades it")
 
 
@@ -166,7 +168,7 @@ def placed_flow(terms: Terms, place: Placement, seconds: Worked) -> Flow:
         "paid_rollout_gpu_hour_usd": terms.value(place.fleet.gpu_hour) if own else 0.0,
         "paid_trainer_gpu_hour_usd": terms.value(place.trainer.gpu_hour),
     }
-    return Flow(PLACED, terms.known | pools, terms.work)
+    return Flow(money.PLACED, terms.known | pools, terms.work)
 
 
 def _costs(terms: Terms, flow: Flow) -> dict[str, Any]:
@@ -194,7 +196,7 @@ def _figure(key: str, value: Any) -> Figure:  # noqa: ANN401 (a number or a figu
     """A result under its key; a number is one of the placement."""
     if isinstance(value, Figure):
         return value if value.key == key else replace(value, key=key)
-    return Figure(key=key, value=value, source="the placement")
+    return Figure(key=key, value=value, source=PLACED)
 
 
 def placed(place: Placement) -> dict[str, Figure]:

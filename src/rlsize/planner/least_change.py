@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 from rlsize.equations import planning, rollout_batch
 from rlsize.planner.choice import AS_GOOD
 from rlsize.planner.rounding import rounded_up
-from rlsize.planner.search import search
+from rlsize.planner.search import search, tabulated
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
     from rlsize.planner.families import Family, Found, Objective
     from rlsize.planner.options import Placement
@@ -29,11 +29,16 @@ _HALVINGS = 6  # of the step between too little and enough
 _MOST_WORK = 3_000_000  # candidates that the search for enough GPUs works out: some two seconds
 _GROWTH = 4  # times the candidates with twice the GPUs
 _NEAR = 0.125  # of a batch that another one may differ by
-_ADAPTERS, _EIGHT_BITS, _NARROW = 32.0, "adam-8bit", "fp8"
+_ADAPTERS, _EIGHT_BITS, _NARROW, _SHARE = 32.0, "adam-8bit", "fp8", 0.95
 LEVERS: tuple[tuple[str, Any], ...] = (
-    ("optimizer", _EIGHT_BITS), ("kv_dtype", _NARROW), ("rollout_dtype", _NARROW), ("lora_rank", _ADAPTERS),
+    ("memory_fraction", _SHARE), ("optimizer", _EIGHT_BITS), ("kv_dtype", _NARROW), ("rollout_dtype", _NARROW),
+    ("lora_rank", _ADAPTERS),
 )  # fmt: skip
-"""What changes numerics, or the training, and takes less memory: never part of a plan unasked, the mildest first."""
+"""
+What makes room in memory and is never part of a plan unasked, the mildest first.
+
+A larger share for the engine leaves little for what it does not count; the others change numerics, or the training.
+"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,6 +74,8 @@ def least_changes(
     """
     The least changes that would make a plan possible: each by itself, smallest first; two together where none does.
 
+    A limit moves together with a lever where that is less than what the nearest plan is beyond all limits.
+
     Args:
         terms: In central numbers.
         tables: Both sides of what may be chosen.
@@ -82,37 +89,47 @@ def least_changes(
     changes += [_margin(terms, space)] if space.margin > 0 else []
     changes += [_more_gpus(terms, space)] if space.gpus is not None else []
     known = sorted((change for change in changes if change is not None), key=lambda change: change.share)
-    levers = [(key, value) for key, value in LEVERS if key in set(unsaid)]
+    levers = [LeastChange(key=key, now=None, needed=value, share=0.0) for key, value in LEVERS if key in set(unsaid)]
     if pose is None:
         return tuple(known)
-    for key, value in levers:
-        best = _best(pose({key: value}), objective)
-        known += [LeastChange(key=key, now=None, needed=value, share=0.0, best=best)] if best else []
-    return tuple(known) or tuple(_two(pose, levers, objective))
+    moved: list[LeastChange] = []
+    able: list[tuple[LeastChange, tuple[Terms, Space]]] = []
+    for lever in levers:
+        posed = pose({lever.key: lever.needed})
+        if posed is None:
+            continue
+        own = tabulated(*posed)
+        tried = search(*posed, objective, tables=own, usual=True)
+        known += [replace(lever, best=tried.best[0])] if tried.best else []
+        limits = (_of_limit(posed[0], own, limit, tried, objective) for limit in posed[1].limits if not known)
+        moved += [replace(change, beside=lever) for change in limits if change is not None]
+        able.append((lever, posed))
+    if known or not moved:
+        return tuple(known) or tuple(_two(pose, able, objective))
+    near, least = nearest_plan(tables), min(moved, key=lambda change: change.share)
+    return (least,) if near is None or least.share < near.burden else ()
 
 
-def _two(pose: Pose, levers: Sequence[tuple[str, Any]], objective: Objective) -> Iterator[LeastChange]:
+def _two(
+    pose: Pose, able: list[tuple[LeastChange, tuple[Terms, Space]]], objective: Objective
+) -> Iterator[LeastChange]:
     """The first two changes that do together what none does alone."""
-    for (key, value), (other, beside) in combinations(levers, 2):
-        best = _best(pose({key: value, other: beside}), objective)
+    for (one, _), (two, _) in combinations(able, 2):
+        best = _best(pose({one.key: one.needed, two.key: two.needed}), objective)
         if best is not None:
-            second = LeastChange(key=other, now=None, needed=beside, share=0.0)
-            yield LeastChange(key=key, now=None, needed=value, share=0.0, best=best, beside=second)
+            yield replace(one, best=best, beside=two)
             return
-    for key, value in levers:
-        posed = pose({key: value})
-        more = None if posed is None or posed[1].gpus is None else _more_gpus(*posed)
+    for lever, (terms, space) in able:
+        more = None if space.gpus is None else _more_gpus(terms, space)
         if more is not None:
-            yield replace(more, beside=LeastChange(key=key, now=None, needed=value, share=0.0))
+            yield replace(more, beside=lever)
             return
 
 
 def _best(posed: tuple[Terms, Space] | None, objective: Objective) -> Family | None:
     """The best plan of another loop."""
-    if posed is None:
-        return None
-    found = search(*posed, objective, usual=True)
-    return found.best[0] if found.best else None
+    found = None if posed is None else search(*posed, objective, usual=True).best
+    return found[0] if found else None
 
 
 def _of_limit(terms: Terms, tables: Tables, limit: Limit, found: Found, objective: Objective) -> LeastChange | None:

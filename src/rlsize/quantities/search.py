@@ -7,7 +7,7 @@ from rlsize.quantities.kinds import COUNT, POSITIVE, SECONDS
 from rlsize.quantities.row import Row, Switch, Text, Word
 
 _LIST = Text("LIST")
-_POOL = Text("GPU:COUNT:PRICE", many=True)
+_POOL = Text("POOL", many=True)  # short, or the help of `plan` cuts its longest flag off
 
 ROWS = (
     Row(

@@ -60,6 +60,7 @@ def report(
         warnings=inputs.warnings,
         notes=inputs.notes,
         ranked=ranked,
+        decision=told.decision,
     )
     write_whole(path, html_text(page) if form == ".html" else page_markdown(page), force=force)
     best = tuple(replace(figure, key=told.of + figure.key) for figure in told.results if figure.known)

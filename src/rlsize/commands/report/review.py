@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
 from rlsize.commands.report.widget import Start, lesson_widget
 from rlsize.equations import decode_step, matching, money, rollout_batch
+from rlsize.planner.evaluation import evaluation
 from rlsize.reports.page import Page, Section, figures_table
 from rlsize.reports.plan import GOALS, headline, place_words, tight, verdicts
 from rlsize.reports.plan_chart import front_chart, split_chart, tornado_chart
@@ -28,10 +30,14 @@ if TYPE_CHECKING:
     from rlsize.commands.report.widget import Phases
     from rlsize.facts.figure import Figure
     from rlsize.planner.choice import Choice
+    from rlsize.planner.options import Placement
     from rlsize.planner.plan import Planned
     from rlsize.planner.simulation import Ranked
+    from rlsize.reports.decision import Decision
 
 T = TypeVar("T")
+
+_MONTH, _HOUR, _RUNGS = 30, 3600.0, 6  # days, seconds; numbers of GPUs that are told
 
 _KEY = (
     "step_seconds", "steps_per_day", "cost_per_step_usd", "gpus", "trainer_idle_fraction", "rollout_idle_fraction",
@@ -56,6 +62,7 @@ def review_page(
     warnings: Sequence[str] = (),
     notes: Sequence[str] = (),
     ranked: Sequence[Ranked] = (),
+    decision: Decision | None = None,
 ) -> Page:
     """
     The page of a capacity review.
@@ -71,6 +78,7 @@ def review_page(
         warnings: What the reader must know first.
         notes: Why an input is what it is.
         ranked: The best plans as the simulator ranks them.
+        decision: What `plan` says of it, which stands first.
     """
     results = chosen.evaluation.results
     return Page(
@@ -78,7 +86,10 @@ def review_page(
         question=question or _question(answer, chosen),
         recommendation=f"Take {headline(chosen)}",
         facts=tuple(results[key] for key in _KEY if key in results and results[key].known),
-        sections=tuple(_sections(answer, chosen, inputs, notes, ranked)),
+        sections=(
+            *([] if decision is None else [_decision(answer, chosen, decision)]),
+            *_sections(answer, chosen, inputs, notes, ranked),
+        ),
         widget=lesson_widget(_start(answer, chosen)),
         warnings=(*warnings, *tight(chosen)),
         command=command,
@@ -93,6 +104,64 @@ def _question(answer: Planned, chosen: Choice) -> str:
     where = f"{space.gpus:g} {chosen.best.place.trainer.gpu or 'GPUs'}" if space.gpus else "the pools that are offered"
     limits = f", within {len(space.limits)} limits" if space.limits else ""
     return f"How should {what} be trained on {where}: in which mode, split how, for {GOALS[chosen.objective]}{limits}?"
+
+
+def _decision(answer: Planned, chosen: Choice, decision: Decision) -> Section:
+    """What to take, what it costs beside the loop of today and other numbers of GPUs, and what would change it."""
+    return Section(
+        title="The decision",
+        text=(*decision.take, *_today(chosen)),
+        listed=(*(f"Cheapest: {one}" for one in decision.cheapest), *_worth(answer), *decision.change, *decision.why),
+        tables=(_ladder(answer, chosen),),
+    )
+
+
+def _today(chosen: Choice) -> Iterator[str]:
+    """What it costs to leave the loop as it is."""
+    own, best = chosen.written, chosen.best
+    if own is None or own.place == best.place:
+        return
+    key = "cost_per_step_usd" if "cost_per_step_usd" in best.results else "gpu_hours_per_step"
+    more, unit = own.results[key] - best.results[key], "" if key == "cost_per_step_usd" else " GPU-hours"
+    month = float(money.cost_per_run(cost_per_step=abs(more), steps=_MONTH * own.results["steps_per_day"]))
+    yield (
+        f"Today's loop, {own.place.words}, takes {show(own.results['step_seconds'], 'step_seconds')} a step; this one "
+        f"{show(best.results['step_seconds'], 'step_seconds')}. For as many steps as today makes in a month of "
+        f"{_MONTH} days it takes {show(month, key)}{unit} {'less' if more > 0 else 'more'}: the cost of waiting."
+    )
+
+
+def _worth(answer: Planned) -> Iterator[str]:
+    """From which worth of an hour on the next GPUs pay."""
+    for one in answer.neighbours:
+        cost, sooner = one.change.get("cost_per_step_usd"), -one.change["step_seconds"]
+        if one.gpus > 0 and cost is not None and cost > 0 and sooner > 0:
+            hour = float(money.cost_per_run(cost_per_step=cost, steps=_HOUR / sooner))
+            side = "both sides" if one.place.shared else f"the {one.side}"
+            yield f"Take {one.gpus:g} GPUs more for {side} where an hour sooner is worth {show(hour, '_usd')} or more."
+
+
+def _ladder(answer: Planned, chosen: Choice) -> Table:
+    """The quickest plan that each number of GPUs makes without waste, each with its band."""
+    best = chosen.best.place
+    steps = {family.gpus: family.place for family in reversed(answer.found.front)} | {float(best.gpus): best}
+    places = [steps[gpus] for gpus in sorted(steps)]
+    first = max(min(places.index(best) - _RUNGS // 2, len(places) - _RUNGS), 0)
+    places = places[first : first + _RUNGS]
+    found = [(place, evaluation(answer.outlook, place).results) for place in places]
+    cost = "cost_per_step_usd" if found[0][1]["cost_per_step_usd"].known else "gpu_hours_per_step"
+    keys = ("step_seconds", "steps_per_day", cost, "run_seconds", "cost_per_run_usd")
+    told = [key for key in keys if found[0][1][key].known]
+    cells = (
+        Column("gpus", "GPUs", of=lambda row: float(row[0].gpus)),
+        Column("plan", "plan", "left", of=lambda row: row[0].words),
+        *(Column(key, words(key), of=partial(_figure, key)) for key in told),
+    )
+    return Table.of("What each number of GPUs gives", found, cells, marked=places.index(best))
+
+
+def _figure(key: str, row: tuple[Placement, Mapping[str, Figure]]) -> Figure:
+    return row[1][key]
 
 
 def _sections(
