@@ -101,7 +101,7 @@ class Rules:
         if self.setup.engine_only and SIGNALS[signal].of_trainer and source not in self.setup.metrics:
             return f"--engine-only, and no --metric {source}=EXPR"
         if signal == "preemptions" and "preemptions" not in self.engine.fields:
-            return f"{self.engine.title} does not count them"
+            return f"{self.engine.kind.title} does not count them"
         if signal == "up" and not self.targets:
             return "the selector names labels of the engine only, which `up` does not have"
         return ""
@@ -249,8 +249,8 @@ class Rules:
             *_lines("Severity is `warning`: one pool starves the other, nothing is down."),
             "",
             *_lines(
-                f"From the engines ({self.engine.title}, selected by {{{self.selector}}}): their /metrics, or Ray's. "
-                "Every spelling is recorded as rlsize:engine_...; evaluate the rules every two minutes or more often."
+                f"From the engines ({self.engine.kind.title}, selected by {{{self.selector}}}): their /metrics, or "
+                "Ray's. Every spelling is recorded as rlsize:engine_...; evaluate the rules every two minutes or more often."
             ),
             *self._wanted_of_trainer(),
         ]
