@@ -95,7 +95,9 @@ def cost(inputs: Inputs) -> Report:
         inputs.fault("says what preemption loses, and nothing is preemptible", "--lost-fraction", todo)
     if loop is None:
         say_date(inputs)
-        _check_mfu(inputs, known)
+        trains, key = known["train_seconds"] if busy.known else known["step_seconds"], "consumption_tokens_per_second"
+        trained = apply(key, matching.consumption, tokens_per_step=known["batch_tokens"], train_seconds=trains)
+        judge(inputs, "trainer", replace(trained, source=trains.source), trainer, "the trainer's consumption")
     inputs.settle()
     leaves = {figure.key: figure for figure in (wall, *waits.values())}
     draws = joint_draws(loop, leaves) if loop is not None else random_for(inputs, known)
@@ -134,14 +136,6 @@ def _pools(inputs: Inputs) -> tuple[Figure, Figure]:
             inputs.keep(rest)
             rollout, trainer = (one, rest) if rollout.known else (rest, one)
     return rollout, trainer
-
-
-def _check_mfu(inputs: Inputs, known: Mapping[str, Figure]) -> None:
-    """Refuse a step of a scenario that its trainer cannot do in the time, even without waiting."""
-    busy = known["train_seconds"] if known["train_seconds"].known else known["step_seconds"]
-    key = "consumption_tokens_per_second"
-    trained = apply(key, matching.consumption, tokens_per_step=known["batch_tokens"], train_seconds=busy)
-    judge(inputs, "trainer", replace(trained, source=busy.source), known["trainer_gpus"], "the trainer's consumption")
 
 
 def _step_seconds(inputs: Inputs) -> tuple[Figure, Figure]:

@@ -21,7 +21,6 @@ if TYPE_CHECKING:
 
     from rlsize.reports.chart import Role
 
-_QUIET = frozenset({"matched_instances_exact"})
 _BASES: tuple[Role, ...] = ("nameplate", "expected")
 
 
@@ -100,7 +99,7 @@ def _report(inputs: Inputs, answer: FleetAnswer, savings: Sequence[Figure]) -> R
         results=(*answer.results, *savings),
         tables={"neighbours": _neighbours(answer)},
         chart=_chart(answer, figures["required_tokens_per_second"], given["headroom"]),
-        quiet=_QUIET | {figure.key for figure in savings if not figure.known},
+        quiet=frozenset({"matched_instances_exact"}) | {figure.key for figure in savings if not figure.known},
         **inputs.told(notes=(*_observed_note(answer, figures), *_caching_note(savings, answer.matched))),
     )
 

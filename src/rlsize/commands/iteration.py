@@ -85,16 +85,12 @@ def iteration(inputs: Inputs) -> Report:
         return refused_report("iteration", loop.refused, inputs.told())
     if loop is not None and found is not None:
         return _of_the_loop(inputs, loop, found)
-    question = _question(inputs, _SOURCES[told[0]] if told else _scenario_source(inputs))
+    by_rate = inputs.gives("instance_tokens_per_second") or inputs.gives("model")
+    usual: Source = "rate" if by_rate and not inputs.gives("group_seconds") else "groups"
+    question = _question(inputs, _SOURCES[told[0]] if told else usual)
     inputs.settle()
     results = plan_iteration(question, random_for(inputs, question.known))
     return _report(inputs, question, results)
-
-
-def _scenario_source(inputs: Inputs) -> Source:
-    """What the rollout time follows from where no flag says."""
-    by_rate = inputs.gives("instance_tokens_per_second") or inputs.gives("model")
-    return "rate" if by_rate and not inputs.gives("group_seconds") else "groups"
 
 
 def _of_the_loop(inputs: Inputs, loop: Loop, found: Evaluation) -> Report:
@@ -146,7 +142,7 @@ def _question(inputs: Inputs, source: Source) -> IterationQuestion:
     many, thrown = samples(inputs), _waste(inputs, source)
     count = instances(inputs, fleet_gpus(inputs), size)
     said = {key: inputs.ask(key) for key in ("group_seconds", "response_tokens", "rollout_seconds")}
-    train, sync = _train(inputs)
+    train, exposed = _train(inputs)
     known = {
         **said,
         "samples_per_step": many,
@@ -156,14 +152,18 @@ def _question(inputs: Inputs, source: Source) -> IterationQuestion:
         "instance_tokens_per_second": rate,
         "headroom": headroom,
         "train_seconds": train,
-        "sync_seconds": _sync(inputs, sync),
+        "sync_seconds": _sync(inputs, exposed),
         "swap_seconds": inputs.ask("swap_seconds"),
         "verify_seconds": _verify(inputs),
         "rollout_gpus": inputs.ask("rollout_gpus"),
         "trainer_gpus": trainer_gpus(inputs),
     }
     _check(inputs, source, known)
-    _say_twice(inputs, source, known)
+    sync = known["sync_seconds"]
+    if source == "rate" and sync.known and sync.number > 0 and headroom.known and headroom.number < 1:
+        inputs.notes.append(
+            "Headroom covers sync pauses too: with sync seconds beside it they count twice, unless it leaves them out."
+        )
     tokens = said["response_tokens"]
     batch = apply("batch_tokens", matching.tokens_per_step, prompts=many, group_size=1.0, response_tokens=tokens)
     key = "consumption_tokens_per_second"
@@ -261,15 +261,6 @@ def _check(inputs: Inputs, source: Source, known: Mapping[str, Figure]) -> None:
         )
 
 
-def _say_twice(inputs: Inputs, source: Source, known: Mapping[str, Figure]) -> None:
-    """Headroom and sync seconds overlap: both may stand for the pauses of weight syncs."""
-    sync, headroom = known["sync_seconds"], known["headroom"]
-    if source == "rate" and sync.known and sync.number > 0 and headroom.known and headroom.number < 1:
-        inputs.notes.append(
-            "Headroom covers sync pauses too: with sync seconds beside it they count twice, unless it leaves them out."
-        )
-
-
 def _report(inputs: Inputs, question: IterationQuestion, results: Sequence[Figure]) -> Report:
     found, modes = {figure.key: figure for figure in results}, mode_rows(question)
     unknown = {key for key, figure in found.items() if not figure.known and "iteration" not in key}
@@ -319,7 +310,11 @@ def _notes(question: IterationQuestion, found: Mapping[str, Figure]) -> Iterator
     yield from _samples_note(question)
     swap = found["break_even_swap_seconds"]
     if swap.known:
-        yield _swap_note(swap)
+        if swap.number > 0:
+            limit = f"less than {show(swap.value, swap.key)}, both together"
+            yield f"On as many GPUs a colocated loop beats the overlapped one if its change-overs take {limit}."
+        else:
+            yield "On as many GPUs no change-over is quick enough for a colocated loop to beat the overlapped one."
     elif question.mode == COLOCATED:
         yield "Without --rollout-gpus and --trainer-gpus the times are taken as those of the shared GPUs."
     if question.mode == OVERLAPPED:
@@ -341,13 +336,6 @@ def _samples_note(question: IterationQuestion) -> list[str]:
     meant = f"{show(more.value)} samples and {show(seconds.value, '_seconds')} of rollout"
     said = f"{count} samples, so {prompts} prompts of {group}."
     return [f"{said} {count} prompts of {group} each would be {meant} (--prompts {many.value:g})."]
-
-
-def _swap_note(swap: Figure) -> str:
-    if swap.number <= 0:
-        return "On as many GPUs no change-over is quick enough for a colocated loop to beat the overlapped one."
-    limit = f"less than {show(swap.value, swap.key)}, both together"
-    return f"On as many GPUs a colocated loop beats the overlapped one if its change-overs take {limit}."
 
 
 def _chart(question: IterationQuestion, modes: Sequence[dict[str, Any]]) -> Chart | None:

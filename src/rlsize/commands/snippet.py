@@ -18,7 +18,6 @@ from rlsize.shell.quantity_flags import Changes, asks_beside_files
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from rlsize.frameworks.new import NewLaunch
 
 _ASKED = (
     "mode", *ALLOCATION, "rollout_tensor_parallel", "max_staleness", "sync_every", "prompts_per_step", "group_size",
@@ -61,7 +60,8 @@ def snippet(
     read_pools(inputs, source, changes)
     one = prepared(inputs, source or "flags", framework, variant)
     chosen, way, numbers = one.framework, one.way, one.numbers
-    notes = (*chosen.variants[way].notes, *_unset(one.made), *_late_words(one))
+    unset = [f"Not set, as no key for it was read: {', '.join(one.made.unset)}."] if one.made.unset else []
+    notes = (*chosen.variants[way].notes, *unset, *_late_words(one))
     text = _text(one, notes)
     figures = {
         "snippet": text,
@@ -104,10 +104,6 @@ def _late_words(one: Prepared) -> tuple[str, ...]:
         return ()
     what = f"{one.framework.title} {_LATE[own]}; the step was planned as if it {_LATE[one.late]}"
     return (f"{what}. A plan with --set framework={one.framework.name} prices that.",)
-
-
-def _unset(made: NewLaunch) -> tuple[str, ...]:
-    return (f"Not set, as no key for it was read: {', '.join(made.unset)}.",) if made.unset else ()
 
 
 def _text(one: Prepared, notes: Iterable[str]) -> str:

@@ -72,7 +72,10 @@ def split(inputs: Inputs) -> Report:
     judge(inputs, "rollout", question.rollout_gpu_rate, one, "a rollout GPU's rate")
     inputs.settle()
     if not question.gpus.known:
-        return _share_report(inputs, balanced(question, both.draws(inputs, question)))
+        share = balanced(question, both.draws(inputs, question))
+        part = f"Give {show(share.value, share.key)} of the GPUs to rollout"
+        headline = f"{part}, and the rest to the trainer; --gpus makes it whole GPUs."
+        return Report(headline=headline, results=(share,), **inputs.told())
     answer = split_gpus(question, both.draws(inputs, question))
     if both.found is not None:
         told = _of_the_loop(answer.results, both.found, stated=question.instances is not None)
@@ -146,16 +149,6 @@ def _trainer_rate(inputs: Inputs, both: Sides) -> Figure:
         pool = measured_on(inputs) if both.loop is None else both.loop.known.measured_gpus
     found = apply(key, matching.rate_per_gpu, rate=both.consumption, gpus=pool)
     return inputs.keep(found) if found.known else said
-
-
-def _share_report(inputs: Inputs, share: Figure) -> Report:
-    """The answer where nobody says how many GPUs there are."""
-    part = show(share.value, share.key)
-    return Report(
-        headline=f"Give {part} of the GPUs to rollout, and the rest to the trainer; --gpus makes it whole GPUs.",
-        results=(share,),
-        **inputs.told(),
-    )
 
 
 def _report(inputs: Inputs, answer: SplitAnswer) -> Report:

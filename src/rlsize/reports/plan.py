@@ -35,9 +35,6 @@ BEST = "best_"
 GOALS = {"time": "the shortest step", "cost": "the least cost per step", "gpus": "the fewest GPUs"}
 """What each objective looks for."""
 _DECIDING = ("step_seconds", "cost_per_step_usd", "trainer_idle_fraction", "rollout_idle_fraction", "gpus")
-_OF_RUN = ("run_seconds", "cost_per_run_usd")
-_KEEP = "--save plan.yaml, then rlsize check plan.yaml"
-_QUIET = frozenset({"tail_seconds", "sync_seconds", "gpu_hours_per_step", "loop_tokens_per_gpu_second"})
 _SECONDS = {
     "generation_seconds": "generation",
     "train_seconds": "training",
@@ -91,10 +88,10 @@ def plan_report(
         warnings=(*warnings, *([order] if doubted else []), *tight(chosen)),
         notes=(*verdicts(answer, chosen), _searched(answer), *notes, *([order] if order and not doubted else [])),
         chart=plan_chart(answer, chosen),
-        quiet=_QUIET,
+        quiet=frozenset({"tail_seconds", "sync_seconds", "gpu_hours_per_step", "loop_tokens_per_gpu_second"}),
         decision=Decision(
             take=[_layouts(chosen)],
-            figures=[*_DECIDING, *(_OF_RUN if answer.outlook.problem.steps.known else ())],
+            figures=[*_DECIDING, *(("run_seconds", "cost_per_run_usd") if answer.outlook.problem.steps.known else ())],
             why=[_longer_side(chosen), *_other_modes(chosen), *_as_written(chosen)],
             sure=[*_lost(chosen), *([order] if order else []), *_swing(answer, chosen)],
             cheapest=[_cheapest(chosen)],
@@ -107,7 +104,7 @@ def plan_report(
             ],
             assumed=assumed,
             done=done,
-            then=_KEEP,
+            then="--save plan.yaml, then rlsize check plan.yaml",
         ),
     )
 

@@ -14,7 +14,6 @@ if TYPE_CHECKING:
     from rlsize.planner.tornado import Swing
     from rlsize.reports.chart import Role
 
-_SWINGS = 6
 _ROLES: tuple[Role, ...] = ("rollout", "trainer", "other", "nameplate", "sync")
 AXES = {
     "step_seconds": "step time [s]",
@@ -80,7 +79,7 @@ def split_chart(answer: Planned, chosen: Choice) -> Chart | None:
 
 def tornado_chart(answer: Planned, chosen: Choice) -> Chart | None:
     """How far each input moves the answer, by itself."""
-    swings = answer.swings[:_SWINGS]
+    swings = answer.swings[:6]
     if not swings:
         return None
     best = chosen.best.results[chosen.metric]

@@ -13,8 +13,6 @@ if TYPE_CHECKING:
     from rlsize.facts.observations import InstanceObservation, Observation
     from rlsize.facts.run_summary import RunSummary
 
-_LISTED = 6  # steps that a note names
-
 
 def instances_table(seen: Observation) -> Table:
     """One row for each instance, those left out last."""
@@ -47,7 +45,7 @@ def _state(one: InstanceObservation) -> str:
 def apart_words(run: RunSummary) -> Iterator[str]:
     """A sentence for each reason why steps do not count, and for each kind of record that could not be used."""
     for apart in run.set_apart:
-        names = some_of([str(step) for step in apart.steps], _LISTED)
+        names = some_of([str(step) for step in apart.steps], 6)  # steps that a note names
         what = f"step{'s' if len(apart.steps) > 1 else ''} {names}"
         yield f"Set apart as {apart.why}: {what}, {show(apart.seconds, '_seconds')} in all."
     for one in run.skipped:

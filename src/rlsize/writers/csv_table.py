@@ -11,8 +11,6 @@ from rlsize.reports.report import Report, cell_value
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-_FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r")
-
 
 def csv_text(report: Report) -> str:
     """
@@ -33,7 +31,7 @@ def csv_text(report: Report) -> str:
 
 def _safe(value: Any) -> Any:  # noqa: ANN401 (a CSV scalar)
     """Text that a spreadsheet would run as a formula is quoted as text; numbers stay as they are."""
-    return f"'{value}" if isinstance(value, str) and value.startswith(_FORMULA_STARTS) else value
+    return f"'{value}" if isinstance(value, str) and value.startswith(("=", "+", "-", "@", "\t", "\r")) else value
 
 
 def _written(header: list[str], rows: Iterable[list[Any]]) -> str:

@@ -16,7 +16,6 @@ MOST_LINES = 25
 LABEL = 10
 _USUAL_LINES = 15  # up to which parts say more than their first sentence
 _ROWS = 6  # of a table
-_MOST_WARNINGS = 3
 _LINES_EACH = 3  # of a warning
 _OF_HEADLINE = 5
 _WHOLE = {"take", "figures", "assumed", "unused", "done", "next"}  # parts that lose a word last
@@ -29,7 +28,7 @@ def headline_lines(report: Report, width: int) -> list[str]:
 
 def warning_lines(report: Report, width: int) -> list[str]:
     """The warnings that are shown beside a decision: the first ones, and how many more there are."""
-    texts = [f"warning: {warning}" for warning in report.warnings[:_MOST_WARNINGS]]
+    texts = [f"warning: {warning}" for warning in report.warnings[:3]]
     more = len(report.warnings) - len(texts)
     lines = [line for text in texts for line in cut_lines(text, width, _LINES_EACH)]
     return [*lines, *([f"warning: {more} more, with --full"] if more else [])]

@@ -26,7 +26,6 @@ MOST_BYTES = 1_000_000_000
 _TRAINER, _SYNC, _FLEET = 1, 2, 3  # processes, as the trace has them
 _PROCESSES = {_TRAINER: "trainer", _SYNC: "weight sync", _FLEET: "rollout fleet"}
 _INSTANCE = "instance "
-_MICROSECONDS = 1e6
 _DIGITS = 3  # of a microsecond: traces count in nanoseconds inside
 _KEYS = {"backlog": "backlog_samples"}  # numbers of events whose names do not end in their unit
 
@@ -191,4 +190,4 @@ def _counter(name: str, process: int, at: float, samples: float) -> dict[str, An
 
 
 def _at(seconds: float) -> float:
-    return round(seconds * _MICROSECONDS, _DIGITS)
+    return round(seconds * 1e6, _DIGITS)

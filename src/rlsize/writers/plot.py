@@ -60,7 +60,6 @@ _STYLE: dict[Any, Any] = {
 }
 _METADATA = re.compile(r"<metadata>.*?</metadata>\s*", re.DOTALL)
 _FONT = re.compile(r"'DejaVu Sans'")
-_FONTS = "'DejaVu Sans', Verdana, sans-serif"  # Verdana is as wide
 _ID = re.compile(r' id="([^"]*)"')
 _REFERENCE = re.compile(r'(?:url\(|href=")#([^")]+)')
 _OUTLINE = re.compile(r' d="([^"]*)"')
@@ -431,7 +430,7 @@ def small_svg(svg: str) -> str:
     """
     names = {name: f"n{place}" for place, name in enumerate(dict.fromkeys(_REFERENCE.findall(svg)))}
     svg = _METADATA.sub("", svg)
-    svg = _FONT.sub(_FONTS, svg)
+    svg = _FONT.sub("'DejaVu Sans', Verdana, sans-serif", svg)  # Verdana is as wide
     svg = _ID.sub(lambda found: f' id="{names[found[1]]}"' if found[1] in names else "", svg)
     svg = _REFERENCE.sub(lambda found: found[0].replace(found[1], names[found[1]]), svg)
     svg = _NO_TURN.sub("", svg)

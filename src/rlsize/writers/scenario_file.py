@@ -86,7 +86,6 @@ _HEADER = """\
 # Quantities carry units: 80 GB, 400 Gb/s, 16k, 20 s. Rates and times may carry a spread: 20 ± 2.
 rlsize: {{kind: scenario, version: 1}}"""
 _COMMENTS_FROM = 38  # the column of comments, where lines leave it free
-_INDENT = 2
 _TOPS = ("framework", "model", *(section for section in SECTIONS if "." not in section), "budget")
 
 
@@ -132,7 +131,7 @@ def _lines(values: Answers, said: Answers, depth: int, off: int | None, places: 
     for key, value in values.items():
         sections.setdefault(".".join(key.split(".")[: depth + 1]), {})[key] = value
     for name, own in sections.items():
-        column = depth * _INDENT
+        column = depth * 2
         start = column if off is None and not any(key in said for key in own) else off
         margin = " " * column if start is None else " " * start + "# " + " " * (column - start)
         value = f" {_value(name, own[name])}" if name in own else ""

@@ -151,25 +151,21 @@ class Cases:
     def _worse(self, signal: str, worst: float, healthy: _Scrape) -> tuple[_Scrape, Mapping[str, str], float]:
         """What is scraped in a case, the labels that tell whose it is, and the value that the alert shows."""
         if signal == "straggler":
-            return self._straggling(healthy, worst)
+            fleet = sum(one.tokens_per_second for one in healthy.instances)
+            rate = _short(worst * fleet / self.count)
+            rest = (fleet - rate) / (self.count - 1)
+            return healthy.but_all(tokens_per_second=rest).but_first(tokens_per_second=rate), self.first, rate
         if signal in _FIELDS:
             return healthy.but_first(**{_FIELDS[signal]: worst}), self.first, worst
         if signal == "up":
             *others, last = healthy.instances
-            rest = (*others, replace(last, up=last.up - 1))
-            return replace(healthy, instances=rest), {}, self.count + self.beyond - 1
+            there = (*others, replace(last, up=last.up - 1))
+            return replace(healthy, instances=there), {}, self.count + self.beyond - 1
         if signal in {"waste", "rollout"}:
             fleet = worst * (healthy.trainer["trained"] if signal == "waste" else 1.0)
             return healthy.but_all(tokens_per_second=fleet / self.count), {}, worst
         changed = {"trained": worst * self.gpus} if signal == "goodput" else {signal: worst}
         return replace(healthy, trainer={**healthy.trainer, **changed}), {}, worst
-
-    def _straggling(self, healthy: _Scrape, worst: float) -> tuple[_Scrape, Mapping[str, str], float]:
-        """One instance slow, the others as much faster."""
-        fleet = sum(one.tokens_per_second for one in healthy.instances)
-        rate = _short(worst * fleet / self.count)
-        rest = (fleet - rate) / (self.count - 1)
-        return healthy.but_all(tokens_per_second=rest).but_first(tokens_per_second=rate), self.first, rate
 
     def _alone(
         self, signal: str, alert: str, scraped: _Scrape, value: float, labels: Mapping[str, str]

@@ -83,11 +83,6 @@ class EngineMetrics(NamedTuple):
     parts: str = ""
     among: str = ""
 
-    @property
-    def title(self) -> str:
-        """Its name for people."""
-        return self.kind.title
-
     def spelled(self, field: str, selector: str) -> str:
         """
         The series behind a field, whatever an instance calls them.
@@ -147,9 +142,6 @@ def _sglang_page(state: InstanceState) -> list[Scraped]:
         Scraped(name="sglang:num_retracted_requests_total", value=_REQUESTS * state.preemptions_per_request, labels={}),
         Scraped(name="sglang:num_requests_total", value=_REQUESTS, labels={}),
     ]
-
-
-_WAITING = "trtllm_num_requests_waiting"
 
 
 def _trtllm_page(state: InstanceState) -> list[Scraped]:

@@ -76,17 +76,6 @@ def planned_loop(inputs: Inputs, source: str | None, budget: str | None, changes
         what = f"is {a_file(kind)}" if isinstance(kind, str) else "does not say what it is"
         todo = "name a saved plan or a scenario: their first line says `rlsize: {kind: plan, version: 1}` or scenario"
         raise InputError(Fault(f"{what[:60]}, neither plan nor scenario", source, todo))
-    _check(loop)
-    return loop
-
-
-def _check(loop: PlannedLoop) -> None:
-    """
-    Refuse what no window can be made for.
-
-    Raises:
-        InputError: The step is unknown, or none; or the loop has what none has.
-    """
     step = loop.figure("step_seconds")
     if not step.known:
         raise InputError(Fault("does not say how long a step takes", loop.name, "save the plan again"))
@@ -98,6 +87,7 @@ def _check(loop: PlannedLoop) -> None:
         for key, least in _LEAST.items()
         if (figure := loop.figure(key)).known and not least <= figure.number <= _LARGEST
     )
+    return loop
 
 
 def _of_plan(document: Document, lines: BudgetFile | None) -> PlannedLoop:

@@ -43,7 +43,6 @@ SERIES: Mapping[str, str] = {
 
 SEVERITY = "warning"  # one pool starves the other, nothing is down
 _SOURCES = {"waste": ("trained", "fleet"), "goodput": ("trained",)}  # what is worked out of others, which it needs
-_WIDTH = 78
 _TESTED = "Check: promtool check rules rules.yml; promtool test rules rules_test.yml (both: --output FOLDER)."
 _WRAPPED = (
     "For the Prometheus operator; promtool checks and tests the same rules as --output FOLDER writes them beside."
@@ -101,7 +100,7 @@ class Rules:
         if self.setup.engine_only and SIGNALS[signal].of_trainer and source not in self.setup.metrics:
             return f"--engine-only, and no --metric {source}=EXPR"
         if signal == "preemptions" and "preemptions" not in self.engine.fields:
-            return f"{self.engine.title} does not count them"
+            return f"{self.engine.kind.title} does not count them"
         if signal == "up" and not self.targets:
             return "the selector names labels of the engine only, which `up` does not have"
         return ""
@@ -249,8 +248,8 @@ class Rules:
             *_lines("Severity is `warning`: one pool starves the other, nothing is down."),
             "",
             *_lines(
-                f"From the engines ({self.engine.title}, selected by {{{self.selector}}}): their /metrics, or Ray's. "
-                "Every spelling is recorded as rlsize:engine_...; evaluate the rules every two minutes or more often."
+                f"From the engines ({self.engine.kind.title}, selected by {{{self.selector}}}): their /metrics, or Ray"
+                "'s. Every spelling is recorded as rlsize:engine_...; evaluate the rules every two minutes or more often."
             ),
             *self._wanted_of_trainer(),
         ]
@@ -286,4 +285,4 @@ class Rules:
 def _lines(text: str, indent: str = "") -> list[str]:
     """Text of others on one line, then as many as it takes."""
     clean = " ".join(printable(text).split())
-    return wrap(clean, _WIDTH, initial_indent=indent, subsequent_indent=f"{indent}  " if indent else "")
+    return wrap(clean, 78, initial_indent=indent, subsequent_indent=f"{indent}  " if indent else "")

@@ -18,8 +18,6 @@ _TEMPLATED = re.compile(
     r"\{\{ \$value \| (?P<form>humanize|humanizePercentage) \}\}|\{\{ \$labels\.(?P<label>\w+) \}\}|"
     r'\{\{ printf "%(?P<digits>\.\d[gf])" \$value \}\}|' + re.escape(_OPENING)
 )
-_MINUTE = 60
-_WIDTH = 78
 _THOUSAND = 1000
 
 
@@ -36,7 +34,7 @@ def plain_number(value: float, digits: int = 6) -> str:
 
 def whole_minutes(seconds: float) -> int:
     """A time as whole minutes, rounded up."""
-    return rounded_up(seconds / _MINUTE)
+    return rounded_up(seconds / 60)
 
 
 def duration(seconds: float) -> str:
@@ -106,4 +104,4 @@ def humanized(value: float) -> str:
 def yaml_below(head: Iterable[str], content: Mapping[str, Any]) -> str:
     """A document below a comment; a line of it that would break out is cut at its end."""
     lines = [f"# {' '.join(line.splitlines())}".rstrip() for line in head]
-    return "\n".join([*lines, dumped(content, _WIDTH, lambda text: "|" if "\n" in text else None)])
+    return "\n".join([*lines, dumped(content, 78, lambda text: "|" if "\n" in text else None)])

@@ -33,6 +33,7 @@ PREEMPTIONS_PER_REQUEST = 0.05
 STRAGGLER_FRACTION = 0.7
 BUDGETED = "the budget's limit"
 _ALL = 0.999  # of the time: nothing can be more
+_ALL_ALLOWED = "the budget allows all of the time"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -202,11 +203,6 @@ def _limit(expected: Figure, limit: Figure, rule: str, *, above: bool = True, ke
     return AlertLimit(key or limit.key, expected, replace(limit, source=limit.source or rule), rule, above)
 
 
-def _shared(planned: Figure, said: Figure) -> AlertLimit | str:
-    """A budget's limit of a share of the time."""
-    return "the budget allows all of the time" if said.number >= _ALL else _limit(planned, said, BUDGETED)
-
-
 def _waited(loop: PlannedLoop) -> Figure:
     """Of the trainer's idle time what it waits for samples, which is what logs tell: no sync and no overhead."""
     idle, step = loop.figure("trainer_idle_fraction"), loop.figure("step_seconds")
@@ -228,7 +224,7 @@ def _idle(loop: PlannedLoop) -> AlertLimit | str:
         return "engines run on the trainer's GPUs, so neither side waits for the other"
     planned, said = _waited(loop), loop.budget.get("trainer_idle_fraction")
     if said is not None:
-        return _shared(planned, said)
+        return _ALL_ALLOWED if said.number >= _ALL else _limit(planned, said, BUDGETED)
     if not planned.known:
         return "the plan does not say how long the trainer idles"
     limit = apply("trainer_idle_fraction", budget.highest_after_change, baseline=planned, change=IDLE_POINTS)
@@ -240,7 +236,7 @@ def _idle(loop: PlannedLoop) -> AlertLimit | str:
 def _sync(loop: PlannedLoop) -> AlertLimit | str:
     planned, said = loop.figure("sync_fraction"), loop.budget.get("sync_fraction")
     if said is not None:
-        return _shared(planned, said)
+        return _ALL_ALLOWED if said.number >= _ALL else _limit(planned, said, BUDGETED)
     if not planned.known:
         return "the plan does not say how long weight syncs hold the loop up"
     doubled = _raised("sync_fraction", planned, SYNC_TIMES)

@@ -58,7 +58,6 @@ FAILING = {
     "unclear": "unclear",
 }
 """What `--fail-on` takes: the verdict of each word."""
-_PAID = ("rollout_gpus", "trainer_gpus", "rollout_gpu_hour", "trainer_gpu_hour")
 _LOADS = ("running", "waiting")
 _SEED = 0  # the draws of a bootstrap are the same each time, so that an answer is
 _RATES = (
@@ -295,7 +294,7 @@ def _paid(inputs: Inputs, pools: ObservedPools, *, shared: bool) -> dict[str, Fi
         none = Figure(key="rollout_gpus", value=0, source="both sides share their GPUs")
         whole = pools.trainer_gpus if pools.trainer_gpus.known else inputs.apart().ask("gpus")
         sides = (none, whole, none, pools.trainer_gpu_hour)
-    return dict(zip(_PAID, sides, strict=True))
+    return dict(zip(("rollout_gpus", "trainer_gpus", "rollout_gpu_hour", "trainer_gpu_hour"), sides, strict=True))
 
 
 def _of_loop(inputs: Inputs, run: RunSummary) -> tuple[RunSummary, Usual, Inputs]:

@@ -44,7 +44,6 @@ _FORECAST = "forecast"
 _WORDS = [word for word in FAILING if word != "worse"]
 _SEED = 0  # the draws of a bootstrap are the same each time, so that an answer is
 _MOVED = 0.1  # share by which a figure has moved that is told when the verdict changes
-_KEPT = 8  # events on the screen
 _SHOWN = {
     "step_seconds": "step", "trainer_idle_fraction": "trainer idle", "sync_pause_fraction": "sync",
     "queued_samples": "queued", "staleness_steps": "staleness", "mean_response_tokens": "response",
@@ -323,7 +322,7 @@ def _screen(log: str) -> Iterator[Callable[[Seen, Sequence[str]], None]]:
     from rich.live import Live
     from rich.text import Text
 
-    events: deque[str] = deque(maxlen=_KEPT)
+    events: deque[str] = deque(maxlen=8)  # events on the screen
     with Live(Text(f"{printable(log)}: waiting for a step"), auto_refresh=False) as live:
 
         def redraw(now: Seen, news: Sequence[str]) -> None:

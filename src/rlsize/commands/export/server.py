@@ -14,7 +14,6 @@ from rlsize.writers.metrics_page import CONTENT_TYPE
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-_PATIENCE = 10.0  # s that a client has
 _HIGHEST = 65535
 
 
@@ -36,7 +35,7 @@ class Page(ThreadingHTTPServer):
 
 class _Handler(BaseHTTPRequestHandler):
     server: Page
-    timeout = _PATIENCE
+    timeout = 10.0  # s that a client has
 
     def do_GET(self) -> None:
         """The page under /metrics, and nothing elsewhere."""

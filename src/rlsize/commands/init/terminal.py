@@ -16,7 +16,6 @@ if TYPE_CHECKING:
 
     from rlsize.commands.init.questions import Desk, Question
 
-_LISTED = 32  # names that `?` shows one by one
 _NARROWEST = 20  # columns
 _LONGEST_ADVICE = 160  # two lines; what is longer lists names
 
@@ -143,7 +142,8 @@ class _Dialogue:
         """Say more; of profiles, which there are."""
         self.say(question.more, "dim", 2)
         if question.profiles:
-            self._list(self._desk.inputs.catalogue.names(question.profiles), part, _LISTED)
+            # names that `?` shows one by one
+            self._list(self._desk.inputs.catalogue.names(question.profiles), part, 32)
 
     def _list(self, names: Sequence[str], part: str, most: int) -> None:
         """The names that hold a text; their families where they are many."""

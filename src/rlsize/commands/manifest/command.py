@@ -35,7 +35,6 @@ _SOURCES: Mapping[str, str] = {
     "before_command": "to paste first: how it is now",
     "back_command": "the way back",
 }
-_UNNAMED = "resize.yaml"
 
 
 @asks_beside_files(
@@ -73,7 +72,7 @@ def manifest(
     # the object that is there has what a new one would need flags for
     inputs.faults += [fault for fault in faults if base is None or fault.where in {"--platform", "--group"}]
     inputs.settle()
-    commands = _commands(resize, base, output or _UNNAMED)
+    commands = _commands(resize, base, output or "resize.yaml")
     back_from = _left(source) if rollback is not None else None
     head = _head(resize, pods, wanted, found.source, back_from)
     text, changed, told = _text(resize, pods, wanted, base, head, commands)

@@ -39,7 +39,6 @@ KV_DTYPES = {"bf16": "auto", "fp16": "auto", "fp32": "auto", "fp8": "fp8"}
 QUICK_SECONDS = 45.0
 _CONCURRENCY = Quantity("count", most=65_536, whole=True)
 _BUCKET = Quantity("B", least=1e3, most=1e12)
-_WHY = "nobody said"
 _CAP_FACTOR = 4  # the plain workload's cap, in mean lengths
 _PROMPT_SHARE = 8  # the plain prompt takes at most one part in so many of a model's context
 _MOST = {"prompts_per_step": 1e6, "group_size": 4096, "prompt_tokens": 1e7, "response_tokens": 1e7}
@@ -311,7 +310,7 @@ def _workload(inputs: Inputs, context: int | None) -> MeasuredWork | None:
     from rlsize.estimates.lengths import uncapped_mean
 
     before = len(inputs.faults)
-    said = {key: inputs.ask(key, default=default, why=_WHY) for key, default in _plain(context).items()}
+    said = {key: inputs.ask(key, default=default, why="nobody said") for key, default in _plain(context).items()}
     cv, cap, temperature = map(inputs.ask, ("response_cv", "max_response_tokens", "temperature"))
     planned = inputs.ask("instances")
     for key, figure in said.items():

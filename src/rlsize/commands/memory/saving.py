@@ -22,9 +22,6 @@ if TYPE_CHECKING:
     from rlsize.reports.report import Report
     from rlsize.shell.inputs import Inputs
 
-_MOST_SEEN = 8
-_PER_MILLION = 1e6
-
 
 def with_savers(report: Report, inputs: Inputs, loop: Loop, target: str | None, *, force: bool) -> Report:
     """
@@ -68,8 +65,8 @@ def _table(inputs: Inputs, found: Sequence[Saver]) -> Table:
         Column("training", "training", "left", of=lambda told: told[1].kind.removeprefix("training ")),
     )
     note = "what leaves the training as it is, then what changes numerics, then the rest; the cheapest first"
-    return Table.of("What makes it fit", told.items(), cells, note=note, shown=_MOST_SEEN)
+    return Table.of("What makes it fit", told.items(), cells, note=note, shown=8)
 
 
 def _cost(one: Saver) -> float | None:
-    return None if one.gpu_seconds_per_token is None else one.gpu_seconds_per_token * _PER_MILLION
+    return None if one.gpu_seconds_per_token is None else one.gpu_seconds_per_token * 1e6

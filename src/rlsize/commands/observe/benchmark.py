@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from rlsize.shell.inputs import Inputs
 
 _SAYS_SO = "a file that says it"
-_QUIET = frozenset({"lower_bound", "standard_error_tokens_per_second", "response_cv", "tensor_parallel"})
 _COUNTS = {
     "response_tokens_per_second": "response tokens, ramp and tail of the run in it",
     "total_tokens_per_second": "prompt and response tokens",
@@ -102,7 +101,7 @@ def bench_report(
         warnings=tuple(dict.fromkeys(told)),
         notes=tuple(_included(rates)),
         chart=_chart(runs),
-        quiet=_QUIET,
+        quiet=frozenset({"lower_bound", "standard_error_tokens_per_second", "response_cv", "tensor_parallel"}),
     )
 
 

@@ -27,10 +27,7 @@ if TYPE_CHECKING:
     from rlsize.estimates.rollout_question import RolloutQuestion
     from rlsize.loop.resolve import Loop
 
-_OF_AN_ENGINE = ("refill", "served")
 _WIDE = 1.5  # high end of a band over its low end from which a measurement is worth its while
-_MOST_TOLD = 2
-_QUIET = frozenset({"prefill_seconds", "longest_response_tokens"})
 _PARTS = {
     "matmul": "matrix products",
     "experts": "experts",
@@ -47,7 +44,6 @@ _PARTS = {
 """Parts of a step, in the order in which a picture stacks them, and what they are called."""
 
 _SMALL = 0.04  # share of the step below which a part is drawn with the others
-_REST = "the rest"
 _MILLISECONDS = 1e3
 _INSIDE = 0.92  # of the picture's width; a mark further right would have no room for its label
 
@@ -67,7 +63,7 @@ def predict_rollout(inputs: Inputs) -> Report:
     """
     from rlsize.loop.resolve import described, resolve
 
-    if described(inputs) and not any(map(inputs.by_flag, _OF_AN_ENGINE)):
+    if described(inputs) and not any(map(inputs.by_flag, ("refill", "served"))):
         loop = resolve(inputs)
         if loop.stages is not None:
             return _in_a_loop(inputs, loop)
@@ -222,7 +218,7 @@ def _report(inputs: Inputs, outlook: RolloutOutlook, bound: str = "") -> Report:
         results=outlook.results,
         tables={"levels": _levels(outlook), "parts": _parts(outlook)},
         chart=_chart(outlook),
-        quiet=_QUIET,
+        quiet=frozenset({"prefill_seconds", "longest_response_tokens"}),
         **inputs.told(warnings=_warnings(outlook), notes=(*_notes(outlook), _advice(outlook))),
     )
 
@@ -345,7 +341,7 @@ def _notes(outlook: RolloutOutlook) -> Iterator[str]:
     cap = outlook.question.max_response_tokens
     if outlook.question.whole_step and outlook.question.ending == "barrier" and cap.provenance != "given":
         yield f"Nobody said a cap (--max-response-tokens): the tail is that of lengths up to {cap.number:,.0f} tokens."
-    told = outlook.doubts[:_MOST_TOLD]
+    told = outlook.doubts[:2]
     if told:
         words = "; ".join(f"{doubt.meaning} ({show(doubt.share, '_fraction')})" for doubt in told)
         yield f"The band of the rate comes from: {words}."
@@ -399,5 +395,5 @@ def _areas(parts: Mapping[str, Sequence[float]]) -> list[tuple[str, tuple[float,
             large.append((title, heights))
         elif any(heights):
             small.append(heights)
-    rest = [(_REST, tuple(sum(at) for at in zip(*small, strict=True)))] if small else []
+    rest = [("the rest", tuple(sum(at) for at in zip(*small, strict=True)))] if small else []
     return [*large, *rest]

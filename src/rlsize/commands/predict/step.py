@@ -60,10 +60,7 @@ _FIRST = {
     "memory": "the KV cache tokens that an engine logs at start-up",
     "step": "one whole step beside its phase times, and the mean and the longest response",
 }
-_QUIET = frozenset({"tail_seconds", "cache_concurrency", "longest_response_seconds", "quickest_mode"})
 _TOLD = 1.01  # times longer or shorter from which an assumption is worth a row
-_DECIDING = ("step_seconds", "steps_per_day", "trainer_idle_fraction", "rollout_idle_fraction")
-_THEN = "rlsize plan with the same flags finds the best split; rlsize memory bills the memory"
 
 
 @asks(
@@ -110,15 +107,15 @@ def predict_step(inputs: Inputs) -> Report:
         results=(*results, quickest),
         tables=tables_of(parts=_parts(parts), modes=_modes(outlook), assumed=_assumed(assumed) if assumed else None),
         chart=_chart(outlook, stages.train),
-        quiet=_QUIET,
+        quiet=frozenset({"tail_seconds", "cache_concurrency", "longest_response_seconds", "quickest_mode"}),
         **inputs.told(warnings=dropped_words(outlook.results), notes=(*notes, *measure)),
         decision=Decision(
-            figures=_DECIDING,
+            figures=("step_seconds", "steps_per_day", "trainer_idle_fraction", "rollout_idle_fraction"),
             why=[_longest(parts), *notes],
             sure=[*_spread(outlook, loop), *measure[:-1]],
             change=[*_others(outlook)],
             assumed=[one for one in assumed if one.effect >= MATTERS],
-            then=_THEN,
+            then="rlsize plan with the same flags finds the best split; rlsize memory bills the memory",
         ),
     )
 

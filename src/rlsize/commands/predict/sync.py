@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 
 _USUAL_GPUS = 8
 _TELLING = 0.1  # of the variance; a smaller share is not worth a measurement
-_MOST_TOLD = 2
 
 
 @asks(
@@ -157,7 +156,7 @@ def _telling(outlook: SyncOutlook) -> list[BandSource]:
 
 
 def _doubts(outlook: SyncOutlook) -> list[str]:
-    told = _telling(outlook)[:_MOST_TOLD]
+    told = _telling(outlook)[:2]
     if not told:
         return []
     words = " and ".join(f"{doubt.meaning} ({show(doubt.share, '_fraction')})" for doubt in told)

@@ -25,7 +25,6 @@ TITLES: Mapping[str, str] = {
     "gpu": "GPUs", "link": "Links", "model": "Models", "price": "Prices", "cluster": "Clusters", "rates": "Rates",
     "framework": "Frameworks",
 }  # fmt: skip
-_HINT = "`rlsize profiles show NAME` prints every number of one with its source."
 _LEFT = frozenset({
     "name", "link", "scope", "gpu", "interconnect", "region", "as_of", "reached_says", "measured_at", "modes",
     "backends", "engines",
@@ -72,7 +71,7 @@ def list_report(profiles: Mapping[str, Sequence[tuple[str, Any]]]) -> Report:
         results=tuple(Figure(key=key, value=count, source="the profile folders") for key, count in results.items()),
         quiet=frozenset(results),
         tables={kind: _table(kind, named) for kind, named in profiles.items()},
-        notes=(_HINT,),
+        notes=("`rlsize profiles show NAME` prints every number of one with its source.",),
     )
 
 

@@ -24,7 +24,6 @@ _ENDINGS: Mapping[str, str] = {
 }  # fmt: skip
 # Told in the headline, below, or in tables of their own.
 _APART = frozenset({"name", "title", "aliases", "sources", "notes"})
-_GENERAL = "general"
 _SOURCE_COLUMNS = (Column("key", "", "left"), Column("says", "what it is", "left", wide=True))
 
 
@@ -128,7 +127,7 @@ def _tables(profile: Any, *, long_keys: bool) -> dict[str, Table]:
     sections: dict[str, list[Entry]] = {}
     for entry in entries(profile):
         head, _, rest = entry.path.partition(".")
-        sections.setdefault(head if rest and rest != "value" else _GENERAL, []).append(entry)
+        sections.setdefault(head if rest and rest != "value" else "general", []).append(entry)
     tables = {section: _section(section, found, long_keys=long_keys) for section, found in sections.items()}
     sources = getattr(profile, "sources", {})
     if sources:

@@ -40,7 +40,6 @@ if TYPE_CHECKING:
     from rlsize.simulator.outcome import Outcome
 
 MOST_POINTS = 2000
-_MOST_NOTES = 6
 _BEST = "simulated_best_step_seconds"
 _RANGE_PARTS = (2, 3)
 _FORMS = "give key=from:to, key=from:to:step or key=one,other"
@@ -222,7 +221,7 @@ def _report(points: Sequence[GridPoint], inputs: Inputs, runs: Collection[Done])
         notes=(
             played_by(runs),
             "All points meet the same samples: their lengths belong to groups, not to moments.",
-            *inputs.notes[:_MOST_NOTES],
+            *inputs.notes[:6],
         ),
         chart=_chart(done, headline),
         quiet=frozenset({"points", _BEST, COMPILED}),

@@ -31,10 +31,7 @@ _RESULTS = (
     "rollout_memory_headroom_fraction", "trainer_memory_headroom_fraction",
 )  # fmt: skip
 _VERDICTS = {"fits": "yes", "not sure": "not sure", "dies": "no"}
-_TABLES = ("unchanged", "numerics", "changed")
 _MOST_SEEN = 6
-_MOST_PAIRS = 3
-_MOST_DRAWN = 15
 _WIDE = 1.15  # upper over lower end of a band from which it is said why
 
 
@@ -59,7 +56,7 @@ def whatif_report(
     results = () if base.found is None else tuple(base.found.results[key] for key in _RESULTS)
     results += () if base.phases is None else (_fullest(base.phases),)
     tables = {"own": _table("Your changes", inputs, own, base)} if own else {}
-    for name, kind in zip(_TABLES, KINDS, strict=True):
+    for name, kind in zip(("unchanged", "numerics", "changed"), KINDS, strict=True):
         ones = [one for one in single if one.change.kind == kind and not one.other_gpu]
         if ones:
             tables[name] = _table(kind.capitalize(), inputs, ones, base, most=_MOST_SEEN)
@@ -67,7 +64,7 @@ def whatif_report(
     if others:
         tables["other_gpus"] = _table("Other kinds of GPUs", inputs, others, base)
     if both:
-        tables["pairs"] = _table("Two changes at once", inputs, both, base, most=_MOST_PAIRS)
+        tables["pairs"] = _table("Two changes at once", inputs, both, base, most=3)
     return Report(
         command="whatif",
         headline=_headline(inputs, base, sorted([*own, *single], key=lambda one: one.rank)),
@@ -186,7 +183,7 @@ def _chart(inputs: Inputs, found: Sequence[Outcome]) -> Chart:
     best = sorted(
         (one for one in found if one.runs and one.gain is not None),
         key=lambda one: -(one.gain.number if one.gain else 0.0),
-    )[:_MOST_DRAWN]
+    )[:15]
     series = []
     for kind in KINDS:
         ones = [(_short(_words(inputs, one)), one.gain) for one in best if one.change.kind == kind]
