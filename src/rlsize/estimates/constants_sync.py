@@ -49,8 +49,8 @@ STAGE = Stage(
         _rate("checkpoint_engine", 85e9, 0.35, _ENGINE),
         _rate("checkpoint_engine_p2p", 70e9, 0.35, _ENGINE),
         _fixed("colocated", 4.5, 0.85, _REFIT),
-        _fixed("device", 0.4, 0.8, "assumed: an engine on the trainer's own GPU wakes and copies; a step of verl on one "
-               "A100 (soumyarani/verl-gaudi) has 0.5 s beside its phases"),
+        _fixed("device", 0.4, 0.8, "assumed: an engine on the trainer's own GPU wakes and copies; a step of verl on "
+               "one A100 (soumyarani/verl-gaudi) has 0.5 s beside its phases"),
         _rate("colocated", 13e9, 0.6, _REFIT),
         _fixed("reshard", 0.65, 0.6, _RESHARD),
         _rate("reshard", 300e9, 0.6, _RESHARD),
