@@ -58,9 +58,13 @@ def scaled(model: Model, params: float, active_params: float = 0.0) -> Model:
     for _ in range(_ROUNDS):
         found = _filled(replace(model, architecture=found), last, params)
     name = f"{model.name}@{params / 1e9:g}B" + (f"-A{active_params / 1e9:g}B" if active_params else "")
-    own = {"name": name, "title": f"{model.title}, scaled", "architecture": replace(found, verified=False)}
+    said: dict[str, Any] = {
+        "name": name,
+        "title": f"{model.title}, scaled",
+        "architecture": replace(found, verified=False),
+    }
     lost: dict[str, Any] = {"published_params": None, "published_active_params": None, "aliases": (), "hf_repo": ""}
-    return with_computed(replace(model, **own, **lost))
+    return with_computed(replace(model, **said, **lost))
 
 
 def _filled(model: Model, last: str, params: float) -> Architecture:
