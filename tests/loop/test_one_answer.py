@@ -49,7 +49,7 @@ prices: {gpu_hour: 3}
 """
 LORA = """\
 model: qwen2.5-14b
-cluster: {gpu: a100-80-sxm, gpus: 4}
+cluster: {gpu: a100-80-sxm, gpus: 8}
 workload: {prompts_per_step: 32, group_size: 8, prompt_tokens: 400, response_tokens: {mean: 800}}
 placement: {mode: colocated}
 trainer: {lora_rank: 32}

@@ -276,7 +276,7 @@ def test_a_70b_trainer_does_not_fit_on_eight_gpus(rlsize: Run) -> None:
     said = " ".join(ran.stdout.split())
     assert ran.code == 1
     assert "The trainer does not fit on h100-sxm: each of its 8 GPUs holds" in said
-    assert "most of it the training state; first fits: 88 GPUs as FSDP88" in said
+    assert "most of it the training state; first fits: 96 GPUs as FSDP96" in said
     assert "What binds: the trainer by the training state" in said
 
 
