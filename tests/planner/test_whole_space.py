@@ -100,7 +100,7 @@ def test_of_plans_that_are_as_good_the_plainest_is_taken(said: dict[str, Any], r
     assert place.trainer.name == trainer
     assert place.gpus <= found.planned.found.best[0].gpus
     assert found.planned.chosen is not None
-    assert not (found.planned.chosen.doubted or place.fleet.rare or place.trainer.rare)
+    assert not any((found.planned.chosen.doubted, place.fleet.rare, place.trainer.rare))
 
 
 @pytest.mark.parametrize(
