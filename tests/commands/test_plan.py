@@ -201,6 +201,8 @@ def test_what_nobody_measured_is_predicted(rlsize: Any, checkout: Path) -> None:
     rows = document["rows"]["candidates"]
     assert rows[-1]["verdict"].startswith("yours")
     assert rows[0]["step_seconds"] <= rows[-1]["step_seconds"]
+    assert document["explain"]["best_gpus"]["provenance"] == "predicted"
+    assert document["results"]["best_micro_batch_tokens"] % 1 == 0
     assert document["results"]["best_gpus"] <= 32
     assert document["results"]["best_staleness_steps"] <= 8
 

@@ -99,6 +99,8 @@ def test_of_plans_that_are_as_good_the_plainest_is_taken(said: dict[str, Any], r
     assert place.fleet.name.removeprefix("h100-sxm ") == rollout
     assert place.trainer.name == trainer
     assert place.gpus <= found.planned.found.best[0].gpus
+    assert found.planned.chosen is not None
+    assert not any((found.planned.chosen.doubted, place.fleet.rare, place.trainer.rare))
 
 
 @pytest.mark.parametrize(
@@ -144,7 +146,8 @@ def test_a_batch_that_divides_better_is_offered_and_not_taken() -> None:
     assert change.key == "prompts_per_step"
     assert change.best.step_seconds / change.needed < found.chosen.best.family.step_seconds / 512 / (1 + AS_GOOD)
     again = planned(**said | {"prompts_per_step": f"{change.needed:g}"}).planned.found.best[0]
-    assert again.step_seconds == pytest.approx(change.best.step_seconds)
+    assert again.step_seconds <= change.best.step_seconds * SAME  # that of the layouts that suit the uneven batch
+    assert change.best.step_seconds <= again.step_seconds * (1 + AS_GOOD)
 
 
 @IN_CI

@@ -41,6 +41,8 @@ def fleet(inputs: Inputs) -> Report:
     both = sides(inputs)
     if both.refused:
         return refused_report("fleet", both.refused, inputs.told())
+    if both.loop is None and "model" not in inputs.used:
+        inputs.looked.discard("model")  # nothing came of it: no loop, and no rate that it was needed for
     question = fleet_question(inputs, both)
     prompts = inputs.gives("prompt_tokens") and inputs.ask("prompt_tokens").value  # of no length nothing is cached
     caching, routing = _caching(inputs, question) if prompts else ({}, "")
