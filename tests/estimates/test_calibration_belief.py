@@ -89,7 +89,7 @@ def test_nothing_measured_is_the_prior() -> None:
 def sample() -> Calibration:
     """A calibration of the rollout's software."""
     setting = CalibrationSetting(model="qwen3-8b", gpu="h100-sxm", engine="vllm", rollout_layout="TP1 PP1 DP1")
-    return calibration(*measured(({"rollout_stack_slowdown": 1.0}, 1.2)), setting)
+    return calibration(*measured(({"rollout_moe_stack_slowdown": 1.0}, 1.2)), setting)
 
 
 def test_other_constants_are_refused(sample: Calibration, tmp_path: Path) -> None:
@@ -112,7 +112,7 @@ def test_other_constants_are_refused(sample: Calibration, tmp_path: Path) -> Non
 def test_what_was_not_measured_is_wider(sample: Calibration) -> None:
     """Half of the variance of software comes back for another layout, all of it for another model."""
     rollout = all_stages()["rollout"]
-    name = "rollout_stack_slowdown"
+    name = "rollout_moe_stack_slowdown"
     same = believed(sample, rollout)
     layout = widened(same, [rollout], ["rollout_layout"])
     model = widened(same, [rollout], ["model"])

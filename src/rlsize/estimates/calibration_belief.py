@@ -29,8 +29,8 @@ _SKEWED = 1e-3  # how far directions may be from orthonormal after being written
 
 # Constants that stand for how software and set-up differ, beyond what kernels and links explain.
 _SOFTWARE = (
-    "stack_slowdown", "rank_imbalance", "rl_train_slowdown", "rl_train_moe_slowdown", "rl_forward_slowdown",
-    "train_fixed_seconds", "train_exposed",
+    "stack_slowdown", "unseen_slowdown", "rank_imbalance", "rl_train_slowdown", "rl_train_moe_slowdown",
+    "rl_forward_slowdown", "train_fixed_seconds", "train_exposed",
 )  # fmt: skip
 _SOFTWARE_PREFIXES = ("sync_fixed_", "sync_rate_", "step_")
 _OTHER_MODEL, _OTHER_LAYOUT = 1.0, 0.5  # of the prior variance that comes back
