@@ -11,21 +11,9 @@ _LONGEST_WINDOW = 7 * 86_400.0
 _WINDOW = Quantity("s", least=1.0, most=_LONGEST_WINDOW)
 
 WATCHED = (
-    Row(
-        "skipped_steps",
-        _COUNTED,
-        "Steps of a log to leave out at its start; found without it.",
-        "",
-        "--skip",
-    ),
-    Row(
-        "prompt_share",
-        PART,
-        "Share of prompt tokens in runs that count prompt and response together.",
-        "",
-        "--prompt-share",
-    ),
-    Row("seconds", _WINDOW, "Time between the two saved pages.", "", "--seconds"),
+    Row("skipped_steps", _COUNTED, "Steps of a log to leave out at its start; found without it.", "", "--skip"),
+    Row("prompt_share", PART, "Share of prompt tokens in runs that count prompt and response together.", "", "--"),
+    Row("seconds", _WINDOW, "Time between the two saved pages.", "", "--"),
     Row(
         "window_seconds",
         _WINDOW,
@@ -64,13 +52,7 @@ ACCEPTED = (
         "--max-queue",
     ),
     Row("idle_target_fraction", SHARE, "Trainer idle that is accepted; 5 % when not given.", "", "--max-idle"),
-    Row(
-        "sync_target_fraction",
-        SHARE,
-        "Share of the step for weight syncs; 10 % when not given.",
-        "",
-        "--max-sync",
-    ),
+    Row("sync_target_fraction", SHARE, "Share of the step for weight syncs; 10 % when not given.", "", "--max-sync"),
 )
 
 RESIZED = (
@@ -79,12 +61,12 @@ RESIZED = (
         Quantity("count", most=1e6, whole=True),
         "GPUs of one pod; those of an instance when not given.",
         "",
-        "--gpus-per-pod",
+        "--",
     ),
-    Row("group_index", _COUNTED, "RayCluster: where the group stands in the list, from 0.", "", "--group-index"),
+    Row("group_index", _COUNTED, "RayCluster: where the group stands in the list, from 0.", "", "--"),
     Row("min_replicas", _COUNTED, "Fewest replicas; the matched count when not given.", "", "--min"),
     Row("max_replicas", _COUNTED, "Most replicas; the matched count when not given.", "", "--max"),
-    Row("threshold", POSITIVE, "What one replica serves; its concurrency when not given.", "", "--threshold"),
+    Row("threshold", POSITIVE, "What one replica serves; its concurrency when not given.", "", "--"),
     Row("borrowed_gpus", _COUNTED, "GPUs that rollouts may borrow; 0 when not given.", "", "--borrow"),
 )
 

@@ -7,21 +7,21 @@ from rlsize.quantities.kinds import SECONDS, STALENESS
 from rlsize.quantities.row import Row, Text
 
 ROWS = (
-    Row("backlog_seconds", SECONDS, "Time since the backlog was empty: 600, 10 min.", "", "--backlog-seconds"),
+    Row("backlog_seconds", SECONDS, "Time since the backlog was empty: 600, 10 min.", "", "--"),
     Row("in_flight_samples", STALENESS, "Samples being generated.", "", "--in-flight"),
     Row(
         "calibration",
         Text("FILE"),
         "What measurements say about the constants: a file from `rlsize calibrate --save`.",
         "",
-        "--calibration",
+        "--",
     ),
     Row(
         "seed",
         Text("NUMBER"),
         "Seed of all that is drawn, such as the band of inputs written as 20 ± 2.",
         "",
-        "--seed",
+        "--",
         "0",
     ),
     Row(
@@ -29,7 +29,7 @@ ROWS = (
         Quantity("count", whole=True, least=1.0, most=1e6),
         "Optimizer steps of each run.",
         "",
-        "--simulated-steps",
+        "--",
         1000,
         "enough for p95 and rare events",
     ),
@@ -38,7 +38,7 @@ ROWS = (
         Quantity("count", whole=True, least=1.0, most=1000),
         "Runs with different seeds, which count on from --seed.",
         "",
-        "--seeds",
+        "--",
         5,
         "enough for an interval",
     ),
@@ -54,6 +54,6 @@ ROWS = (
         Quantity("count", least=1.0, most=1e15),
         "Samples that all runs together may generate; 200M when not given.",
         "",
-        "--most-samples",
+        "--",
     ),
 )

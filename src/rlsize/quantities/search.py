@@ -15,7 +15,7 @@ ROWS = (
         Word(("time", "cost", "gpus")),
         "What is made small: time (shortest step), cost (least per step) or gpus (fewest).",
         "",
-        "--objective",
+        "--",
     ),
     Row("least_steps_per_day", POSITIVE, "Optimizer steps a day that must be reached.", "", "--steps-per-day"),
     Row("finish_by_seconds", SECONDS, "Time in which the run must end: 7 days; it needs the steps.", "", "--finish-by"),
@@ -31,7 +31,7 @@ ROWS = (
         Quantity("1", least=0.0, most=1.0),
         "Share of memory that stays free on both sides.",
         "",
-        "--memory-margin",
+        "--",
         0.05,
         "usual margin",
     ),
@@ -60,11 +60,7 @@ ROWS = (
         "--rollout-data-parallel",
     ),
     Row(
-        "searched_rollout_pipeline_parallel",
-        _LIST,
-        "Stages to try for an instance.",
-        "",
-        "--rollout-pipeline-parallel",
+        "searched_rollout_pipeline_parallel", _LIST, "Stages to try for an instance.", "", "--rollout-pipeline-parallel"
     ),
     Row("searched_tensor_parallel", _LIST, "Degrees to try for the trainer.", "", "--tensor-parallel"),
     Row("searched_pipeline_parallel", _LIST, "Stages to try for the trainer.", "", "--pipeline-parallel"),
@@ -72,13 +68,9 @@ ROWS = (
     Row("searched_expert_parallel", _LIST, "Expert ranks to try for the trainer.", "", "--expert-parallel"),
     Row("searched_recompute", _LIST, "none, selective, full: what backward may recompute.", "", "--recompute"),
     Row(
-        "searched_micro_batch_tokens",
-        _LIST,
-        "Tokens of a micro-batch to try, with commas.",
-        "",
-        "--micro-batch-tokens",
+        "searched_micro_batch_tokens", _LIST, "Tokens of a micro-batch to try, with commas.", "", "--micro-batch-tokens"
     ),
-    Row("whole_nodes", Switch(), "Each pool takes whole nodes.", "", "--whole-nodes"),
+    Row("whole_nodes", Switch(), "Each pool takes whole nodes.", "", "--"),
     Row(
         "rollout_pools",
         _POOL,
