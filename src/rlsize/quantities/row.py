@@ -112,6 +112,11 @@ class Row(NamedTuple):
         return self.kind.known if isinstance(self.kind, Word) else ()
 
 
+def said_in(section: str, *rows: Row) -> tuple[Row, ...]:
+    """Rows of a section of a scenario that are said by their key, there and by a flag, where they do not tell how."""
+    return tuple(row if row.said_by else row._replace(scenario=f"{section}.", flag="--") for row in rows)
+
+
 def by_key(rows: Iterable[Row]) -> dict[str, Row]:
     """
     The rows by their key, in full.
