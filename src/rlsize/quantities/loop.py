@@ -55,9 +55,9 @@ ROWS = (
         "algorithm.",
         "--",
     ),
-    Row("critic_params", PARAMS, "Parameters of a critic of another size.", "", "--"),
-    Row("reference_params", PARAMS, "Parameters of a reference of another size.", "", "--"),
-    Row("reward_params", PARAMS, "Parameters of a reward model of another size.", "", "--"),
+    Row("critic_params", PARAMS, "Parameters of a critic of another size.", flag="--"),
+    Row("reference_params", PARAMS, "Parameters of a reference of another size.", flag="--"),
+    Row("reward_params", PARAMS, "Parameters of a reward model of another size.", flag="--"),
     Row(
         "tokens_generated_per_trained_token",
         Quantity("1", least=1.0, most=1e4, spread=True),

@@ -40,10 +40,9 @@ POLICIES = said_in(
         "dropped_fraction",
         Quantity("1", least=0.0, most=0.9999),
         "Share of finished samples dropped as too stale.",
-        "",
-        "--",
-        0.0,
-        "nothing is dropped",
+        flag="--",
+        default=0.0,
+        why="nothing is dropped",
     ),
     Row(
         "redealing",

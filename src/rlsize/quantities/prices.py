@@ -25,14 +25,13 @@ ROWS = (
         "--trainer-gpu-hour",
     ),
     Row("price", Text(), "A price profile, in place of the numbers.", "prices.profile", "--"),
-    Row("preemptible_fraction", SHARE, "Share of the rollout GPUs that is preemptible, 0 to 1.", "", "--"),
-    Row("preemptible_gpu_hour_usd", DOLLARS, "Dollars per GPU-hour of those.", "", "--preemptible-gpu-hour"),
+    Row("preemptible_fraction", SHARE, "Share of the rollout GPUs that is preemptible, 0 to 1.", flag="--"),
+    Row("preemptible_gpu_hour_usd", DOLLARS, "Dollars per GPU-hour of those.", flag="--preemptible-gpu-hour"),
     Row(
         "lost_fraction",
         Quantity("1", least=0.0, most=0.99),  # of nothing useful no price can be told
         "Share of their time that preemption throws away.",
-        "",
-        "--",
+        flag="--",
     ),
     Row("price_as_of", Text("DATE"), "Date of the price.", "prices.as_of", "--as-of"),
     Row("price_region", Text("TEXT"), "Region of the price.", "prices.region", "--region"),

@@ -28,8 +28,8 @@ ROWS = (
         "rates.",
         "--",
     ),
-    Row("step_seconds", SECONDS_SPREAD, "Wall clock of an optimizer step: training, waiting and sync.", "", "--"),
-    Row("generation_seconds", SECONDS_SPREAD, "Time to generate the samples of an optimizer step.", "", "--"),
+    Row("step_seconds", SECONDS_SPREAD, "Wall clock of an optimizer step: training, waiting and sync.", flag="--"),
+    Row("generation_seconds", SECONDS_SPREAD, "Time to generate the samples of an optimizer step.", flag="--"),
     Row(
         "rollout_gpu_tokens_per_second",
         TOKEN_RATE_SPREAD,
@@ -44,15 +44,14 @@ ROWS = (
         "rates.",
         "--trainer-tps|--trainer-tokens-per-second|--learn-tps",
     ),
-    Row("rollout_seconds", SECONDS_SPREAD, "Time to generate the samples of a step.", "", "--"),
+    Row("rollout_seconds", SECONDS_SPREAD, "Time to generate the samples of a step.", flag="--"),
     Row(
         "trainer_idle_fraction",
         Quantity("1", least=0.0, most=0.9999),
         "Share of the step that trainer GPUs wait, 0 to 1.",
-        "",
-        "--trainer-idle",
+        flag="--trainer-idle",
     ),
-    Row("rollout_idle_fraction", SHARE, "Share of the step that rollout GPUs wait, 0 to 1.", "", "--rollout-idle"),
+    Row("rollout_idle_fraction", SHARE, "Share of the step that rollout GPUs wait, 0 to 1.", flag="--rollout-idle"),
     Row("sync_seconds", Quantity("s", least=0.0, spread=True), "Weight-sync pause per sync.", "rates.", "--"),
     Row(
         "overhead_seconds",
@@ -70,5 +69,5 @@ ROWS = (
         "--",
     ),
     Row("measured_trainer_gpus", COUNT, "GPUs that the train seconds were measured on.", "rates.", "--"),
-    Row("accept_lower_bound", Switch(), "Size from a rates file whose engines were not saturated.", "", "--"),
+    Row("accept_lower_bound", Switch(), "Size from a rates file whose engines were not saturated.", flag="--"),
 )

@@ -80,8 +80,7 @@ ROWS = (
         "refill",
         Switch("--barrier"),
         "Whether finished samples are replaced at once, or a step waits for its last one.",
-        "",
-        "--",
+        flag="--",
     ),
     Row(
         "routing",
@@ -92,7 +91,7 @@ ROWS = (
         "affine",
     ),
     Row("concurrency", POSITIVE, "Samples generated at the same time on one instance.", "rollout.", "--"),
-    Row("context_tokens", TOKENS, "Tokens of a sample in flight: prompt and mean live length.", "", "--context"),
+    Row("context_tokens", TOKENS, "Tokens of a sample in flight: prompt and mean live length.", flag="--context"),
     Row("kv_cache_tokens", TOKENS, "Tokens that the KV cache of an instance holds.", "rollout.", "--"),
     Row("step_fixed", SECONDS_OR_NONE, "Engine step with nothing in it, t0.", "rollout.step_time.fixed", "--"),
     Row(
@@ -154,8 +153,7 @@ ROWS = (
         "prefill_tokens_per_second",
         Quantity("token/s"),
         "Prompt tokens per second of an instance that only prefills.",
-        "",
-        "--prefill-rate",
+        flag="--prefill-rate",
     ),
     Row(
         "temperature",

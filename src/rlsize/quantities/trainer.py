@@ -52,8 +52,7 @@ ROWS = (
         "old_logprob",
         Switch("--no-old-logprob"),
         "Whether old log-probabilities are computed; not where rollout's are used.",
-        "",
-        "--",
+        flag="--",
     ),
     Row(
         "micro_batch_tokens",
