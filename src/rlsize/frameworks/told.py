@@ -286,17 +286,3 @@ def matching(framework: Framework, settings: Iterable[Setting]) -> int:
     today = Reading(framework, ()).key
     keys = {key for setting in settings for key in (normal(setting.key), today(setting.key))}
     return sum(any(fnmatchcase(key, normal(sign)) for key in keys) for sign in framework.signs)
-
-
-__all__ = [
-    "QUANTITY",
-    "Reading",
-    "Told",
-    "UnreadableError",
-    "era_of",
-    "in_era",
-    "inherited",
-    "keys_of",
-    "matching",
-    "normal",
-]

@@ -406,6 +406,3 @@ def _refused(framework: Framework, wanted: Mapping[str, Any], now: Mapping[str, 
             said = "nothing" if now.get(name) is None else now[name]
             what = f"{framework.title} cannot be set to {name} = {value}: its keys say {said}"
             yield Fault(what, name, "change what it follows from by hand")
-
-
-__all__ = ["Changes", "changes", "same", "spelled", "values", "whole"]

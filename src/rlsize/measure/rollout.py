@@ -152,7 +152,11 @@ def measure_rollout(
     record = _record(instances[0], plan)
     begun = time.monotonic()
     try:
-        _warm_up(instances, plan, record, say)
+        # let engines compile and capture before anything counts
+        say("rollout, warming up", 0.0)
+        name, sizes = f"warm/{plan.nonce}{plan.seed}", (plan.prompt_tokens, plan.group_size, WARM_UP_TOKENS)
+        short = [[f"{name}/{index}", *sizes] for index in range(max(1, record.limit // plan.group_size))]
+        deque(phase(instances, [short] * len(instances), [], record.limit, 1.0, "warm"), maxlen=0)
         levels = plan.concurrencies
         if levels is None:
             levels = sweep(record.limit, plan.group_size, quick=plan.quick)
@@ -211,16 +215,6 @@ def _record(instance: Instance, plan: RolloutPlan) -> Record:
     fits = most if held is None else int(cache_concurrency(held, FILL, mean_live_tokens(plan.prompt_tokens, mean, cv)))
     limit, why = min((int(most), "max_num_seqs"), (max(1, fits), "the KV cache"))
     return Record(work=work, limit=limit, limited_by=why)
-
-
-def _warm_up(
-    instances: Sequence[Instance], plan: RolloutPlan, record: Record, say: Callable[[str, float], None]
-) -> None:
-    """Let engines compile and capture before anything counts."""
-    say("rollout, warming up", 0.0)
-    name, sizes = f"warm/{plan.nonce}{plan.seed}", (plan.prompt_tokens, plan.group_size, WARM_UP_TOKENS)
-    short = [[f"{name}/{index}", *sizes] for index in range(max(1, record.limit // plan.group_size))]
-    deque(phase(instances, [short] * len(instances), [], record.limit, 1.0, "warm"), maxlen=0)
 
 
 def _level(instances: Sequence[Instance], plan: RolloutPlan, record: Record, concurrency: int, seconds: float) -> None:

@@ -60,10 +60,12 @@ class Row(NamedTuple):
         key: Its name in figures and in JSON; the ending says the unit.
         kind: What it is: a number with unit and limits, a word, a name, or yes or no.
         meaning: One sentence for help, the reference page and the editor's tooltip.
-        scenario: Dotted key in a scenario; empty where only a flag says it.
-        flag: The flag that says it; its aliases follow, separated by bars. Empty where only a scenario says it.
+        scenario: Dotted key in a scenario; a section with its dot where the key in it is the row's. Empty where only a
+            flag says it.
+        flag: The flag that says it; its aliases follow, separated by bars. `--` where it is the key's name. Empty where
+            only a scenario says it.
         default: What holds where nobody says; None where nothing does, or where a rule decides.
-        why: Why the default is what it is, with its source.
+        why: Why the default is what it is, with its source; a word may go without.
     """
 
     key: str
@@ -73,6 +75,14 @@ class Row(NamedTuple):
     flag: str = ""
     default: float | str | bool | None = None
     why: str = ""
+
+    @property
+    def in_full(self) -> Row:
+        """The row with what follows from its key written out."""
+        scenario = self.scenario + self.key if self.scenario.endswith(".") else self.scenario
+        flag = f"--{self.key.replace('_', '-')}" if self.flag == "--" else self.flag
+        usual = isinstance(self.kind, Word) and self.default is not None and not self.why
+        return self._replace(scenario=scenario, flag=flag, why=f"default of {flag}" if usual else self.why)
 
     @property
     def flags(self) -> tuple[str, ...]:
@@ -102,16 +112,21 @@ class Row(NamedTuple):
         return self.kind.known if isinstance(self.kind, Word) else ()
 
 
+def said_in(section: str, *rows: Row) -> tuple[Row, ...]:
+    """Rows of a section of a scenario that are said by their key, there and by a flag, where they do not tell how."""
+    return tuple(row if row.said_by else row._replace(scenario=f"{section}.", flag="--") for row in rows)
+
+
 def by_key(rows: Iterable[Row]) -> dict[str, Row]:
     """
-    The rows by their key.
+    The rows by their key, in full.
 
     Raises:
         ValueError: Two rows share a key, or a place in a scenario.
     """
     found: dict[str, Row] = {}
     places: dict[str, str] = {}
-    for row in rows:
+    for row in (short.in_full for short in rows):
         if row.key in found:
             raise ValueError(f"{row.key} is declared twice")
         found[row.key] = row

@@ -26,24 +26,8 @@ if TYPE_CHECKING:
 
     from rlsize.quantities.row import Row
 
-QUANTITIES: Mapping[str, Row] = MappingProxyType(
-    by_key(
-        (
-            *loop.ROWS,
-            *workload.ROWS,
-            *rollout.ROWS,
-            *trainer.ROWS,
-            *sync.ROWS,
-            *rates.ROWS,
-            *policies.ROWS,
-            *prices.ROWS,
-            *operate.ROWS,
-            *run.ROWS,
-            *search.ROWS,
-            *measurement.ROWS,
-        )
-    )
-)
+_PARTS = (loop, workload, rollout, trainer, sync, rates, policies, prices, operate, run, search, measurement)
+QUANTITIES: Mapping[str, Row] = MappingProxyType(by_key(row for part in _PARTS for row in part.ROWS))
 """Every quantity by its key."""
 
 PLACES: Mapping[str, Row] = MappingProxyType({row.scenario: row for row in QUANTITIES.values() if row.scenario})

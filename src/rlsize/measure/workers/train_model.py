@@ -147,7 +147,11 @@ def sharded(model: LogProbs, mesh: Any, device: torch.device, seed: int) -> LogP
     generator = torch.Generator(device).manual_seed(seed)
     with torch.no_grad():
         for name, param in model.named_parameters():
-            _initialise(name, param, generator)
+            shard = param.to_local()
+            if param.ndim > 1:
+                shard.normal_(0.0, WEIGHT_DEVIATION, generator=generator)
+            else:  # vectors are biases or norms
+                shard.fill_(0.0 if name.endswith("bias") else 1.0)
     return model
 
 
@@ -168,11 +172,3 @@ def _materialise(model: nn.Module, device: torch.device) -> None:
             setattr(module, name, placed[id(param)])
         for name, buffer in module.named_buffers(recurse=False):
             module._buffers[name] = buffer.to(device)  # noqa: SLF001 (assigning would turn a plain buffer persistent)
-
-
-def _initialise(name: str, param: Any, generator: torch.Generator) -> None:
-    shard = param.to_local()
-    if param.ndim > 1:
-        shard.normal_(0.0, WEIGHT_DEVIATION, generator=generator)
-    else:  # vectors are biases or norms
-        shard.fill_(0.0 if name.endswith("bias") else 1.0)

@@ -295,7 +295,11 @@ def _moe(keys: Keys, family: Family, experts: int, kinds: Counter[LayerKind]) ->
     else:
         width = keys.whole("moe_intermediate_size", "expert_intermediate_size")
         keys.skip(("intermediate_size",))  # of the dense layers, where there are any
-    shared, shared_width = _shared_experts(keys, width)
+    # how many shared experts there are, and how wide one is
+    one = keys.whole("shared_expert_intermediate_size", "shared_intermediate_size", default=0, least=0)
+    count = keys.whole("n_shared_experts", "num_shared_experts", default=1 if one else 0, least=0)
+    wide = keys.whole("moe_shared_expert_intermediate_size", default=one or width, least=0)
+    shared, shared_width = (count, wide) if count and wide else (0, 0)
     corrected = keys.word("topk_method") == "noaux_tc"
     return Moe(
         layers=kinds["moe"],
@@ -309,11 +313,3 @@ def _moe(keys: Keys, family: Family, experts: int, kinds: Counter[LayerKind]) ->
         expert_bias=family.expert_bias,
         router_bias=keys.flag("use_routing_bias", default=family.router_bias or corrected),
     )
-
-
-def _shared_experts(keys: Keys, width: int) -> tuple[int, int]:
-    """How many shared experts there are, and how wide one is."""
-    one = keys.whole("shared_expert_intermediate_size", "shared_intermediate_size", default=0, least=0)
-    count = keys.whole("n_shared_experts", "num_shared_experts", default=1 if one else 0, least=0)
-    wide = keys.whole("moe_shared_expert_intermediate_size", default=one or width, least=0)
-    return (count, wide) if count and wide else (0, 0)

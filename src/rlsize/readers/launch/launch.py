@@ -118,7 +118,9 @@ def read_launch(
     else:
         chosen, settings = _of_configuration(content, context)
     settings[:0] = _named_gpu(path, content)
-    chosen = _fork(chosen, settings, known)
+    # the fork of a framework that runs under its parent's name, where its own keys are set
+    forks = (one for one in known.values() if one.parent == chosen.name and not one.programs)
+    chosen = next((one for one in forks if matching(one, settings)), chosen)
     era = era_of(chosen, settings, version)
     dated = in_era(chosen, era)
     if context.untold:
@@ -153,12 +155,6 @@ def _named_gpu(path: str, text: str) -> Iterator[Setting]:
     found = list(_GPU.finditer(text[:_HEAD]))
     if len({match[0].upper() for match in found}) == 1:
         yield Setting("cluster.gpu", found[0][0], Span(path, text.count("\n", 0, found[0].start()) + 1))
-
-
-def _fork(chosen: Framework, settings: Sequence[Setting], known: Mapping[str, Framework]) -> Framework:
-    """The fork of a framework that runs under its parent's name, where its own keys are set."""
-    forks = (one for one in known.values() if one.parent == chosen.name and not one.programs)
-    return next((one for one in forks if matching(one, settings)), chosen)
 
 
 def looks_like_shell(path: str, text: str) -> bool:

@@ -86,17 +86,13 @@ def _value(key: str, value: object, catalogue: Catalogue) -> object:
         found = inference_engine(str(value)).name
         return found if any(name[:3] in str(value).lower() for name in ENGINES) else None
     if isinstance(kind, Word):
-        return _words(kind, value)
+        # the words that are known of those that were said; an empty list says that there is none
+        listed = [str(one) for one in value] if isinstance(value, (list, tuple)) else [str(value)]
+        known = [one for one in listed if one in kind.known]
+        if kind.listed:
+            return known if known or not listed else None
+        return next(iter(known), None)
     return bool(value) if isinstance(kind, Switch) else value
-
-
-def _words(kind: Word, value: object) -> str | list[str] | None:
-    """The words that are known of those that were said; an empty list says that there is none."""
-    listed = [str(one) for one in value] if isinstance(value, (list, tuple)) else [str(value)]
-    known = [one for one in listed if one in kind.known]
-    if kind.listed:
-        return known if known or not listed else None
-    return next(iter(known), None)
 
 
 def model_name(written: str, catalogue: Catalogue) -> str:

@@ -17,12 +17,11 @@ from typing import TYPE_CHECKING, Any
 
 from rlsize.facts.counters import EngineCounters
 from rlsize.readers.metrics import tables
-from rlsize.readers.metrics.tables import EngineKind, Metric, chosen, exposed, shared
+from rlsize.readers.metrics.tables import EngineKind, Metric, Seen, chosen, exposed, shared
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from rlsize.facts.counters import Buckets
     from rlsize.readers.metrics.exposition import Series
     from rlsize.readers.metrics.tables import Numbers
 
@@ -101,13 +100,8 @@ def _identities(page: Mapping[str, Sequence[Series]], _: str) -> list[Mapping[st
     return [dict(labels) for labels in sorted(found)]
 
 
-def _counters(
-    who: Mapping[str, Any],
-    numbers: Numbers,
-    _info: Mapping[str, str],
-    lengths: Buckets | None,
-    keys: Mapping[str, str],
-) -> EngineCounters:
+def _counters(seen: Seen) -> EngineCounters:
+    who, numbers, _, lengths, keys = seen
     live = numbers["live"] is not None
     computed, reused = numbers["computed"], numbers["reused"]
     received = numbers["received"] if computed is None else computed + (reused or 0.0)

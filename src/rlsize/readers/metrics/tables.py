@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
 from itertools import pairwise
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from rlsize.facts.counters import Buckets, Totals
 
@@ -44,6 +44,25 @@ class Metric:
     mean: bool = False
 
 
+class Seen(NamedTuple):
+    """
+    What a page says of one engine.
+
+    Args:
+        who: Whose counters they are: fields of `EngineCounters`.
+        numbers: Its numbers, by the names of the kind's metrics.
+        stated: The labels of the metric that states how it is configured.
+        lengths: The buckets of its response lengths.
+        keys: The metric behind each field.
+    """
+
+    who: Mapping[str, Any]
+    numbers: Numbers
+    stated: Mapping[str, str]
+    lengths: Buckets | None
+    keys: Mapping[str, str]
+
+
 @dataclass(frozen=True, kw_only=True, eq=False)
 class EngineKind:
     """
@@ -55,7 +74,7 @@ class EngineKind:
         prefix: What its metrics begin with.
         metrics: Where each number is found.
         identities: The labels that tell its engines apart on a page; none where it holds no tokens.
-        counters: An engine's counters: whose they are, its numbers, what its info states, its lengths, the metrics.
+        counters: An engine's counters, of what a page says of it.
         missing: What to say of a page that holds some of its metrics but no tokens, and what to do.
         info: The metric whose labels state how an engine is configured.
         buckets: The buckets of response lengths.
@@ -69,9 +88,7 @@ class EngineKind:
     prefix: re.Pattern[str]
     metrics: Mapping[str, Metric]
     identities: Callable[[Mapping[str, Sequence[Series]], str], Sequence[Mapping[str, str]]]
-    counters: Callable[
-        [Mapping[str, Any], Numbers, Mapping[str, str], Buckets | None, Mapping[str, str]], EngineCounters
-    ]
+    counters: Callable[[Seen], EngineCounters]
     missing: tuple[str, str]
     info: str = ""
     buckets: str = ""
@@ -123,7 +140,7 @@ class EngineKind:
             engines.buckets(page.get(self.buckets, [])),
             strict=True,
         )
-        return sorted((self.counters(*row, keys) for row in rows), key=lambda one: natural(one.rank))
+        return sorted((self.counters(Seen(*row, keys)) for row in rows), key=lambda one: natural(one.rank))
 
 
 @lru_cache(maxsize=4096)

@@ -13,14 +13,12 @@ from math import prod
 from typing import TYPE_CHECKING, Any
 
 from rlsize.facts.counters import EngineCounters
-from rlsize.readers.metrics.tables import EngineKind, Metric, chosen, exposed, shared, whole
+from rlsize.readers.metrics.tables import EngineKind, Metric, Seen, chosen, exposed, shared, whole
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from rlsize.facts.counters import Buckets
     from rlsize.readers.metrics.exposition import Series
-    from rlsize.readers.metrics.tables import Numbers
 
 _LENGTH, _ABORT = frozenset({"length"}), frozenset({"cancelled", "abort"})
 _COUNTERS = {
@@ -51,13 +49,8 @@ def _identities(page: Mapping[str, Sequence[Series]], _: str) -> list[Mapping[st
     return [entry.labels for entry in chosen(page, _EXPOSED["generation_tokens"])]
 
 
-def _counters(
-    who: Mapping[str, Any],
-    numbers: Numbers,
-    parallel: Mapping[str, str],
-    _lengths: Buckets | None,
-    keys: Mapping[str, str],
-) -> EngineCounters:
+def _counters(seen: Seen) -> EngineCounters:
+    who, numbers, parallel, _, keys = seen
     values: dict[str, Any] = {name: numbers[name] for name in (*_COUNTERS, *_GAUGES)}
     blocks, block = numbers["blocks"], numbers["block"]
     sizes = [size for name in _SIZES if (size := whole(parallel.get(name)))]

@@ -13,14 +13,12 @@ from typing import TYPE_CHECKING, Any
 from rlsize.errors import Fault, InputError
 from rlsize.facts.counters import EngineCounters
 from rlsize.readers.metrics import tables
-from rlsize.readers.metrics.tables import EngineKind, Metric, chosen, exposed, shared, whole
+from rlsize.readers.metrics.tables import EngineKind, Metric, Seen, chosen, exposed, shared, whole
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from rlsize.facts.counters import Buckets
     from rlsize.readers.metrics.exposition import Series
-    from rlsize.readers.metrics.tables import Numbers
 
 MOST_ENGINES = 1024
 
@@ -75,13 +73,8 @@ def _identities(page: Mapping[str, Sequence[Series]], instance: str) -> list[Map
     return [entry.labels for entry in generation]
 
 
-def _counters(
-    who: Mapping[str, Any],
-    numbers: Numbers,
-    config: Mapping[str, str],
-    lengths: Buckets | None,
-    keys: Mapping[str, str],
-) -> EngineCounters:
+def _counters(seen: Seen) -> EngineCounters:
+    who, numbers, config, lengths, keys = seen
     values: dict[str, Any] = {name: numbers[name] for name in (*_COUNTERS, *_GAUGES)}
     block, blocks = whole(config.get("block_size")), whole(config.get("num_gpu_blocks"))
     return EngineCounters(

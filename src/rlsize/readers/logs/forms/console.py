@@ -39,7 +39,11 @@ def rows(blocks: Blocks, skips: Skips) -> Iterator[Row]:
     while (line := cursor.find(b"step:")) is not None:
         head = _HEAD.search(line.text)
         if head is None:
-            _count_fragment(line, skips)
+            # count what is left of a record that lost its head, or has nothing else
+            if not line.ended and _HEAD_CUT.search(line.text):
+                skips.add(CUT, line.place)
+            elif _HEADLESS.search(line.text):
+                skips.add(HEADLESS, line.place)
             continue
         if _GOES_ON.match(cursor.following()):
             skips.add("a narrow terminal broke the line", line.place)
@@ -84,14 +88,6 @@ def _pairs(parts: Iterable[str]) -> dict[str, float | None]:
             raise ValueError(part)
         found[key] = number(value)
     return found
-
-
-def _count_fragment(line: Line, skips: Skips) -> None:
-    """Count what is left of a record that lost its head, or has nothing else."""
-    if not line.ended and _HEAD_CUT.search(line.text):
-        skips.add(CUT, line.place)
-    elif _HEADLESS.search(line.text):
-        skips.add(HEADLESS, line.place)
 
 
 FORM = Form(name="console", rows=rows, marks=(b"step:",), framework=_VERL)
