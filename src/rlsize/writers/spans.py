@@ -58,7 +58,17 @@ def draw_spans(axes: Mpl, chart: Gantt) -> None:
         _labels(axes, bars, top + height / 2, (end - begin) * _LABEL_ROOM)
     axes.set_xlim(begin, end + (end - begin) * _NARROW)
     axes.set_ylim(deep, 0.0)
-    _names(axes, chart, places)
+    # Names of lanes: of all of them, or of every so manieth of many
+    phases = lanes_of_phases(chart)
+    others = [lane for lane in chart.lanes if lane not in phases]
+    if len(others) > MOST_NAMED:
+        others = others[:: _round(len(others) / _FEW_NAMES)]
+    shown = [lane for lane in chart.lanes if lane in phases] + others
+    axes.set_yticks([places[lane][0] + places[lane][1] / 2 for lane in shown], shown)
+    axes.tick_params(axis="y", length=0, pad=4)
+    axes.grid(visible=False)
+    axes.spines["left"].set_visible(False)
+    axes.set_axisbelow(True)
     _legend(axes, chart)
 
 
@@ -107,20 +117,6 @@ def _labels(axes: Mpl, bars: Sequence[Bar], middle: float, room: float) -> None:
                 bar.label, (bar.end, middle), (3, 0), textcoords="offset points", va="center_baseline", fontsize=8.5,
                 color="#333333", annotation_clip=True, clip_on=True,
             )  # fmt: skip
-
-
-def _names(axes: Mpl, chart: Gantt, places: dict[str, tuple[float, float]]) -> None:
-    """Names of lanes: of all of them, or of every so manieth of many."""
-    phases = lanes_of_phases(chart)
-    others = [lane for lane in chart.lanes if lane not in phases]
-    if len(others) > MOST_NAMED:
-        others = others[:: _round(len(others) / _FEW_NAMES)]
-    shown = [lane for lane in chart.lanes if lane in phases] + others
-    axes.set_yticks([places[lane][0] + places[lane][1] / 2 for lane in shown], shown)
-    axes.tick_params(axis="y", length=0, pad=4)
-    axes.grid(visible=False)
-    axes.spines["left"].set_visible(False)
-    axes.set_axisbelow(True)
 
 
 def _round(step: float) -> int:

@@ -43,12 +43,14 @@ def calibrate_report(
         inputs: What was asked, with what casts doubt and what happened on the way.
     """
     target, outlooks = further
+    what = Column("what", "what", "left", wide=True, of=itemgetter(0))
+    cells = (what, Column("reason", "why", "left", wide=True, of=itemgetter(1)))
     tables = tables_of(
         points=_points(found.compared),
         constants=_constants(fact.constants),
         further=_further(target, outlooks) if outlooks else None,
         run=_run(fact.run) if fact.run is not None else None,
-        unused=_unused(unused) if unused else None,
+        unused=Table.of("Not used", dict.fromkeys(unused), cells) if unused else None,
     )
     if fact.run is not None:
         shown = listed([f"{key} {show(value, key)}" for key, value in fact.run.shown.items()])
@@ -163,10 +165,3 @@ def _further(target: str, outlooks: Sequence[Outlook]) -> Table:
     )
     note = "±: 80 % band; the scatter of a single measurement stays"
     return Table.of(f"What would narrow the band of the {target} most", outlooks, cells, note=note)
-
-
-def _unused(unused: Sequence[tuple[str, str]]) -> Table:
-    what = Column("what", "what", "left", wide=True, of=itemgetter(0))
-    return Table.of(
-        "Not used", dict.fromkeys(unused), (what, Column("reason", "why", "left", wide=True, of=itemgetter(1)))
-    )

@@ -143,9 +143,10 @@ def evidence_of(
 ) -> tuple[Evidence, Inputs]:
     """What a log, and what was said of its loop, speak for; and what says the loop."""
     run, usual, loop = _of_loop(inputs, run)
+    logged = {name: fmean(run.columns[f"requests_{name}"]) for name in _LOADS if f"requests_{name}" in run.columns}
     evidence = Evidence(
         run=run,
-        load=_logged_load(run),
+        load=EngineLoad(**logged),  # what the engines had to do by the training log, where nobody looked at them
         usual=usual.results,
         said=usual.said,
         instances=pools.instances,
@@ -239,6 +240,7 @@ def _answer(
     import numpy as np
 
     from rlsize.commands.diagnose.report import diagnose_report
+    from rlsize.shell.launches import can_change, in_own_keys
     from rlsize.verdicts.diagnosis import diagnosis
     from rlsize.verdicts.step_cost import step_costs
 
@@ -249,13 +251,18 @@ def _answer(
     if baseline is not None and path is not None:
         comparison = _compared(evidence, pools, baseline, path, found, random)
     told = ([*doubts, *inputs.warnings], inputs.notes)
+
+    def own_keys(change: Mapping[str, Value]) -> str:  # as the launch says it
+        said = {key: value for key, value in change.items() if value is not None or inputs.gives(key)}
+        return in_own_keys(inputs, said) if said and inputs.file is not None and can_change(inputs, said) else ""
+
     return diagnose_report(
         evidence,
         found,
         inputs.shown(),
         comparison,
         told,
-        changes=[_own_keys(inputs, cause.change) for cause in found.causes],
+        changes=[own_keys(cause.change) for cause in found.causes],
         assumed=_assumed(inputs, evidence, found, loop),
         costs=step_costs(found, evidence, _paid(inputs, pools, shared=evidence.run.mode == "colocated")),
         no=fails(words, found, comparison[0]),
@@ -277,14 +284,6 @@ def _assumed(inputs: Inputs, evidence: Evidence, found: Diagnosis, loop: Inputs)
         return of_fleet
     loop.ran = True
     return (*(of_fleet or ()), *(assumptions(loop, resolve(loop)) or ()))
-
-
-def _own_keys(inputs: Inputs, change: Mapping[str, Value]) -> str:
-    """A change in the keys of the launch or scenario that was named; empty where it has none for it."""
-    from rlsize.shell.launches import can_change, in_own_keys
-
-    said = {key: value for key, value in change.items() if value is not None or inputs.gives(key)}
-    return in_own_keys(inputs, said) if said and inputs.file is not None and can_change(inputs, said) else ""
 
 
 def _paid(inputs: Inputs, pools: ObservedPools, *, shared: bool) -> dict[str, Figure]:
@@ -311,12 +310,6 @@ def _of_loop(inputs: Inputs, run: RunSummary) -> tuple[RunSummary, Usual, Inputs
     if found.why_not:
         inputs.ignore(f"What is usual for this loop is not known: {found.why_not}.")
     return run, found, said
-
-
-def _logged_load(run: RunSummary) -> EngineLoad:
-    """What the engines had to do by the training log, where nobody looked at them."""
-    means = {name: fmean(run.columns[f"requests_{name}"]) for name in _LOADS if f"requests_{name}" in run.columns}
-    return EngineLoad(**means)
 
 
 def _compared(
