@@ -114,15 +114,7 @@ def review() -> Page:
     answer = search(inputs)[0].planned
     assert answer.chosen is not None
     return review_page(
-        answer,
-        answer.chosen,
-        inputs.shown(),
-        title="Review",
-        question="",
-        command="rlsize report",
-        made_with="rlsize",
-        warnings=inputs.warnings,
-        notes=inputs.notes,
+        answer, answer.chosen, inputs.told(), title="Review", command="rlsize report", made_with="rlsize"
     )
 
 

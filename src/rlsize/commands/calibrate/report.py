@@ -15,10 +15,13 @@ from rlsize.units import listed, show
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from typing import TypeAlias
 
     from rlsize.estimates.calibrating import Calibrated, Compared, Outlook
     from rlsize.facts.calibration import CalibratedConstant, CalibratedRun, Calibration
     from rlsize.shell.inputs import Inputs
+
+    Further: TypeAlias = tuple[str, Sequence[Outlook]]
 
 _MOST_CONSTANTS = 8
 _SCALES = {True: "tokens, and the pass", False: "tokens, nobody knows how much"}
@@ -26,11 +29,7 @@ _TOLD = 0.01  # relative change of a factor or a spread that is worth a line
 
 
 def calibrate_report(
-    fact: Calibration,
-    found: Calibrated,
-    further: tuple[str, Sequence[Outlook]],
-    unused: Sequence[tuple[str, str]],
-    inputs: Inputs,
+    fact: Calibration, found: Calibrated, further: Further, unused: Sequence[tuple[str, str]], inputs: Inputs
 ) -> Report:
     """
     The report of `rlsize calibrate`.
@@ -69,7 +68,7 @@ def _twin(run: CalibratedRun) -> str:
     return f"The model explains all of the run but {listed(own)}." if own else "The model explains all of the run."
 
 
-def _headline(found: Calibrated, further: tuple[str, Sequence[Outlook]], run: CalibratedRun | None) -> str:
+def _headline(found: Calibrated, further: Further, run: CalibratedRun | None) -> str:
     count = len(found.compared)
     if not count:
         return _twin(run) if run is not None else "Nothing was measured."

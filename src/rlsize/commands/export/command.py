@@ -15,7 +15,7 @@ from rlsize.shell.live_engines import Map
 from rlsize.shell.quantity_flags import PRICES, asks_beside_files
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Mapping
 
     from rlsize.estimates.run_counts import Counters
     from rlsize.facts.run_log import RunLog
@@ -42,10 +42,10 @@ def export(
 
     Example:  rlsize export examples/operate/starving.jsonl --once --gpu-hour 2.40
     """
-    from rlsize.commands.export.server import address
-    from rlsize.commands.export.state import read_counters
+    from rlsize.commands.export.server import address, serving
+    from rlsize.commands.export.state import read_counters, write_counters
     from rlsize.estimates.run_counts import Counters
-    from rlsize.shell.following import log_reader
+    from rlsize.shell.following import ended_in_order, followed, log_reader
 
     counters, where = Counters({}, {}, ""), ("", 0)
     every, pools = inputs.ask("every_seconds"), _pools(inputs)
@@ -59,7 +59,18 @@ def export(
     if once:
         sys.stdout.write(_page(read(), counters, pools))
         return
-    _serve(str(log), read, (counters, state), pools, where, every.number)
+    try:
+        with ended_in_order(), serving(*where) as server:
+            sys.stderr.write(f"serving {log} on {server.url}\n")
+            for found in followed(str(log), read, every.number):
+                text = _page(found, counters, pools)
+                try:
+                    write_counters(state, counters)  # first, so that what was scraped is never lost
+                except RlsizeError as error:  # a full disk is no reason to serve nothing
+                    tell(error)
+                server.text = text  # which stays while a log cannot be read
+    except KeyboardInterrupt:
+        raise typer.Exit(INTERRUPTED) from None
 
 
 def _pools(inputs: Inputs) -> dict[str, float]:
@@ -76,31 +87,3 @@ def _page(found: RunLog, counters: Counters, pools: Mapping[str, float]) -> str:
     from rlsize.writers.metrics_page import metrics_page
 
     return metrics_page({**counters.read(first_row(found), counts(found, pools)), **gauges(found)})
-
-
-def _serve(
-    log: str,
-    read: Callable[[], RunLog],
-    kept: tuple[Counters, str | None],
-    pools: Mapping[str, float],
-    where: tuple[str, int],
-    every: float,
-) -> None:
-    """Serve until told to stop: what was read last, also while a log cannot be read."""
-    from rlsize.commands.export.server import serving
-    from rlsize.commands.export.state import write_counters
-    from rlsize.shell.following import ended_in_order, followed
-
-    counters, state = kept
-    try:
-        with ended_in_order(), serving(*where) as server:
-            sys.stderr.write(f"serving {log} on {server.url}\n")
-            for found in followed(log, read, every):
-                text = _page(found, counters, pools)
-                try:
-                    write_counters(state, counters)  # first, so that what was scraped is never lost
-                except RlsizeError as error:  # a full disk is no reason to serve nothing
-                    tell(error)
-                server.text = text
-    except KeyboardInterrupt:
-        raise typer.Exit(INTERRUPTED) from None

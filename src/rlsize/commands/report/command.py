@@ -52,14 +52,12 @@ def report(
     page = review_page(
         answer,
         answer.chosen,
-        inputs.shown(),
+        inputs.told(),
+        ranked,
         title=title or f"Capacity review: {model.title if model is not None else 'an RL loop'}",
         question=question or "",
         command=inputs.command_line("report", {"--title": title, "--question": question, "-o": path}),
         made_with=f"rlsize {VERSION}, facts {facts_digest(inputs.folders)}",
-        warnings=inputs.warnings,
-        notes=inputs.notes,
-        ranked=ranked,
     )
     write_whole(path, html_text(page) if form == ".html" else page_markdown(page), force=force)
     best = tuple(replace(figure, key=told.of + figure.key) for figure in told.results if figure.known)

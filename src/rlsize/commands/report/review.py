@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from rlsize.commands.report.widget import Start, lesson_widget
 from rlsize.equations import decode_step, matching, money, rollout_batch
@@ -47,15 +47,11 @@ _GUARD = "Keep the plan as a baseline, and guard it in CI"
 def review_page(
     answer: Planned,
     chosen: Choice,
-    inputs: Sequence[Figure],
-    *,
-    title: str,
-    question: str,
-    command: str,
-    made_with: str,
-    warnings: Sequence[str] = (),
-    notes: Sequence[str] = (),
+    told: Mapping[str, Any],
     ranked: Sequence[Ranked] = (),
+    *,
+    question: str = "",
+    **named: str,
 ) -> Page:
     """
     The page of a capacity review.
@@ -63,26 +59,20 @@ def review_page(
     Args:
         answer: The plan.
         chosen: Its choice.
-        inputs: What it was worked out from.
-        title: What the page is about.
-        question: What was asked; put into words where it is empty.
-        command: The command that made it.
-        made_with: Program, version and facts.
-        warnings: What the reader must know first.
-        notes: Why an input is what it is.
+        told: What inputs tell: the figures it was worked out from, warnings, notes.
         ranked: The best plans as the simulator ranks them.
+        question: What was asked; put into words where it is empty.
+        named: What the page is about, the command that made it, and with which program, version and facts.
     """
     results = chosen.evaluation.results
     return Page(
-        title=title,
         question=question or _question(answer, chosen),
         recommendation=f"Take {headline(chosen)}",
         facts=tuple(results[key] for key in _KEY if key in results and results[key].known),
-        sections=tuple(_sections(answer, chosen, inputs, notes, ranked)),
+        sections=tuple(_sections(answer, chosen, told, ranked)),
         widget=lesson_widget(_start(answer, chosen)),
-        warnings=(*warnings, *tight(chosen)),
-        command=command,
-        made_with=made_with,
+        warnings=(*told["warnings"], *tight(chosen)),
+        **named,
     )
 
 
@@ -95,9 +85,7 @@ def _question(answer: Planned, chosen: Choice) -> str:
     return f"How should {what} be trained on {where}: in which mode, split how, for {GOALS[chosen.objective]}{limits}?"
 
 
-def _sections(
-    answer: Planned, chosen: Choice, inputs: Sequence[Figure], notes: Sequence[str], ranked: Sequence[Ranked]
-) -> Iterator[Section]:
+def _sections(answer: Planned, chosen: Choice, told: Mapping[str, Any], ranked: Sequence[Ranked]) -> Iterator[Section]:
     found, known = answer.found, [figure for figure in chosen.evaluation.results.values() if figure.known]
     yield Section(
         title="The plan",
@@ -130,12 +118,12 @@ def _sections(
         text=(f"{found.worked_out:,} candidates were worked out; {found.feasible:,} keep all limits.",),
         tables=_there(rejections(answer)),
     )
-    ordered = sorted(inputs, key=lambda figure: _ORDER.get(figure.provenance, len(_ORDER)))
+    ordered = sorted(told["inputs"], key=lambda figure: _ORDER.get(figure.provenance, len(_ORDER)))
     yield Section(
         title="Assumptions, and where they come from",
         text=("What was given or measured stands first, what was taken by default last: these are worth a look.",),
         tables=(figures_table("Inputs", ordered),),
-        listed=tuple(notes),
+        listed=tuple(told["notes"]),
     )
     yield Section(title="How to verify it after the change", listed=_checks(chosen), numbered=True)
 

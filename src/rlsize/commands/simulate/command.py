@@ -169,6 +169,7 @@ def _answer(inputs: Inputs, orders: Orders) -> Report:
     from rlsize.commands.simulate.report import SimulationAnswer, simulate_report
     from rlsize.commands.simulate.runs import Job, leave, nothing_finished, run
     from rlsize.commands.simulate.setting import simulated
+    from rlsize.loop.answer import answer_of
     from rlsize.reports.loop_verdicts import refused_report
     from rlsize.simulator.causes import rungs
     from rlsize.simulator.first_order import first_order
@@ -178,7 +179,9 @@ def _answer(inputs: Inputs, orders: Orders) -> Report:
         found = simulated(inputs)
     except Refused as refusal:
         return refused_report("simulate", str(refusal), inputs.told())
-    parts = _parts(found)
+    results = {} if found.loop is None else answer_of(found.loop).results
+    keys = ("train_seconds", "sync_seconds", "sync_exposed_seconds", "overhead_seconds")
+    parts = tuple(results[key] for key in keys if key in results and results[key].known)
     ladder = rungs(found.setting)[:-1]  # the last rung is the first run itself
     own = [Job(setting=found.setting, pools=found.pools, steps=orders.steps, seed=seed) for seed in orders.seeds]
     simpler = [replace(own[0], setting=rung) for _, rung in ladder]
@@ -236,14 +239,3 @@ def _assumed(inputs: Inputs, found: Simulated, compiled: bool, job: Job) -> tupl
         return first
 
     return assumptions(inputs, found.loop, answer=step)
-
-
-def _parts(found: Simulated) -> tuple[Any, ...]:
-    """What the loop says of the parts of a step that are played, as every command has it."""
-    from rlsize.loop.answer import answer_of
-
-    if found.loop is None:
-        return ()
-    results = answer_of(found.loop).results
-    keys = ("train_seconds", "sync_seconds", "sync_exposed_seconds", "overhead_seconds")
-    return tuple(results[key] for key in keys if results[key].known)

@@ -5,12 +5,12 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from rlsize.errors import DoesNotFitError, Fault, InputError
 from rlsize.frameworks.wanted import changes, same, spelled
 from rlsize.writers.launch.differences import difference
-from rlsize.writers.launch.edits import Edit, edited
+from rlsize.writers.launch.edits import edited
 from rlsize.writers.launch.rows import RowEditor
 from rlsize.writers.launch.shell import AROUND, ShellEditor, plain, uses
 from rlsize.writers.launch.tree import TreeEditor
@@ -24,14 +24,6 @@ _BOM = b"\xef\xbb\xbf"
 _TABLE = re.compile(rb"^\s*\[[\w.]+\]\s*$", re.MULTILINE)
 _ROUNDS = 3  # what follows from a key that changes is pinned, and that may have followers of its own
 _FEW = 3  # keys that are named
-
-
-class _Editor(Protocol):
-    def edits(self, key: str, value: object) -> Iterator[Edit] | None:
-        """What gives a key a value; None where that cannot be done."""
-
-    def rest(self) -> Iterator[Edit]:
-        """What brings the new keys that it was asked for, together."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,7 +175,7 @@ def _said(reading: Reading) -> dict[str, Any]:
     }
 
 
-def _editor(data: bytes, name: str, reading: Reading) -> _Editor:
+def _editor(data: bytes, name: str, reading: Reading) -> RowEditor | TreeEditor | ShellEditor:
     """What edits a file of its form; a script inside another file is a script."""
     ending = name.rpartition(".")[2].lower()
     said = partial(spelled, reading)
