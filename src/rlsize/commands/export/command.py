@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import json
+import math
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from rlsize.errors import RlsizeError
+from rlsize.errors import Fault, InputError, RlsizeError
 from rlsize.shell.access import blamed
 from rlsize.shell.command import INTERRUPTED, argument, option, switch, tell
 from rlsize.shell.inputs import Inputs
@@ -43,14 +46,14 @@ def export(
     Example:  rlsize export examples/operate/starving.jsonl --once --gpu-hour 2.40
     """
     from rlsize.commands.export.server import address, serving
-    from rlsize.commands.export.state import read_counters, write_counters
     from rlsize.estimates.run_counts import Counters
     from rlsize.shell.following import ended_in_order, followed, log_reader
+    from rlsize.writers.files import write_whole
 
     counters, where = Counters({}, {}, ""), ("", 0)
     every, pools = inputs.ask("every_seconds"), _pools(inputs)
     with blamed(inputs, "--state"):
-        counters = read_counters(state)
+        counters = _read_counters(state)
     with blamed(inputs, "--listen"):
         where = address(listen)
     with blamed(inputs, log or "LOG"):
@@ -65,12 +68,42 @@ def export(
             for found in followed(str(log), read, every.number):
                 text = _page(found, counters, pools)
                 try:
-                    write_counters(state, counters)  # first, so that what was scraped is never lost
+                    if state is not None:  # first, so that what was scraped is never lost
+                        content = {"first": counters.first, "sums": counters.sums, "totals": counters.totals}
+                        write_whole(state, json.dumps(content) + "\n", force=True)
                 except RlsizeError as error:  # a full disk is no reason to serve nothing
                     tell(error)
                 server.text = text  # which stays while a log cannot be read
     except KeyboardInterrupt:
         raise typer.Exit(INTERRUPTED) from None
+
+
+def _read_counters(path: str | None) -> Counters:
+    """
+    The counters as an earlier process left them; new ones where there is no file.
+
+    Raises:
+        InputError: The file is none of ours, or cannot be written.
+    """
+    from rlsize.estimates.run_counts import Counters
+    from rlsize.readers.yaml_documents import read_text
+    from rlsize.writers.files import check_target
+
+    if path is None:
+        return Counters({}, {}, "")
+    check_target(path, force=True)
+    if not Path(path).exists():
+        return Counters({}, {}, "")
+    text = read_text(path)
+    try:
+        found = json.loads(text)
+        totals, sums = ({str(key): float(value) for key, value in found[name].items()} for name in ("totals", "sums"))
+        first = str(found["first"])
+    except (ValueError, TypeError, LookupError, AttributeError, RecursionError, OverflowError):
+        raise InputError(Fault("holds no counts of `rlsize export`", path, "name another --state")) from None
+    if not all(math.isfinite(value) and value >= 0 for value in (*totals.values(), *sums.values())):
+        raise InputError(Fault("holds counts that are no counts", path, "name another --state"))
+    return Counters(totals, sums, first)
 
 
 def _pools(inputs: Inputs) -> dict[str, float]:
