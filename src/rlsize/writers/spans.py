@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from itertools import groupby
 from math import ceil
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -44,7 +43,10 @@ def draw_spans(axes: Mpl, chart: Gantt) -> None:
     places, deep = _places(chart)
     begin = min((bar.start for bar in chart.spans), default=0.0)
     end = max((bar.end for bar in chart.spans), default=1.0)
-    for lane, bars in _by_lane(chart.spans).items():
+    lanes: dict[str, list[Bar]] = {}
+    for bar in chart.spans:
+        lanes.setdefault(bar.lane, []).append(bar)
+    for lane, bars in lanes.items():
         top, height = places[lane]
         gap = 0.15 * height if height > _THIN else 0.0
         axes.broken_barh(
@@ -99,13 +101,6 @@ def _extents(bars: Sequence[Bar], least: float) -> list[tuple[float, float]]:
         (bar.start, max(bar.end - bar.start, min(least, after - bar.start) if bar.shade is None else 0.0))
         for bar, after in zip(bars, following, strict=True)
     ]
-
-
-def _by_lane(bars: Sequence[Bar]) -> dict[str, list[Bar]]:
-    found: dict[str, list[Bar]] = {}
-    for lane, own in groupby(bars, key=lambda bar: bar.lane):
-        found.setdefault(lane, []).extend(own)
-    return found
 
 
 def _labels(axes: Mpl, bars: Sequence[Bar], middle: float, room: float) -> None:
