@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 
@@ -46,11 +46,6 @@ SWEPT = tuple(
     if key not in {"lengths_file", "accept_lower_bound", "step_points", "resizes", "more_instances"}
 )
 """What a grid may vary."""
-
-Runs = Annotated[
-    str | None,
-    option("--runs", "Keep finished runs in this file, and take from it what is there.", "Runs", metavar="FILE"),
-]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -115,7 +110,9 @@ def simulate(
     backend: str | None = option(
         "--backend", "Where runs work: processes, threads, ray or dask.", "Runs", metavar="NAME"
     ),
-    runs: Runs = None,
+    runs: str | None = option(
+        "--runs", "Keep finished runs in this file, and take from it what is there.", "Runs", "FILE"
+    ),
     trace: str | None = option("--trace", "Write the first run as a Chrome/Perfetto trace.", "Output", metavar="FILE"),
     history: str | None = option(
         "--history", "Write everything that happens in the first run, as JSON Lines.", "Output", metavar="FILE"
