@@ -28,8 +28,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from rlsize.estimates.flow import Flow
-    from rlsize.loop.resolve import Loop
-    from rlsize.planner.evaluation import Evaluation
     from rlsize.reports.chart import Role
 
 _PRICES = ("gpu_hour_usd", "rollout_gpu_hour_usd", "trainer_gpu_hour_usd", "preemptible_gpu_hour_usd")
@@ -68,7 +66,12 @@ def cost(inputs: Inputs) -> Report:
     wall, busy = _step_seconds(inputs)
     rollout, trainer = _pools(inputs)
     if loop is not None and found is not None:
-        wall, waits, (rollout, trainer) = _of_the_loop(inputs, loop, found)
+        told = found.results
+        waits = {side: loops_own(inputs, loop, told[f"{side}_idle_fraction"]) for side in waits}
+        rollout, trainer = told["rollout_gpus"], told["trainer_gpus"]
+        if loop.pools.shared:
+            rollout = Figure(key="rollout_gpus", value=0, source="colocated")
+        wall = loops_own(inputs, loop, told["step_seconds"])
     known = {
         "rollout_gpus": rollout,
         "trainer_gpus": trainer,
@@ -108,18 +111,6 @@ def cost(inputs: Inputs) -> Report:
         results = agreed(results, found)
     report = _report(inputs, costs(known), results)
     return report if loop is None else bounded(report, loop.bound)
-
-
-def _of_the_loop(
-    inputs: Inputs, loop: Loop, found: Evaluation
-) -> tuple[Figure, dict[str, Figure], tuple[Figure, Figure]]:
-    """Wall clock, idle shares and GPUs of a loop; a shared fleet has no GPUs of its own."""
-    known = found.results
-    waits = {side: loops_own(inputs, loop, known[f"{side}_idle_fraction"]) for side in ("trainer", "rollout")}
-    both = (known["rollout_gpus"], known["trainer_gpus"])
-    if loop.pools.shared:
-        both = (Figure(key="rollout_gpus", value=0, source="colocated"), both[1])
-    return loops_own(inputs, loop, known["step_seconds"]), waits, both
 
 
 def _pools(inputs: Inputs) -> tuple[Figure, Figure]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
 import typer
 
@@ -30,7 +30,6 @@ _LATE = {
     "wait": "waits for late samples",
     "drop": "drops late samples",
 }
-Output = Annotated[str | None, option("--output|-o", "Write it there, and say what it is.", "Output", "FILE")]
 
 
 @asks_beside_files(Inputs=_ASKED)
@@ -46,7 +45,7 @@ def snippet(
     variant: str | None = option(
         "--variant", "Which of its trainers; goes by the mode when not given.", metavar="NAME"
     ),
-    output: Output = None,
+    output: str | None = option("--output|-o", "Write it there, and say what it is.", "Output", "FILE"),
     changes: Changes = None,
     force: Force = False,
 ) -> Report:

@@ -78,6 +78,10 @@ def plan_report(
         rejected=rejections(answer),
         front=front_table(answer),
     )
+    # What an instance and the trainer are made of
+    found = {figure.key: figure for figure in _placement(chosen)}
+    own = [f"{words(key)} {show(found[key].value, key)}" for key in _CHOSEN if key in found]
+    sides = f"instances {found['rollout_layout'].value}; trainer {found['trainer_layout'].value}"
     return Report(
         command="plan",
         headline=headline(chosen),
@@ -90,7 +94,7 @@ def plan_report(
         chart=plan_chart(answer, chosen),
         quiet=frozenset({"tail_seconds", "sync_seconds", "gpu_hours_per_step", "loop_tokens_per_gpu_second"}),
         decision=Decision(
-            take=[_layouts(chosen)],
+            take=[f"{', '.join([sides, *own])}."],
             figures=[*_DECIDING, *(("run_seconds", "cost_per_run_usd") if answer.outlook.problem.steps.known else ())],
             why=[_longer_side(chosen), *_other_modes(chosen), *_as_written(chosen)],
             sure=[*_lost(chosen), *([order] if order else []), *_swing(answer, chosen)],
@@ -107,14 +111,6 @@ def plan_report(
             then="--save plan.yaml, then rlsize check plan.yaml",
         ),
     )
-
-
-def _layouts(chosen: Choice) -> str:
-    """What an instance and the trainer are made of."""
-    found = {figure.key: figure for figure in _placement(chosen)}
-    own = [f"{words(key)} {show(found[key].value, key)}" for key in _CHOSEN if key in found]
-    sides = f"instances {found['rollout_layout'].value}; trainer {found['trainer_layout'].value}"
-    return f"{', '.join([sides, *own])}."
 
 
 def _longer_side(chosen: Choice) -> str:

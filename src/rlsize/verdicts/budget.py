@@ -145,7 +145,20 @@ def _line(value: Figure, limit: Limit, bound: Bound, before: Figure | None) -> L
     line = _with_change(line)
     if not line.limit.known:
         return replace(line, lacking="baseline" if before is None else "value in the baseline")
-    return _with_margin(line)
+    # The line with its margin, and what follows from it
+    room = equations.margin_below if line.bound in {"max", "max_increase"} else equations.margin_above
+    margin = apply(line.quantity, room, limit=line.limit, value=line.value)
+    pairs = zip(ends(line.limit), ends(line.value), strict=True)
+    low, high = sorted(room(limit=limit, value=value) for limit, value in pairs)
+    scale = max(abs(line.limit.number), abs(line.baseline.number) if line.relative and line.baseline else 0.0)
+    least = -_ROUNDING * scale
+    status: Status = "fail" if margin.number < least else "warn" if low < least else "pass"
+    share = absent("margin_fraction", "")
+    if line.limit.number:
+        share = apply("margin_fraction", equations.margin_fraction, margin=margin, limit=line.limit)
+    banded = line.value.band is not None or line.limit.band is not None
+    margin = replace(margin, band=(low, high)) if banded else margin
+    return replace(line, margin=margin, margin_fraction=share, status=status)
 
 
 def _is_number(value: object) -> bool:
@@ -192,20 +205,3 @@ def changed(key: str, value: Figure, baseline: Figure) -> tuple[Figure, Figure]:
     if not baseline.number:
         return moved, absent("change_fraction", "")
     return moved, apply("change_fraction", equations.relative_change, value=value, baseline=baseline)
-
-
-def _with_margin(line: Line) -> Line:
-    """The line with its margin, and what follows from it."""
-    room = equations.margin_below if line.bound in {"max", "max_increase"} else equations.margin_above
-    margin = apply(line.quantity, room, limit=line.limit, value=line.value)
-    pairs = zip(ends(line.limit), ends(line.value), strict=True)
-    low, high = sorted(room(limit=limit, value=value) for limit, value in pairs)
-    scale = max(abs(line.limit.number), abs(line.baseline.number) if line.relative and line.baseline else 0.0)
-    least = -_ROUNDING * scale
-    status: Status = "fail" if margin.number < least else "warn" if low < least else "pass"
-    share = absent("margin_fraction", "")
-    if line.limit.number:
-        share = apply("margin_fraction", equations.margin_fraction, margin=margin, limit=line.limit)
-    banded = line.value.band is not None or line.limit.band is not None
-    margin = replace(margin, band=(low, high)) if banded else margin
-    return replace(line, margin=margin, margin_fraction=share, status=status)

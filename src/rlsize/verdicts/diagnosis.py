@@ -105,7 +105,9 @@ def fleet_size(evidence: Evidence, random: np.random.Generator) -> Finding:
     matched, instances = rates.matched_of(evidence), rates.instances_of(evidence)
     idle, growth = rates.trainer_idle_of(evidence), checks.backlog_grows(evidence, random)
     kind = _size_kind(evidence, growth)
-    backlog = growth or _growth(evidence)
+    supply, key = rates.fleet_rate_of(evidence), "backlog_growth_tokens_per_second"
+    supply = supply if rates.saturated(evidence) else absent(key, "saturated engines")
+    backlog = growth or apply(key, imbalance.backlog_growth, supply=supply, required_supply=rates.required_of(evidence))
     if kind in {"grow", "tail", "limbo"}:  # a trainer that waits has nothing in front of it, whatever the rates say
         backlog = growth or absent("backlog", "")
     figures = known(
@@ -120,15 +122,6 @@ def fleet_size(evidence: Evidence, random: np.random.Generator) -> Finding:
     )
     gain = idle if kind in {"grow", "tail"} else absent("gain_fraction", "the surplus")
     return Finding(check="fleet_size", status=_STATES.get(kind, "fine"), kind=kind, figures=figures, gain=gain)
-
-
-def _growth(evidence: Evidence) -> Figure:
-    """By how much the fleet makes more than is used, where it makes all it can."""
-    if not rates.saturated(evidence):
-        return absent("backlog_growth_tokens_per_second", "saturated engines")
-    supply, required = rates.fleet_rate_of(evidence), rates.required_of(evidence)
-    key = "backlog_growth_tokens_per_second"
-    return apply(key, imbalance.backlog_growth, supply=supply, required_supply=required)
 
 
 def _size_kind(evidence: Evidence, growth: Figure | None) -> str:

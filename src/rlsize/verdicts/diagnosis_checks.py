@@ -238,25 +238,21 @@ def prefix_cache(evidence: Evidence) -> Finding:
     hits = seen.number
     affine = absent("affine_hits", "") if fleet is None else fleet.affine_prefix_cache_hit_fraction
     if not affine.known:
-        return _by_group(evidence, seen)
+        # A cache of which only hits and the size of groups are known: cold where next to nothing is found
+        size = None if evidence.fleet is None else evidence.fleet.group_size
+        group = evidence.said.get("group_size", measured("group_size", size, "the engines' pages", "--group"))
+        most = apply(
+            "affine_prefix_cache_hit_fraction", redundancy.prefix_cache_hit_ratio, **_LONG_PROMPTS, group_size=group
+        )
+        if most.known and seen.number < COLD * most.number:
+            return Finding(check="prefix_cache", status="fault", kind="cold", figures=known(seen, affine_hits=most))
+        lacking = "page" if group.known else "group"
+        return Finding(check="prefix_cache", status="unknown", kind=lacking, figures={seen.key: seen})
     random = _random_hits(affine, instances_of(evidence))
     figures = known(seen, affine_hits=affine, random_hits=random)
     kind = _cache_kind(hits, affine.number, random.number if random.known else None)
     status: Literal["fault", "fine"] = "fault" if kind else "fine"
     return Finding(check="prefix_cache", status=status, kind=kind, figures=figures)
-
-
-def _by_group(evidence: Evidence, seen: Figure) -> Finding:
-    """A cache of which only hits and the size of groups are known: cold where next to nothing is found."""
-    size = None if evidence.fleet is None else evidence.fleet.group_size
-    group = evidence.said.get("group_size", measured("group_size", size, "the engines' pages", "--group"))
-    most = apply(
-        "affine_prefix_cache_hit_fraction", redundancy.prefix_cache_hit_ratio, **_LONG_PROMPTS, group_size=group
-    )
-    if most.known and seen.number < COLD * most.number:
-        return Finding(check="prefix_cache", status="fault", kind="cold", figures=known(seen, affine_hits=most))
-    lacking = "page" if group.known else "group"
-    return Finding(check="prefix_cache", status="unknown", kind=lacking, figures={seen.key: seen})
 
 
 def _cache_kind(hits: float, affine: float, random: float | None) -> str:

@@ -101,7 +101,9 @@ def score(points: Sequence[Point], seed: int = 0) -> Score:
     logs = np.log([point.predicted / point.measured for point in points])
     weights = np.array([point.weight for point in points])
     banded = [point for point in points if point.inside is not None]
-    resampled, groups = _groups(banded)
+    rows = [str(index) for index in range(len(banded))]
+    own = {"source": [point.source for point in banded], "family": [point.family for point in banded]}
+    resampled, groups = next(((name, found) for name, found in own.items() if len(set(found)) > 1), ("row", rows))
     inside = np.array([bool(point.inside) for point in banded], dtype=float)
     ratios = [point.high / point.low for point in banded if point.low and point.high]
     return Score(
@@ -133,15 +135,6 @@ def quantile(values: NDArray[np.float64], weights: NDArray[np.float64], share: f
     order = np.argsort(values, kind="stable")
     reached = np.cumsum(weights[order]) / weights.sum()
     return float(values[order][np.searchsorted(reached, share - 1e-12)])
-
-
-def _groups(points: Sequence[Point]) -> tuple[str, list[str]]:
-    """What is resampled, and the group of each point."""
-    sources, families = [point.source for point in points], [point.family for point in points]
-    for name, groups in (("source", sources), ("family", families)):
-        if len(set(groups)) > 1:
-            return name, groups
-    return "row", [str(index) for index in range(len(points))]
 
 
 def _interval(inside: NDArray[np.float64], groups: Sequence[str], seed: int) -> tuple[float, float]:

@@ -182,22 +182,18 @@ def _chosen(members: Sequence[PredictedRecord], most: int, seed: int, together: 
 
 
 def _family_pairs(
-    members: Sequence[PredictedRecord],
-    wanted: Sequence[_Wanted],
-    predictor: Predictor,
-    profiles_of: ProfilesOf,
-    seed: int,
+    own: Sequence[PredictedRecord], wanted: Sequence[_Wanted], predictor: Predictor, profiles_of: ProfilesOf, seed: int
 ) -> Iterator[Pair]:
     """The pairs that can be predicted."""
     belief = prior(*predictor.STAGES)
     for ones, targets in groupby(wanted, key=itemgetter(0)):
-        chosen = [members[one] for one in ones]
+        chosen = [own[one] for one in ones]
         try:
             narrowed = calibrated(belief, predictor, [entry.record for entry in chosen], profiles_of)
             views = Views.of(narrowed, seed)
         except Refused:
             continue
-        for other in (members[target] for _, target in targets):
+        for other in (own[target] for _, target in targets):
             with suppress(Refused):
                 headline = [other.fields[0].name]
                 predicted = fields(headline, predictor, other.record, profiles_of(other.record), views, seed)

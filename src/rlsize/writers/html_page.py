@@ -41,7 +41,12 @@ def html_text(page: Page) -> str:
     style = colour_rules() + _asset("page.css")
     scripts = [_asset("page.js"), *([widget_script(page.widget, _asset("widget.js"))] if page.widget else [])]
     script = "\n".join(['"use strict";', *("{\n" + part + "}" for part in scripts)])  # a scope for each part
-    parts = _parts(page)
+    # Id, title and content of everything below the recommendation
+    named = ((f"section-{place}", section) for place, section in enumerate(page.sections, 1))
+    parts = [(name, section.title, _section(section, name)) for name, section in named]
+    if page.widget is not None:
+        content = joined(element("p", page.widget.text), widget_html(page.widget))
+        parts.insert(1, ("try", page.widget.title, content))
     head = element(
         "head",
         element("meta", charset="utf-8"),
@@ -90,16 +95,6 @@ def _policy(style: str, script: str) -> str:
 
 def _digest(text: str) -> str:
     return f"'sha256-{b64encode(sha256(text.encode()).digest()).decode()}'"
-
-
-def _parts(page: Page) -> list[tuple[str, str, Html]]:
-    """Id, title and content of everything below the recommendation."""
-    named = ((f"section-{place}", section) for place, section in enumerate(page.sections, 1))
-    found = [(name, section.title, _section(section, name)) for name, section in named]
-    if page.widget is not None:
-        content = joined(element("p", page.widget.text), widget_html(page.widget))
-        found.insert(1, ("try", page.widget.title, content))
-    return found
 
 
 def _section(section: Section, name: str) -> Html:

@@ -156,7 +156,15 @@ def _strange(shape: Architecture, family: _Family) -> Iterator[str]:
         yield "no attention"
     else:
         yield from _strange_attention(shape, shape.attention, family)
-    yield from _strange_feeding(shape, family)
+    dense, moe = shape.feed_forward, shape.moe
+    if dense and (dense.matrices != 3 or (dense.bias and not family.mlp_bias)):  # noqa: PLR2004 (gated MLPs)
+        yield f"MLPs of {dense.matrices} matrices{' with biases' if dense.bias else ''}"
+    if bool(moe) != bool(family.experts):
+        yield "experts" if moe else "no experts"
+    if moe and (moe.shared_experts or moe.expert_bias or moe.router_bias or moe.matrices != 3):  # noqa: PLR2004 (gated MLPs)
+        yield "shared experts, biases of experts or router, or experts that are not gated"
+    if moe and dense and family.experts == "num_local_experts":
+        yield "dense layers among those with experts"
 
 
 def _strange_attention(shape: Architecture, attention: Attention, family: _Family) -> Iterator[str]:
@@ -171,15 +179,3 @@ def _strange_attention(shape: Architecture, attention: Attention, family: _Famil
     mixed = shape.sliding is not None and attention.layers > 0
     if shape.sliding and (family.sliding == "none" or (family.sliding == "all" and mixed)):
         yield f"{shape.sliding.layers} sliding layers"
-
-
-def _strange_feeding(shape: Architecture, family: _Family) -> Iterator[str]:
-    dense, moe = shape.feed_forward, shape.moe
-    if dense and (dense.matrices != 3 or (dense.bias and not family.mlp_bias)):  # noqa: PLR2004 (gated MLPs)
-        yield f"MLPs of {dense.matrices} matrices{' with biases' if dense.bias else ''}"
-    if bool(moe) != bool(family.experts):
-        yield "experts" if moe else "no experts"
-    if moe and (moe.shared_experts or moe.expert_bias or moe.router_bias or moe.matrices != 3):  # noqa: PLR2004 (gated MLPs)
-        yield "shared experts, biases of experts or router, or experts that are not gated"
-    if moe and dense and family.experts == "num_local_experts":
-        yield "dense layers among those with experts"

@@ -43,6 +43,9 @@ def json_object(report: Report, facts_digest: str) -> dict[str, Any]:
     """The report as plain data."""
     if report.of:
         report = replace(report, of="", results=tuple(replace(one, key=report.of + one.key) for one in report.results))
+    # An entry for each input and result; an input that a result has the key of stands under `inputs.KEY`
+    results = {figure.key: figure for figure in report.results}
+    asked = {f"inputs.{f.key}" if f.key in results and results[f.key] != f else f.key: f for f in report.inputs}
     return {
         "schema_version": SCHEMA_VERSION,
         "command": report.command,
@@ -54,7 +57,7 @@ def json_object(report: Report, facts_digest: str) -> dict[str, Any]:
             name: [{key: _finite(cell) for key, cell in row.items() if key[:1] != "_"} for row in table.rows]
             for name, table in report.tables.items()
         },
-        "explain": _explained(report),
+        "explain": {name: _explanation(figure) for name, figure in (asked | results).items()},
         "warnings": list(report.warnings),
         "headline": report.headline,
         "notes": list(report.notes),
@@ -64,13 +67,6 @@ def json_object(report: Report, facts_digest: str) -> dict[str, Any]:
 def _finite(cell: Cell) -> Any:  # noqa: ANN401 (a JSON scalar)
     value = cell_value(cell)
     return None if isinstance(value, float) and not math.isfinite(value) else value
-
-
-def _explained(report: Report) -> dict[str, dict[str, Any]]:
-    """An entry for each input and result; an input that a result has the key of stands under `inputs.KEY`."""
-    results = {figure.key: figure for figure in report.results}
-    asked = {f"inputs.{f.key}" if f.key in results and results[f.key] != f else f.key: f for f in report.inputs}
-    return {name: _explanation(figure) for name, figure in (asked | results).items()}
 
 
 def _explanation(figure: Figure) -> dict[str, Any]:

@@ -58,14 +58,10 @@ def _section(section: Section) -> Iterator[str]:
     for picture in section.pictures:
         yield from _picture(picture)
     for table in section.tables:
-        yield from _table(table)
-
-
-def _table(table: Table) -> Iterator[str]:
-    if table.title:
-        yield f"### {escaped(table.title)}"
-    yield table_text(replace(table, rows=tuple(_with_basis(table, row) for row in table.seen), note=""))
-    yield from map(_paragraph, table_notes(table))
+        if table.title:
+            yield f"### {escaped(table.title)}"
+        yield table_text(replace(table, rows=tuple(_with_basis(table, row) for row in table.seen), note=""))
+        yield from map(_paragraph, table_notes(table))
 
 
 def _with_basis(table: Table, row: Mapping[str, Cell]) -> dict[str, Cell]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from itertools import groupby
 from math import ceil
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -44,7 +43,10 @@ def draw_spans(axes: Mpl, chart: Gantt) -> None:
     places, deep = _places(chart)
     begin = min((bar.start for bar in chart.spans), default=0.0)
     end = max((bar.end for bar in chart.spans), default=1.0)
-    for lane, bars in _by_lane(chart.spans).items():
+    lanes: dict[str, list[Bar]] = {}
+    for bar in chart.spans:
+        lanes.setdefault(bar.lane, []).append(bar)
+    for lane, bars in lanes.items():
         top, height = places[lane]
         gap = 0.15 * height if height > _THIN else 0.0
         axes.broken_barh(
@@ -58,7 +60,17 @@ def draw_spans(axes: Mpl, chart: Gantt) -> None:
         _labels(axes, bars, top + height / 2, (end - begin) * _LABEL_ROOM)
     axes.set_xlim(begin, end + (end - begin) * _NARROW)
     axes.set_ylim(deep, 0.0)
-    _names(axes, chart, places)
+    # Names of lanes: of all of them, or of every so manieth of many
+    phases = lanes_of_phases(chart)
+    others = [lane for lane in chart.lanes if lane not in phases]
+    if len(others) > MOST_NAMED:
+        others = others[:: _round(len(others) / _FEW_NAMES)]
+    shown = [lane for lane in chart.lanes if lane in phases] + others
+    axes.set_yticks([places[lane][0] + places[lane][1] / 2 for lane in shown], shown)
+    axes.tick_params(axis="y", length=0, pad=4)
+    axes.grid(visible=False)
+    axes.spines["left"].set_visible(False)
+    axes.set_axisbelow(True)
     _legend(axes, chart)
 
 
@@ -91,13 +103,6 @@ def _extents(bars: Sequence[Bar], least: float) -> list[tuple[float, float]]:
     ]
 
 
-def _by_lane(bars: Sequence[Bar]) -> dict[str, list[Bar]]:
-    found: dict[str, list[Bar]] = {}
-    for lane, own in groupby(bars, key=lambda bar: bar.lane):
-        found.setdefault(lane, []).extend(own)
-    return found
-
-
 def _labels(axes: Mpl, bars: Sequence[Bar], middle: float, room: float) -> None:
     """Labels to the right of bars, where the next one is far enough away."""
     following = [bar.start for bar in bars[1:]] + [float("inf")]
@@ -107,20 +112,6 @@ def _labels(axes: Mpl, bars: Sequence[Bar], middle: float, room: float) -> None:
                 bar.label, (bar.end, middle), (3, 0), textcoords="offset points", va="center_baseline", fontsize=8.5,
                 color="#333333", annotation_clip=True, clip_on=True,
             )  # fmt: skip
-
-
-def _names(axes: Mpl, chart: Gantt, places: dict[str, tuple[float, float]]) -> None:
-    """Names of lanes: of all of them, or of every so manieth of many."""
-    phases = lanes_of_phases(chart)
-    others = [lane for lane in chart.lanes if lane not in phases]
-    if len(others) > MOST_NAMED:
-        others = others[:: _round(len(others) / _FEW_NAMES)]
-    shown = [lane for lane in chart.lanes if lane in phases] + others
-    axes.set_yticks([places[lane][0] + places[lane][1] / 2 for lane in shown], shown)
-    axes.tick_params(axis="y", length=0, pad=4)
-    axes.grid(visible=False)
-    axes.spines["left"].set_visible(False)
-    axes.set_axisbelow(True)
 
 
 def _round(step: float) -> int:

@@ -248,8 +248,9 @@ class Rules:
             *_lines("Severity is `warning`: one pool starves the other, nothing is down."),
             "",
             *_lines(
-                f"From the engines ({self.engine.kind.title}, selected by {{{self.selector}}}): their /metrics, or Ray"
-                "'s. Every spelling is recorded as rlsize:engine_...; evaluate the rules every two minutes or more often."
+                f"From the engines ({self.engine.kind.title}, selected by {{{self.selector}}}): their "
+                "/metrics, or Ray's. Every spelling is recorded as rlsize:engine_...; evaluate the rules every two "
+                "minutes or more often."
             ),
             *self._wanted_of_trainer(),
         ]

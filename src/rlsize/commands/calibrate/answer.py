@@ -15,6 +15,7 @@ from rlsize.version import VERSION
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
+    from typing import TypeAlias
 
     from rlsize.commands.calibrate.run import Run
     from rlsize.estimates.calibrating import Outlook
@@ -22,16 +23,13 @@ if TYPE_CHECKING:
     from rlsize.facts.rates import Rates
     from rlsize.shell.inputs import Inputs
 
+    Heart: TypeAlias = tuple[Sequence[tuple[float, Figure]], Mapping[str, Figure]]
+
 _CONCURRENCIES = (1.0, 16.0, 64.0, 256.0)
 
 
 def all_points(
-    inputs: Inputs,
-    rates: Sequence[tuple[str, Rates]],
-    records: Sequence[str],
-    heart: tuple[Sequence[tuple[float, Figure]], Mapping[str, Figure]],
-    bandwidth: Figure,
-    run: Run | None = None,
+    inputs: Inputs, rates: Sequence[tuple[str, Rates]], paths: Sequence[str], heart: Heart, way: Figure, run: Run | None
 ) -> Gathered:
     """
     The points of all sources.
@@ -39,9 +37,9 @@ def all_points(
     Args:
         inputs: Scenario and profiles.
         rates: Rates files by name.
-        records: Files of records.
+        paths: Files of records.
         heart: What flags say: rates by concurrency, and times by stage.
-        bandwidth: Of the link that measured syncs went over.
+        way: Of the link that measured syncs went over.
         run: The run whose logs were named.
 
     Raises:
@@ -56,11 +54,11 @@ def all_points(
         from rlsize.commands.calibrate.rates import of_rates
 
         for name, one in rates:
-            of_rates(inputs, found, name, one, bandwidth)
-    if records:
+            of_rates(inputs, found, name, one, way)
+    if paths:
         from rlsize.commands.calibrate.records import of_records
 
-        for path in records:
+        for path in paths:
             of_records(inputs, found, path)
     found.add_flags(inputs, *heart)
     if not found.points and run is None:

@@ -15,10 +15,13 @@ from rlsize.units import listed, show
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from typing import TypeAlias
 
     from rlsize.estimates.calibrating import Calibrated, Compared, Outlook
     from rlsize.facts.calibration import CalibratedConstant, CalibratedRun, Calibration
     from rlsize.shell.inputs import Inputs
+
+    Further: TypeAlias = tuple[str, Sequence[Outlook]]
 
 _MOST_CONSTANTS = 8
 _SCALES = {True: "tokens, and the pass", False: "tokens, nobody knows how much"}
@@ -26,11 +29,7 @@ _TOLD = 0.01  # relative change of a factor or a spread that is worth a line
 
 
 def calibrate_report(
-    fact: Calibration,
-    found: Calibrated,
-    further: tuple[str, Sequence[Outlook]],
-    unused: Sequence[tuple[str, str]],
-    inputs: Inputs,
+    fact: Calibration, found: Calibrated, further: Further, unused: Sequence[tuple[str, str]], inputs: Inputs
 ) -> Report:
     """
     The report of `rlsize calibrate`.
@@ -43,12 +42,14 @@ def calibrate_report(
         inputs: What was asked, with what casts doubt and what happened on the way.
     """
     target, outlooks = further
+    what = Column("what", "what", "left", wide=True, of=itemgetter(0))
+    cells = (what, Column("reason", "why", "left", wide=True, of=itemgetter(1)))
     tables = tables_of(
         points=_points(found.compared),
         constants=_constants(fact.constants),
         further=_further(target, outlooks) if outlooks else None,
         run=_run(fact.run) if fact.run is not None else None,
-        unused=_unused(unused) if unused else None,
+        unused=Table.of("Not used", dict.fromkeys(unused), cells) if unused else None,
     )
     if fact.run is not None:
         shown = listed([f"{key} {show(value, key)}" for key, value in fact.run.shown.items()])
@@ -67,7 +68,7 @@ def _twin(run: CalibratedRun) -> str:
     return f"The model explains all of the run but {listed(own)}." if own else "The model explains all of the run."
 
 
-def _headline(found: Calibrated, further: tuple[str, Sequence[Outlook]], run: CalibratedRun | None) -> str:
+def _headline(found: Calibrated, further: Further, run: CalibratedRun | None) -> str:
     count = len(found.compared)
     if not count:
         return _twin(run) if run is not None else "Nothing was measured."
@@ -163,10 +164,3 @@ def _further(target: str, outlooks: Sequence[Outlook]) -> Table:
     )
     note = "±: 80 % band; the scatter of a single measurement stays"
     return Table.of(f"What would narrow the band of the {target} most", outlooks, cells, note=note)
-
-
-def _unused(unused: Sequence[tuple[str, str]]) -> Table:
-    what = Column("what", "what", "left", wide=True, of=itemgetter(0))
-    return Table.of(
-        "Not used", dict.fromkeys(unused), (what, Column("reason", "why", "left", wide=True, of=itemgetter(1)))
-    )

@@ -34,8 +34,6 @@ from rlsize.shell.quantity_flags import PRICES, Changes, Unassumed, asks_beside_
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping
 
-    import numpy as np
-
     from rlsize.facts.evidence import Diagnosis
     from rlsize.facts.figure import Value
     from rlsize.facts.observation_file import RunObservation
@@ -143,9 +141,10 @@ def evidence_of(
 ) -> tuple[Evidence, Inputs]:
     """What a log, and what was said of its loop, speak for; and what says the loop."""
     run, usual, loop = _of_loop(inputs, run)
+    logged = {name: fmean(run.columns[f"requests_{name}"]) for name in _LOADS if f"requests_{name}" in run.columns}
     evidence = Evidence(
         run=run,
-        load=_logged_load(run),
+        load=EngineLoad(**logged),  # what the engines had to do by the training log, where nobody looked at them
         usual=usual.results,
         said=usual.said,
         instances=pools.instances,
@@ -238,27 +237,45 @@ def _answer(
     """The diagnosis, and the comparison where a baseline is given."""
     import numpy as np
 
-    from rlsize.commands.diagnose.report import diagnose_report
+    from rlsize.commands.diagnose.report import diagnose_report, outcome_words, rollback_words
+    from rlsize.shell.launches import can_change, in_own_keys
+    from rlsize.verdicts.before_after import Side, compared
     from rlsize.verdicts.diagnosis import diagnosis
     from rlsize.verdicts.step_cost import step_costs
 
     random = np.random.default_rng(_SEED)
     found = diagnosis(evidence, random)
     path, baseline = before
-    comparison: tuple[tuple[Compared, ...], list[str]] = ((), [])
+    judged: tuple[Compared, ...] = ()
+    back: list[str] = []  # what became of it, and how to go back
     if baseline is not None and path is not None:
-        comparison = _compared(evidence, pools, baseline, path, found, random)
+        now = Side(
+            columns=evidence.run.columns,
+            allocation=allocation_of(pools, evidence.run, evidence.fleet),
+            prices=prices_of(pools),
+        )
+        then = Side(columns=baseline.columns, allocation=baseline.allocation, prices=baseline.prices)
+        judged = compared(then, now, random)
+        keys = ("prefix_cache_hit_fraction", "sync_pause_fraction")  # shares that may have got better since
+        shares = {key: one.figures[key] for one in found.findings for key in keys if key in one.figures}
+        shares |= {key: evidence.run.figures[key] for key in keys if key in evidence.run.figures}
+        back = [outcome_words(judged, path), *rollback_words(baseline, path, shares)]
     told = ([*doubts, *inputs.warnings], inputs.notes)
+
+    def own_keys(change: Mapping[str, Value]) -> str:  # as the launch says it
+        said = {key: value for key, value in change.items() if value is not None or inputs.gives(key)}
+        return in_own_keys(inputs, said) if said and inputs.file is not None and can_change(inputs, said) else ""
+
     return diagnose_report(
         evidence,
         found,
         inputs.shown(),
-        comparison,
+        (judged, back),
         told,
-        changes=[_own_keys(inputs, cause.change) for cause in found.causes],
+        changes=[own_keys(cause.change) for cause in found.causes],
         assumed=_assumed(inputs, evidence, found, loop),
         costs=step_costs(found, evidence, _paid(inputs, pools, shared=evidence.run.mode == "colocated")),
-        no=fails(words, found, comparison[0]),
+        no=fails(words, found, judged),
     )
 
 
@@ -277,14 +294,6 @@ def _assumed(inputs: Inputs, evidence: Evidence, found: Diagnosis, loop: Inputs)
         return of_fleet
     loop.ran = True
     return (*(of_fleet or ()), *(assumptions(loop, resolve(loop)) or ()))
-
-
-def _own_keys(inputs: Inputs, change: Mapping[str, Value]) -> str:
-    """A change in the keys of the launch or scenario that was named; empty where it has none for it."""
-    from rlsize.shell.launches import can_change, in_own_keys
-
-    said = {key: value for key, value in change.items() if value is not None or inputs.gives(key)}
-    return in_own_keys(inputs, said) if said and inputs.file is not None and can_change(inputs, said) else ""
 
 
 def _paid(inputs: Inputs, pools: ObservedPools, *, shared: bool) -> dict[str, Figure]:
@@ -311,34 +320,3 @@ def _of_loop(inputs: Inputs, run: RunSummary) -> tuple[RunSummary, Usual, Inputs
     if found.why_not:
         inputs.ignore(f"What is usual for this loop is not known: {found.why_not}.")
     return run, found, said
-
-
-def _logged_load(run: RunSummary) -> EngineLoad:
-    """What the engines had to do by the training log, where nobody looked at them."""
-    means = {name: fmean(run.columns[f"requests_{name}"]) for name in _LOADS if f"requests_{name}" in run.columns}
-    return EngineLoad(**means)
-
-
-def _compared(
-    evidence: Evidence,
-    pools: ObservedPools,
-    baseline: RunObservation,
-    path: str,
-    found: Diagnosis,
-    random: np.random.Generator,
-) -> tuple[tuple[Compared, ...], list[str]]:
-    """Before and after, and how to go back."""
-    from rlsize.commands.diagnose.report import outcome_words, rollback_words
-    from rlsize.verdicts.before_after import Side, compared
-
-    now = Side(
-        columns=evidence.run.columns,
-        allocation=allocation_of(pools, evidence.run, evidence.fleet),
-        prices=prices_of(pools),
-    )
-    then = Side(columns=baseline.columns, allocation=baseline.allocation, prices=baseline.prices)
-    told = compared(then, now, random)
-    keys = ("prefix_cache_hit_fraction", "sync_pause_fraction")  # shares that may have got better since
-    shares = {key: one.figures[key] for one in found.findings for key in keys if key in one.figures}
-    shares |= {key: evidence.run.figures[key] for key in keys if key in evidence.run.figures}
-    return told, [outcome_words(told, path), *rollback_words(baseline, path, shares)]

@@ -65,13 +65,6 @@ def cause_words(cause: Cause) -> str:
     return _CAUSES[cause.kind]
 
 
-def _evidence(cause: Cause) -> str:
-    if not cause.figures:
-        return "usual suspect"
-    told = (f"{words(figure.key)} {show(figure.value, figure.key)}" for figure in cause.figures)
-    return f"{cause.sign}: {', '.join(told)}"
-
-
 def phases_table(phases: Sequence[JudgedPhase]) -> Table:
     """Each phase beside what is usual, where that is known of any."""
     judged = any(one.usual.known for one in phases)
@@ -103,12 +96,17 @@ def causes_table(found: Diagnosis, changes: Sequence[str]) -> Table:
         changes: What to set for each cause, in the keys of the framework or scenario; empty where nothing is to be set.
     """
     said = dict(enumerate(changes))
+
+    def evidence(cause: Cause) -> str:
+        told = ", ".join(f"{words(figure.key)} {show(figure.value, figure.key)}" for figure in cause.figures)
+        return f"{cause.sign}: {told}" if told else "usual suspect"
+
     cells: tuple[Column | Unseen, ...] = (
         Unseen("phase"),
         Column("_phase", "of", "left", of=lambda one: phase_words(one.phase)),
         *map(Unseen, ("kind", "sign")),
         Column("cause", "likely", "left", wide=True, of=cause_words),
-        Column("evidence", "evidence", "left", wide=True, of=_evidence),
+        Column("evidence", "evidence", "left", wide=True, of=evidence),
         Column("change", "set", "left", wide=True, of=lambda one: said.get(found.causes.index(one), "")),
     )
     return Table.of("Likely causes", found.causes[:_SHOWN], cells)

@@ -15,7 +15,7 @@ from rlsize.units import show
 from rlsize.verdicts.diagnosis_rates import AGREE
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from rlsize.facts.evidence import Diagnosis, Evidence, Finding
     from rlsize.facts.observation_file import ObservedAllocation, RunObservation
@@ -70,6 +70,9 @@ def diagnose_report(
     verdict = Figure(key="verdict", value=found.verdict, provenance="predicted", source="the runbook's flow")
     logged = [run.figures[key] for key in ("step_seconds", "train_seconds", "staleness_steps") if key in run.figures]
     rates = (found.consumption, found.required, found.fleet_rate, found.matched)
+    made = sum(one.status != "unknown" for one in found.findings)
+    known = [f"{made} of {numbered(len(found.findings), 'check')} could be made."]
+    known += [f"Not known: {', '.join(names)} ({why})." for why, names in _lacking(found).items()]
     return Report(
         headline=headline(found),
         results=(verdict, found.trainer_idle, *logged, *rates, *costs),
@@ -82,21 +85,13 @@ def diagnose_report(
             take=[f"{place}. {_todo(one, found, changes)}." for place, one in enumerate(found.steps, 1)],
             figures=[one.key for one in (found.trainer_idle, *logged[:2], *rates, *costs) if one.known],
             why=[sentence(because(one)) for one in found.steps],
-            sure=[*rollback[:1], *_not_known(found)],
+            sure=[*rollback[:1], *known],
             change=[f"{place}. done when {verification(one)}." for place, one in enumerate(found.steps, 1)],
             assumed=assumed,
             done=rollback[1:],
             then="--record before.json keeps this for --before, which tells what a change did",
         ),
     )
-
-
-def _not_known(found: Diagnosis) -> Iterator[str]:
-    """What could not be looked at, and what that needs."""
-    unknown = [one for one in found.findings if one.status == "unknown"]
-    yield f"{len(found.findings) - len(unknown)} of {numbered(len(found.findings), 'check')} could be made."
-    for why, names in _lacking(found).items():
-        yield f"Not known: {', '.join(names)} ({why})."
 
 
 def _lacking(found: Diagnosis) -> dict[str, list[str]]:

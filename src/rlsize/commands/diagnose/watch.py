@@ -110,8 +110,8 @@ class _Watch(NamedTuple):
         """The state after so many rows; None where none of them is settled."""
         import numpy as np
 
+        from rlsize.estimates.forecast import forecast
         from rlsize.verdicts.diagnosis import diagnosis
-        from rlsize.verdicts.foreseen import foreseen
 
         run, trends = (self._summed(log, count, most) for most in (_JUDGED, _TRENDS))
         if not run.steps:
@@ -121,7 +121,9 @@ class _Watch(NamedTuple):
         if engines is not None:
             evidence = replace(evidence, fleet=engines.seen, load=engines.load)
         found = diagnosis(evidence, np.random.default_rng(_SEED))
-        return Seen(log.steps[count - 1].step, evidence.run, found, foreseen(trends, self._limits(run)))
+        limits = [(key, one.number) for key, one in self._limits(run).items() if key in trends.columns and one.known]
+        ahead = [one for key, limit in limits if (one := forecast(key, trends.columns[key], limit)) is not None]
+        return Seen(log.steps[count - 1].step, evidence.run, found, tuple(sorted(ahead, key=lambda one: one.steps)))
 
     def engines(self) -> Engines | None:
         """
@@ -251,8 +253,8 @@ def _said_limits(inputs: Inputs) -> dict[str, Figure]:
         memory = Figure(key="gpu_memory_bytes", value=float(held), source=gpu.name)
     return {
         "longest_response_tokens": inputs.ask("kv_cache_tokens"),
-        "queued_samples": inputs.ask("queue_limit_samples"),
         "peak_reserved_bytes": memory,
+        "queued_samples": inputs.ask("queue_limit_samples"),
     }
 
 

@@ -225,8 +225,8 @@ def _size_evidence(found: Finding) -> str:
     idle, backlog = said(found.figures, "trainer_idle_fraction"), found.figures.get("backlog")
     parts = [f"the trainer waits {idle} of the step" if idle != "-" else ""]
     parts.append(f"the fleet makes {rate} of {required} needed" if "-" not in (rate, required) else "")
-    if backlog is not None and backlog.known:
-        parts.append(_backlog_words(backlog))
+    if backlog is not None and backlog.known and (backlog.key != _GROWTH or backlog.number > 0):
+        parts.append(_BACKLOG[backlog.key].format(show(backlog.value, backlog.key)))
     if found.kind == "held_back":
         parts.append("its engines have room")
     if found.kind == "tail":
@@ -244,18 +244,14 @@ def _size_evidence(found: Finding) -> str:
     return told or "needs --consume, or a training log"
 
 
-def _backlog_words(backlog: Figure) -> str:
-    value = show(backlog.value, backlog.key)
-    if backlog.key == "backlog_growth_tokens_per_second":
-        return f"{value} pile up" if backlog.number > 0 else ""
-    if backlog.key == "dropped_samples_per_step":
-        return f"{value} samples are dropped in each step as too stale"
-    if backlog.key == "largest_staleness_steps":
-        return f"the stalest sample is {value} steps old"
-    what = "the queue" if backlog.key.startswith("queued") else "staleness"
-    return f"{what} grew by {value} over the run"
-
-
+_GROWTH = "backlog_growth_tokens_per_second"
+_BACKLOG = {
+    _GROWTH: "{} pile up",
+    "dropped_samples_per_step": "{} samples are dropped in each step as too stale",
+    "largest_staleness_steps": "the stalest sample is {} steps old",
+    "queued_samples_growth_fraction": "the queue grew by {} over the run",
+    "staleness_steps_growth_fraction": "staleness grew by {} over the run",
+}
 _FIXED_ACTIONS = {
     "phases": "Look into the first phase",
     "trainer_health": "Mend the trainer before resizing: rule out a hanging collective, a bad node, throttling",

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import json
+import math
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from rlsize.errors import RlsizeError
+from rlsize.errors import Fault, InputError, RlsizeError
 from rlsize.shell.access import blamed
 from rlsize.shell.command import INTERRUPTED, argument, option, switch, tell
 from rlsize.shell.inputs import Inputs
@@ -15,7 +18,7 @@ from rlsize.shell.live_engines import Map
 from rlsize.shell.quantity_flags import PRICES, asks_beside_files
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Mapping
 
     from rlsize.estimates.run_counts import Counters
     from rlsize.facts.run_log import RunLog
@@ -42,15 +45,15 @@ def export(
 
     Example:  rlsize export examples/operate/starving.jsonl --once --gpu-hour 2.40
     """
-    from rlsize.commands.export.server import address
-    from rlsize.commands.export.state import read_counters
+    from rlsize.commands.export.server import address, serving
     from rlsize.estimates.run_counts import Counters
-    from rlsize.shell.following import log_reader
+    from rlsize.shell.following import ended_in_order, followed, log_reader
+    from rlsize.writers.files import write_whole
 
     counters, where = Counters({}, {}, ""), ("", 0)
     every, pools = inputs.ask("every_seconds"), _pools(inputs)
     with blamed(inputs, "--state"):
-        counters = read_counters(state)
+        counters = _read_counters(state)
     with blamed(inputs, "--listen"):
         where = address(listen)
     with blamed(inputs, log or "LOG"):
@@ -59,7 +62,48 @@ def export(
     if once:
         sys.stdout.write(_page(read(), counters, pools))
         return
-    _serve(str(log), read, (counters, state), pools, where, every.number)
+    try:
+        with ended_in_order(), serving(*where) as server:
+            sys.stderr.write(f"serving {log} on {server.url}\n")
+            for found in followed(str(log), read, every.number):
+                text = _page(found, counters, pools)
+                try:
+                    if state is not None:  # first, so that what was scraped is never lost
+                        content = {"first": counters.first, "sums": counters.sums, "totals": counters.totals}
+                        write_whole(state, json.dumps(content) + "\n", force=True)
+                except RlsizeError as error:  # a full disk is no reason to serve nothing
+                    tell(error)
+                server.text = text  # which stays while a log cannot be read
+    except KeyboardInterrupt:
+        raise typer.Exit(INTERRUPTED) from None
+
+
+def _read_counters(path: str | None) -> Counters:
+    """
+    The counters as an earlier process left them; new ones where there is no file.
+
+    Raises:
+        InputError: The file is none of ours, or cannot be written.
+    """
+    from rlsize.estimates.run_counts import Counters
+    from rlsize.readers.yaml_documents import read_text
+    from rlsize.writers.files import check_target
+
+    if path is None:
+        return Counters({}, {}, "")
+    check_target(path, force=True)
+    if not Path(path).exists():
+        return Counters({}, {}, "")
+    text = read_text(path)
+    try:
+        found = json.loads(text)
+        totals, sums = ({str(key): float(value) for key, value in found[name].items()} for name in ("totals", "sums"))
+        first = str(found["first"])
+    except (ValueError, TypeError, LookupError, AttributeError, RecursionError, OverflowError):
+        raise InputError(Fault("holds no counts of `rlsize export`", path, "name another --state")) from None
+    if not all(math.isfinite(value) and value >= 0 for value in (*totals.values(), *sums.values())):
+        raise InputError(Fault("holds counts that are no counts", path, "name another --state"))
+    return Counters(totals, sums, first)
 
 
 def _pools(inputs: Inputs) -> dict[str, float]:
@@ -76,31 +120,3 @@ def _page(found: RunLog, counters: Counters, pools: Mapping[str, float]) -> str:
     from rlsize.writers.metrics_page import metrics_page
 
     return metrics_page({**counters.read(first_row(found), counts(found, pools)), **gauges(found)})
-
-
-def _serve(
-    log: str,
-    read: Callable[[], RunLog],
-    kept: tuple[Counters, str | None],
-    pools: Mapping[str, float],
-    where: tuple[str, int],
-    every: float,
-) -> None:
-    """Serve until told to stop: what was read last, also while a log cannot be read."""
-    from rlsize.commands.export.server import serving
-    from rlsize.commands.export.state import write_counters
-    from rlsize.shell.following import ended_in_order, followed
-
-    counters, state = kept
-    try:
-        with ended_in_order(), serving(*where) as server:
-            sys.stderr.write(f"serving {log} on {server.url}\n")
-            for found in followed(log, read, every):
-                text = _page(found, counters, pools)
-                try:
-                    write_counters(state, counters)  # first, so that what was scraped is never lost
-                except RlsizeError as error:  # a full disk is no reason to serve nothing
-                    tell(error)
-                server.text = text
-    except KeyboardInterrupt:
-        raise typer.Exit(INTERRUPTED) from None

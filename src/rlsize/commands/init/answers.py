@@ -83,11 +83,6 @@ def limit(line: str, flag: str) -> tuple[str, Any]:
 
 def contradictions(answers: Mapping[str, Any], desk: Desk) -> list[Fault]:
     """What cannot all hold among the answers so far; the flags that say it stand as the place."""
-    return [*_as_loops_say(answers, desk), *_in_placement(answers), *_in_prices(answers)]
-
-
-def _as_loops_say(answers: Mapping[str, Any], desk: Desk) -> list[Fault]:
-    """GPUs that do not add up and lengths that cannot be, in the words of every command that asks a loop."""
     from rlsize.loop.lengths import lengths
     from rlsize.loop.pools import pools
 
@@ -97,7 +92,7 @@ def _as_loops_say(answers: Mapping[str, Any], desk: Desk) -> list[Fault]:
         pools(said)
     if "response_tokens" in texts:
         lengths(said, desk.model)
-    return said.faults
+    return [*said.faults, *_in_placement(answers), *_in_prices(answers)]
 
 
 def _in_placement(answers: Mapping[str, Any]) -> Iterator[Fault]:

@@ -21,8 +21,6 @@ if TYPE_CHECKING:
 
 SCHEMA_NAME = "scenario.schema.json"
 
-File = Annotated[str, typer.Argument(metavar="FILE", help="The scenario file to write.")]  # its default is shown
-
 
 def init(
     file: Annotated[str, typer.Argument(metavar="FILE", help="The scenario file to write.")] = "scenario.yaml",

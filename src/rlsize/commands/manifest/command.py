@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import typer
 
@@ -133,21 +133,6 @@ def _left(source: str | None) -> str:
     return f", back from {found.instances}" if found.instances else ""
 
 
-class _Text(NamedTuple):
-    """
-    The file.
-
-    Args:
-        text: All of it.
-        changes: What differs from the manifest that was there.
-        notes: What there is to say about that.
-    """
-
-    text: str
-    changes: tuple[Changed, ...] = ()
-    notes: tuple[str, ...] = ()
-
-
 def _commands(resize: Resize, base: str | None, file: str) -> dict[str, str]:
     """What to paste: before, to apply, and to go back."""
     file = shlex.quote(file)
@@ -182,7 +167,7 @@ def _head(resize: Resize, pods: Pods, wanted: Wanted, source: str, back_from: st
 
 def _text(
     resize: Resize, pods: Pods, wanted: Wanted, base: str | None, head: list[str], commands: Mapping[str, str]
-) -> _Text:
+) -> tuple[str, tuple[Changed, ...], tuple[str, ...]]:
     """
     The file: new, or the one that was there with the resize in it.
 
@@ -193,7 +178,7 @@ def _text(
     cautions = [f"Caution: {warning}" for warning in resize.warnings]
     if base is None:
         notes = [f"Note: {note}" for note in resize.notes]
-        return _Text(said + commented([*notes, *cautions]) + yaml_documents(resize.documents))
+        return said + commented([*notes, *cautions]) + yaml_documents(resize.documents), (), ()
     made = edited(read_text(base, LARGEST), base, resize, pods, wanted)
     told = [f"Changed: {one.path}: {one.before or 'not said'} -> {one.after}" for one in made.changes]
     unchanged = []
@@ -201,4 +186,4 @@ def _text(
         unchanged.append(f"{base} is so already: nothing changed.")
     if made.versioned:
         unchanged.append("It carries a resourceVersion: remove it, or the file can be applied only once.")
-    return _Text(said + commented([*told, *cautions]) + made.text, made.changes, tuple(unchanged))
+    return said + commented([*told, *cautions]) + made.text, made.changes, tuple(unchanged)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 
@@ -19,8 +19,6 @@ if TYPE_CHECKING:
 
 INTERRUPTED = 130
 _ROLLOUT, _TRAINER, _SYNC = "Rollout", "Trainer", "Weight sync"
-
-Show = Annotated[str | None, option("--show", "Show what a rates file holds, and measure nothing.", metavar="FILE")]
 
 
 @asks(
@@ -44,7 +42,7 @@ def measure(
         "--dummy-weights", "Random weights: nothing is downloaded, and speed needs no more.", "Inputs"
     ),
     quick: bool = switch("--quick", "A first look: two levels, 45 s for each kind.", "Inputs"),
-    show: Show = None,
+    show: str | None = option("--show", "Show what a rates file holds, and measure nothing.", metavar="FILE"),
     url: list[str] | None = option(
         "--url", "A server that runs already, http://HOST:PORT; repeatable for a fleet.", _ROLLOUT, "URL"
     ),

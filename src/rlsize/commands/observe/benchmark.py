@@ -37,12 +37,7 @@ _SHOWN_RUNS = 30
 
 
 def observed_results(
-    inputs: Inputs,
-    files: list[str],
-    format: str | None,  # noqa: A002 (the flag's name)
-    size: Figure,
-    *,
-    needed: bool,
+    inputs: Inputs, files: list[str], form: str | None, size: Figure, *, needed: bool
 ) -> tuple[Report, Rates | None]:
     """
     What a benchmark's runs tell, and the rate of an instance out of them; None where none tells one.
@@ -50,7 +45,7 @@ def observed_results(
     Args:
         inputs: What was asked of them.
         files: The runs.
-        format: Their format, where the user says it.
+        form: Their format, where the user says it.
         size: GPUs of an instance. [1]
         needed: Whether there must be a rate.
 
@@ -64,7 +59,7 @@ def observed_results(
     results: list[BenchmarkResult] = []
     for file in files:
         with blamed(inputs, file):
-            results += read_benchmark(file, format)
+            results += read_benchmark(file, form)
     inputs.settle()
     at, rates = datetime.now(UTC).isoformat(timespec="seconds"), None
     asked, gpus, prompts = (figure.number if figure.known else None for figure in (wanted, size, share))

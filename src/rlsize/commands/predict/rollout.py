@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from rlsize.estimates.rollout_outlook import RolloutOutlook
     from rlsize.estimates.rollout_prediction import Replica
     from rlsize.estimates.rollout_question import RolloutQuestion
-    from rlsize.loop.resolve import Loop
+    from rlsize.loop.resolve import Loop, Stages
 
 _WIDE = 1.5  # high end of a band over its low end from which a measurement is worth its while
 _PARTS = {
@@ -66,20 +66,17 @@ def predict_rollout(inputs: Inputs) -> Report:
     if described(inputs) and not any(map(inputs.by_flag, ("refill", "served"))):
         loop = resolve(inputs)
         if loop.stages is not None:
-            return _in_a_loop(inputs, loop)
+            return _in_a_loop(inputs, loop, loop.stages)
     return _alone(inputs)
 
 
-def _in_a_loop(inputs: Inputs, loop: Loop) -> Report:
+def _in_a_loop(inputs: Inputs, loop: Loop, stages: Stages) -> Report:
     """The instance of a loop, with the samples that the loop has in flight on it."""
     from rlsize.estimates.rollout_outlook import rollout_outlook
     from rlsize.estimates.rollout_question import fits_narrower
     from rlsize.loop.answer import agreed, answer_of
     from rlsize.loop.lengths import hits
 
-    stages = loop.stages
-    if stages is None:
-        raise TypeError("a loop of rates alone has no engine")
     ready = stages.engines[loop.pools.shared]
     if isinstance(ready, str):
         narrower = fits_narrower(stages.rollout, stages.belief.central())

@@ -102,6 +102,9 @@ def predict_step(inputs: Inputs) -> Report:
     parts = step_parts(own.step, own.place.loop) if own.step is not None else ()
     assumed = assumptions(inputs, loop, least=_TOLD) or ()
     notes, measure = [*_notes(outlook, parts)], [*_measure(outlook)]
+    # What the step is made of, the longest part first
+    ranked = sorted(parts, key=lambda part: -part.seconds.number)
+    longest = [f"{_PARTS[one.name]} {show(one.share.value, one.share.key)}" for one in ranked[:3]]
     return Report(
         headline=_headline(outlook, loop, stages),
         results=(*results, quickest),
@@ -111,7 +114,7 @@ def predict_step(inputs: Inputs) -> Report:
         **inputs.told(warnings=dropped_words(outlook.results), notes=(*notes, *measure)),
         decision=Decision(
             figures=("step_seconds", "steps_per_day", "trainer_idle_fraction", "rollout_idle_fraction"),
-            why=[_longest(parts), *notes],
+            why=[f"{listed(longest)} of the step.", *notes],
             sure=[*_spread(outlook, loop), *measure[:-1]],
             change=[*_others(outlook)],
             assumed=[one for one in assumed if one.effect >= MATTERS],
@@ -262,13 +265,6 @@ def _measure(outlook: StepOutlook) -> Iterator[str]:
         yield f"The band comes from: {largest}."
     if outlook.stages:
         yield f"Measure first: {_FIRST[outlook.stages[0].name]}; rlsize calibrate takes it."
-
-
-def _longest(parts: Sequence[StepPart]) -> str:
-    """What the step is made of, the longest part first."""
-    ranked = sorted(parts, key=lambda part: -part.seconds.number)
-    longest = [f"{_PARTS[one.name]} {show(one.share.value, one.share.key)}" for one in ranked[:3]]
-    return f"{listed(longest)} of the step."
 
 
 def _spread(outlook: StepOutlook, loop: Loop) -> Iterator[str]:

@@ -87,23 +87,19 @@ def gantt(spans: Sequence[Span], slots: int, title: str, subtitle: str = "") -> 
     begin = min((span.start for span in spans), default=0.0)
     end = max((span.end for span in spans), default=1.0)
     unit, name = next((unit, name) for longest, unit, name in _UNITS if end - begin <= longest)
+    # Trainer, sync, and all instances up to the last that did anything
+    tracks = {span.track for span in spans}
+    numbers = [int(track.removeprefix(_INSTANCE)) for track in tracks if track.startswith(_INSTANCE)]
+    shown = [track for track in ("trainer", "sync") if track in tracks]
     return Gantt(
         title=title,
         subtitle=subtitle,
         x_label=f"time ({name})",
-        lanes=_lanes(spans),
+        lanes=((*shown, *(f"{_INSTANCE}{number}" for number in range(max(numbers, default=-1) + 1)))),
         spans=bars_of(spans, slots, unit),
         full=slots,
         shade_label="samples in the batch",
     )
-
-
-def _lanes(spans: Sequence[Span]) -> tuple[str, ...]:
-    """Trainer, sync, and all instances up to the last that did anything."""
-    tracks = {span.track for span in spans}
-    numbers = [int(track.removeprefix(_INSTANCE)) for track in tracks if track.startswith(_INSTANCE)]
-    shown = [track for track in ("trainer", "sync") if track in tracks]
-    return (*shown, *(f"{_INSTANCE}{number}" for number in range(max(numbers, default=-1) + 1)))
 
 
 def _mean(values: Sequence[float]) -> float:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 
@@ -46,11 +46,6 @@ SWEPT = tuple(
     if key not in {"lengths_file", "accept_lower_bound", "step_points", "resizes", "more_instances"}
 )
 """What a grid may vary."""
-
-Runs = Annotated[
-    str | None,
-    option("--runs", "Keep finished runs in this file, and take from it what is there.", "Runs", metavar="FILE"),
-]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -115,7 +110,9 @@ def simulate(
     backend: str | None = option(
         "--backend", "Where runs work: processes, threads, ray or dask.", "Runs", metavar="NAME"
     ),
-    runs: Runs = None,
+    runs: str | None = option(
+        "--runs", "Keep finished runs in this file, and take from it what is there.", "Runs", "FILE"
+    ),
     trace: str | None = option("--trace", "Write the first run as a Chrome/Perfetto trace.", "Output", metavar="FILE"),
     history: str | None = option(
         "--history", "Write everything that happens in the first run, as JSON Lines.", "Output", metavar="FILE"
@@ -169,6 +166,7 @@ def _answer(inputs: Inputs, orders: Orders) -> Report:
     from rlsize.commands.simulate.report import SimulationAnswer, simulate_report
     from rlsize.commands.simulate.runs import Job, leave, nothing_finished, run
     from rlsize.commands.simulate.setting import simulated
+    from rlsize.loop.answer import answer_of
     from rlsize.reports.loop_verdicts import refused_report
     from rlsize.simulator.causes import rungs
     from rlsize.simulator.first_order import first_order
@@ -178,7 +176,9 @@ def _answer(inputs: Inputs, orders: Orders) -> Report:
         found = simulated(inputs)
     except Refused as refusal:
         return refused_report("simulate", str(refusal), inputs.told())
-    parts = _parts(found)
+    results = {} if found.loop is None else answer_of(found.loop).results
+    keys = ("train_seconds", "sync_seconds", "sync_exposed_seconds", "overhead_seconds")
+    parts = tuple(results[key] for key in keys if key in results and results[key].known)
     ladder = rungs(found.setting)[:-1]  # the last rung is the first run itself
     own = [Job(setting=found.setting, pools=found.pools, steps=orders.steps, seed=seed) for seed in orders.seeds]
     simpler = [replace(own[0], setting=rung) for _, rung in ladder]
@@ -236,14 +236,3 @@ def _assumed(inputs: Inputs, found: Simulated, compiled: bool, job: Job) -> tupl
         return first
 
     return assumptions(inputs, found.loop, answer=step)
-
-
-def _parts(found: Simulated) -> tuple[Any, ...]:
-    """What the loop says of the parts of a step that are played, as every command has it."""
-    from rlsize.loop.answer import answer_of
-
-    if found.loop is None:
-        return ()
-    results = answer_of(found.loop).results
-    keys = ("train_seconds", "sync_seconds", "sync_exposed_seconds", "overhead_seconds")
-    return tuple(results[key] for key in keys if results[key].known)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
 from rlsize.reports.report import Report
 from rlsize.shell.command import option, switch
@@ -16,19 +16,6 @@ if TYPE_CHECKING:
     from rlsize.loop.knobs import Change
     from rlsize.verdicts.whatif import Outcome
 
-Own = Annotated[
-    list[str] | None,
-    option(
-        "--set",
-        "Your own change, such as rollout.kv_dtype=fp8; repeatable.",
-        "Changes",
-        "KEY=VALUE",
-    ),
-]
-Gpus = Annotated[
-    list[str] | None, option("--other-gpu", "A kind of GPU to run on instead; repeatable.", "Changes", "NAME")
-]
-OwnOnly = Annotated[bool, switch("--own-only", "Only what `--set` and `--other-gpu` say, not every step.", "Changes")]
 _KINDS_OF_GPUS = ("a100-80-sxm", "h100-sxm", "h200-sxm", "b200-sxm")
 _FEWEST_PAIRED = 2
 
@@ -37,9 +24,13 @@ _FEWEST_PAIRED = 2
 def whatif(
     inputs: Inputs,
     scenario: ScenarioFile = None,
-    changes: Own = None,
-    other_gpus: Gpus = None,
-    own_only: OwnOnly = False,
+    changes: list[str] | None = option(
+        "--set", "Your own change, such as rollout.kv_dtype=fp8; repeatable.", "Changes", "KEY=VALUE"
+    ),
+    other_gpus: list[str] | None = option(
+        "--other-gpu", "A kind of GPU to run on instead; repeatable.", "Changes", "NAME"
+    ),
+    own_only: bool = switch("--own-only", "Only what `--set` and `--other-gpu` say, not every step.", "Changes"),
 ) -> Report:
     """
     What each change of a run would do: step, cost, idle and memory.

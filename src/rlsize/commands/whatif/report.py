@@ -36,11 +36,7 @@ _WIDE = 1.15  # upper over lower end of a band from which it is said why
 
 
 def whatif_report(
-    inputs: Inputs,
-    base: Outcome,
-    found: tuple[Sequence[Outcome], Sequence[Outcome], Sequence[Outcome]],
-    shown: tuple[Figure, ...],
-    notes: tuple[str, ...],
+    inputs: Inputs, base: Outcome, found: Sequence[Sequence[Outcome]], shown: tuple[Figure, ...], notes: tuple[str, ...]
 ) -> Report:
     """
     The report.
@@ -189,14 +185,8 @@ def _chart(inputs: Inputs, found: Sequence[Outcome]) -> Chart:
         ones = [(_short(_words(inputs, one)), one.gain) for one in best if one.change.kind == kind]
         known = [(name, gain) for name, gain in ones if gain is not None]
         if known:
-            series.append(
-                Series(
-                    name=kind,
-                    xs=tuple(name for name, _ in known),
-                    ys=tuple(gain.number for _, gain in known),
-                    bands=tuple(gain.band for _, gain in known),
-                )
-            )
+            points = Series.of(kind, [(name, gain.number) for name, gain in known])
+            series.append(replace(points, bands=tuple(gain.band for _, gain in known)))
     return Chart(
         title="What each change would bring",
         x_label="trained tokens for their cost, over the run's (80 % band)",

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
+import difflib
 import re
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from rlsize.errors import DoesNotFitError, Fault, InputError
 from rlsize.frameworks.wanted import changes, same, spelled
-from rlsize.writers.launch.differences import difference
-from rlsize.writers.launch.edits import Edit, edited
+from rlsize.writers.launch.edits import edited
 from rlsize.writers.launch.rows import RowEditor
 from rlsize.writers.launch.shell import AROUND, ShellEditor, plain, uses
 from rlsize.writers.launch.tree import TreeEditor
@@ -20,18 +20,18 @@ if TYPE_CHECKING:
 
     from rlsize.frameworks.told import Reading
 
+_NAMES = r"(?:token|secret|passwd|password|credentials?|api[_-]?key|access[_-]?key|private[_-]?key)"
+_NAMED = re.compile(
+    rf"""((?<![\w.-])[\w.-]*{_NAMES}["']?\s*[:=]\s*["']?(?:Bearer\s+)?|--[\w.-]*{_NAMES}\s+["']?)(?!\$)[^\s"',]{{4,}}""",
+    re.IGNORECASE,
+)
+_TOLD = re.compile(
+    r"\b(?:hf_|sk-|ghp_|github_pat_|glpat-|xox[abp]-|AKIA)[\w-]{8,}|(?<=://)[^\s/@]+:[^\s/@]+(?=@)|\b[0-9a-f]{40}\b"
+)
 _BOM = b"\xef\xbb\xbf"
 _TABLE = re.compile(rb"^\s*\[[\w.]+\]\s*$", re.MULTILINE)
 _ROUNDS = 3  # what follows from a key that changes is pinned, and that may have followers of its own
 _FEW = 3  # keys that are named
-
-
-class _Editor(Protocol):
-    def edits(self, key: str, value: object) -> Iterator[Edit] | None:
-        """What gives a key a value; None where that cannot be done."""
-
-    def rest(self) -> Iterator[Edit]:
-        """What brings the new keys that it was asked for, together."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,7 +183,7 @@ def _said(reading: Reading) -> dict[str, Any]:
     }
 
 
-def _editor(data: bytes, name: str, reading: Reading) -> _Editor:
+def _editor(data: bytes, name: str, reading: Reading) -> RowEditor | TreeEditor | ShellEditor:
     """What edits a file of its form; a script inside another file is a script."""
     ending = name.rpartition(".")[2].lower()
     said = partial(spelled, reading)
@@ -215,3 +215,28 @@ def _line(reading: Reading, key: str, value: object, name: str) -> str:
     place = f"{setting.span}: " if setting is not None else f"{name}: "
     written = setting.key if setting is not None else spelled(reading, key)
     return f"{place}take {written} away" if value is None else f"{place}{written} = {plain(value)}"
+
+
+def difference(before: str, after: str, name: str, target: str) -> str:
+    """
+    A unified diff; what looks like a token, a key or a password is masked in it.
+
+    Args:
+        before: The file as it was.
+        after: As it is to be.
+        name: Its name.
+        target: The name of the file that is written.
+    """
+    old, new = (masked(side.replace("\r\n", "\n")).splitlines(keepends=True) for side in (before, after))
+    lines = difflib.unified_diff(old, new, name, target)
+    return "".join(line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n" for line in lines)
+
+
+def masked(text: str) -> str:
+    """
+    A text without its secrets.
+
+    >>> masked("export HF_TOKEN=hf_abcdefghij max_tokens=4096 --wandb-api-key 'k3yk3y'")
+    "export HF_TOKEN=*** max_tokens=4096 --wandb-api-key '***'"
+    """
+    return _TOLD.sub("***", _NAMED.sub(r"\1***", text))
