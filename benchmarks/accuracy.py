@@ -44,6 +44,7 @@ if TYPE_CHECKING:
 
 SEED = 0
 BEGIN, END = "<!-- accuracy: begin -->", "<!-- accuracy: end -->"
+MOST_PAIRS = 60  # of a family: a step that is calibrated costs seconds
 ON_TWO = frozenset({"sync", "weight_sync"})
 """Classes whose time is affine, so that a calibration needs two records."""
 
@@ -150,7 +151,7 @@ def moved(found: Predictions, known: dict[str, Predictor], look_up: ProfilesOf) 
     rows = []
     for together in (1, 2):
         records = [record for record in found.records if together == 1 or record.class_name in ON_TWO]
-        pairs = transfer(records, known, look_up, SEED, say, together=together).pairs
+        pairs = transfer(records, known, look_up, SEED, say, together=together, most=MOST_PAIRS).pairs
         on = {1: "", 2: ", on two records"}[together]
         for cell in sorted({cells[pair.class_name, pair.id] for pair in pairs}):
             rows += _pair_rows([p for p in pairs if cells[p.class_name, p.id] == cell], f"{cell}{on}")
