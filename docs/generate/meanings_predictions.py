@@ -5,6 +5,12 @@ from __future__ import annotations
 PREDICTED: dict[str, str] = {
     "gathered_layer_bytes_per_gpu": "Weights of the largest layer or head twice, gradients once, gathered on a GPU.",
     "graded_records": "Records of high or medium trust that were predicted.",
+    "before_median_error_fraction": "Median of the error when the baseline was saved.",
+    "guess_median_error_fraction": "Median error of the guess without a model.",
+    "noise_fraction": "How far the median error of a cell may move by the choice of records alone.",
+    "worsened": "Cells of the board that are worse than the baseline.",
+    "board": "Errors by class, kind of model, GPU, engine or framework, and number type.",
+    "stack": "Engine or framework.",
     "largest_median_error_fraction": "Largest median error of a class.",
     "largest_p90_error_fraction": "Largest 90th percentile of the error of a class.",
     "longest_response_seconds": "Time to generate the longest response of a step.",

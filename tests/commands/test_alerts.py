@@ -129,7 +129,7 @@ def test_a_scenario_is_worked_out_and_its_budget_goes_first(alerts: Callable[...
     found = rules(text)
     assert found["RlsizeTrainerIdle"].endswith("> 0.6")
     assert "sglang[:_]realtime_tokens(_total)?" in found["rlsize:engine_generation_tokens_total"]
-    assert "--window 12m s.yaml" in " ".join(text.split())
+    assert "--window 13m s.yaml" in " ".join(text.split())
     assert "s.yaml:7: budget.trainer_idle_fraction" in text
 
 

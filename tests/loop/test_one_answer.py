@@ -108,7 +108,7 @@ def _one(desk: Desk, text: str, key: str, *commands: str) -> Any:
 
 def test_every_command_about_a_loop_is_asked() -> None:
     """Whoever resolves one is among those compared; others answer about two files, or what was measured, or write."""
-    others = {"alerts", "calibrate", "diagnose", "diff", "init"}
+    others = {"alerts", "calibrate", "diagnose", "diff", "init", "validate"}
     folder = Path(rlsize.commands.__file__).parent
     road = re.compile(r"from rlsize\.(loop\.(resolve|answer|sides|search)|shell\.planning) import")
     asking = {
