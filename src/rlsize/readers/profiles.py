@@ -187,7 +187,8 @@ class Catalogue:
                 shown = name if len(name) <= _LONGEST_NAME else f"{name[:_LONGEST_NAME]}..."
                 todo = _nearest(shown, self.names(kind), aliases)
                 if kind == "model":
-                    todo += "; or take one of its kind, scaled to its parameters, as in qwen3.5-27b@9B"
+                    end = "" if todo.endswith("?") else "."
+                    todo += f"{end} Or take one of its kind, scaled to its parameters: qwen3.5-27b@9B"
                 raise InputError(Fault(f"there is no {kind} profile {shown!r}", todo=todo))
             wanted = aliases[wanted]
         return files[wanted]
