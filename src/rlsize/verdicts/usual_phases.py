@@ -34,8 +34,8 @@ WHOLE = 0.97  # a timer of generation that covers this share of a step in turn t
 _Z95, _Z80 = 1.96, 1.2816
 SMALL = 1.2e9  # parameters up to which a model keeps GPUs waiting for the host
 SPREADS: Mapping[bool, Mapping[str, float]] = MappingProxyType({
-    False: {"generation": 0.53, "update": 0.32, "logprob": 0.26, "sync": 0.81, "other": 0.81, "step": 0.19},
-    True: {"generation": 0.54, "update": 2.15, "logprob": 2.85, "sync": 0.81, "other": 0.81, "step": 0.88},
+    False: {"generation": 0.48, "update": 0.29, "logprob": 0.32, "sync": 0.81, "other": 0.81, "step": 0.23},
+    True: {"generation": 0.64, "update": 2.04, "logprob": 2.79, "sync": 0.81, "other": 0.81, "step": 0.82},
 })  # fmt: skip
 """
 Spread of the logarithm of measured over predicted, by phase, of large models and of small ones: from 40 runs of three
