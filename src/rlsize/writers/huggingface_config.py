@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from rlsize.facts.model import Architecture, Attention, Model, QkNorm
 
 
+_GATED = 3  # weight matrices of an MLP with a gate: all that these families have
 _SILU = ("hidden_act", "silu")
 _GELU = ("hidden_activation", "gelu_pytorch_tanh")
 
@@ -157,11 +158,11 @@ def _strange(shape: Architecture, family: _Family) -> Iterator[str]:
     else:
         yield from _strange_attention(shape, shape.attention, family)
     dense, moe = shape.feed_forward, shape.moe
-    if dense and (dense.matrices != 3 or (dense.bias and not family.mlp_bias)):  # noqa: PLR2004 (gated MLPs)
+    if dense and (dense.matrices != _GATED or (dense.bias and not family.mlp_bias)):
         yield f"MLPs of {dense.matrices} matrices{' with biases' if dense.bias else ''}"
     if bool(moe) != bool(family.experts):
         yield "experts" if moe else "no experts"
-    if moe and (moe.shared_experts or moe.expert_bias or moe.router_bias or moe.matrices != 3):  # noqa: PLR2004 (gated MLPs)
+    if moe and (moe.shared_experts or moe.expert_bias or moe.router_bias or moe.matrices != _GATED):
         yield "shared experts, biases of experts or router, or experts that are not gated"
     if moe and dense and family.experts == "num_local_experts":
         yield "dense layers among those with experts"

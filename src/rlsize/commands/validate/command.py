@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from rlsize.commands.validate.report import Grading
+    from rlsize.facts.board import Board
     from rlsize.facts.records.listing import Listing
     from rlsize.shell.progress import Say
 
@@ -64,13 +65,12 @@ def validate(
     from rlsize.estimates.recorded.registry import predictors
     from rlsize.loop.seed import seed_of
     from rlsize.readers.records.listing import read_records
-    from rlsize.readers.saved_files import read_board
     from rlsize.shell.answer import check_files
     from rlsize.shell.progress import patient_progress
 
     limits = _percent(inputs, "--max-median", max_median), _percent(inputs, "--max-p90", max_p90)
     check_files(inputs, rows, save, record, (context.obj or {}).get("plot"), force=force)
-    before = read_board(baseline) if baseline is not None else None
+    before = None if baseline is None else _before(baseline, classes)
     known = predictors()
     for name in classes or []:
         if name not in known:
@@ -108,6 +108,14 @@ def validate(
         write_whole(save, yaml_text("board", plain(found)), force)
         inputs.notes.append(f"Wrote {save}: what --baseline takes.")
     return validate_report(grading, inputs, _warnings(listing))
+
+
+def _before(baseline: str, classes: Sequence[str] | None) -> Board:
+    """The saved board, of the classes that are graded."""
+    from rlsize.readers.saved_files import read_board
+
+    found = read_board(baseline)
+    return replace(found, cells=[cell for cell in found.cells if not classes or cell.class_name in classes])
 
 
 def _record(inputs: Inputs, sources: Sequence[str], changes: Sequence[str], target: str, *, force: bool) -> str:

@@ -17,9 +17,11 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from rlsize.equations._ops import Real
+    from rlsize.estimates.train_prediction import TrainQuestion
     from rlsize.facts.model import Model
     from rlsize.facts.run_summary import RunSummary
     from rlsize.loop.resolve import Loop
+    from rlsize.planner.options import Placement
     from rlsize.shell.inputs import Inputs
 
 _TIMES = {  # of logs, by what records call them
@@ -58,7 +60,7 @@ def recorded(inputs: Inputs, log: str) -> dict[str, Any]:
     times = {name: _short(run.figure(key).number) for key, name in _TIMES.items() if run.figure(key).known}
     if not times:
         raise InputError(Fault("times neither steps nor phases", log, "name another log of the run"))
-    model, placed = loop.stages.train.model, _placed(loop)
+    model, placed = loop.stages.train.model, _placed(loop.place, loop.stages.train)
     row = {
         "id": f"{run.framework or 'run'}-{_size(model)}-{placed['gpus_total']}",
         "source_id": "anonymous",
@@ -75,12 +77,10 @@ def recorded(inputs: Inputs, log: str) -> dict[str, Any]:
     return {key: value for key, value in row.items() if value is not None}
 
 
-def _placed(loop: Loop) -> Mapping[str, Any]:
+def _placed(place: Placement, train: TrainQuestion) -> Mapping[str, Any]:
     """Where both sides run and how they are spread."""
-    place, stages = loop.place, loop.stages
-    assert place is not None and stages is not None  # noqa: S101, PT018 (as just asked)
     shared = place.shared
-    engine, train = ready_engine(place.fleet, shared=shared).question, stages.train
+    engine = ready_engine(place.fleet, shared=shared).question
     rollout, trainer = int(place.rollout_gpus), int(place.trainer_gpus)
     pools = {"gpus_shared": trainer} if shared else {"gpus_rollout": rollout, "gpus_train": trainer}
     layout = engine.layout

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 _QUANTISED = 1.5  # bytes of a weight: narrower ones are quantised
 _MIXED = ("deepseek", "kimi")
 _LONGEST = 1e8  # tokens
-_BOTH = re.compile(r"MoE-TP(\d{1,3}) MoE-EP(\1)\b", re.IGNORECASE)
+_BOTH = re.compile(r"MoE-TP(\d{1,3}) MoE-EP\1\b", re.IGNORECASE)
 
 
 def engine_fields(row: Mapping[str, Any], catalogue: Catalogue) -> dict[str, Any]:
@@ -87,7 +87,8 @@ def _one_node(said: Layout, words: str) -> Layout:
     "TP64 ... MoE-TP8 MoE-EP8" stands for runs that the publication itself calls tp8_ep8, on one node of eight.
     """
     found = _BOTH.search(words)
-    if found is None or (ranks := int(found.group(1))) < 2 or max(said.tensor, said.data) != ranks * ranks:  # noqa: PLR2004
+    ranks = int(found.group(1)) if found is not None else 1
+    if ranks == 1 or max(said.tensor, said.data) != ranks * ranks:
         return said
     return replace(said, tensor=min(said.tensor, ranks), data=min(said.data, ranks), expert=ranks)
 

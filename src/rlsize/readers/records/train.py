@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from rlsize.facts.records.record import Layout, Refused
 from rlsize.facts.records.train import TrainRecord
@@ -207,14 +207,15 @@ def _fused(words: str, stack: str, spread: Layout, row: Mapping[str, Any]) -> bo
 
 def _full(row: Mapping[str, Any]) -> bool:
     """Whether every GPU has one full micro-batch a step, as a benchmark has and no step of RL."""
-    said = positive(row, "micro_batch", "seq_len", "step_time_s", "tokens_per_s_per_gpu")
-    if len(said) < 4:  # noqa: PLR2004 (all of them)
+    needed = ("micro_batch", "seq_len", "step_time_s", "tokens_per_s_per_gpu")
+    said = positive(row, *needed)
+    if len(said) < len(needed):
         return False
     tokens = said["tokens_per_s_per_gpu"] * said["step_time_s"]
     return abs(tokens / (said["micro_batch"] * said["seq_len"]) - 1.0) < _ROUNDED
 
 
-def _workload(words: str, stack: str, *, full: bool) -> Any:  # noqa: ANN401 (a literal)
+def _workload(words: str, stack: str, *, full: bool) -> Literal["pretraining", "rl"]:
     if re.search(r"pre-?train|\bsft\b|fine-?tun", words) or full:
         return "pretraining"
     return "rl" if stack in _RL or re.search(r"\b(?:rl|grpo|ppo|dapo|rlhf)\b", words) else "pretraining"
