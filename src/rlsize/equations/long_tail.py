@@ -108,6 +108,31 @@ def assumed_cap(max_context: Real, prompt_tokens: Real, mean_tokens: Real, mean_
     return minimum(max_context - prompt_tokens, mean_lengths * mean_tokens)
 
 
+def assumed_mean(max_tokens: Real, max_context: Real, usual_cap: Real, usual_mean: Real, exponent: Real) -> Real:
+    """
+    Mean response length where only its cap is said: long caps are less full than short ones.
+
+    l = a (min(m, C) / r)^x
+
+    Args:
+        max_tokens: Cap on a response, m. [token]
+        max_context: Longest context of the model, C. [token]
+        usual_cap: A usual cap, r. [token]
+        usual_mean: Mean response under it, a. [token]
+        exponent: How the mean grows with the cap, x. [1]
+
+    Returns:
+        l. [token]
+
+    Assumes a task that the model was made for.
+    Source: own derivation; means and caps of published RL steps.
+
+    >>> assumed_mean(max_tokens=1e6, max_context=10000, usual_cap=100, usual_mean=50, exponent=0.5)
+    500.0
+    """
+    return usual_mean * (minimum(max_tokens, max_context) / usual_cap) ** exponent
+
+
 def _last(values: Real) -> Any:  # noqa: ANN401 (a float, or an array with one more axis)
     """The same values, with a last axis for the points of an integral."""
     import numpy as np

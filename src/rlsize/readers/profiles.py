@@ -162,6 +162,9 @@ class Catalogue:
 
         params, working = float(total) * _UNITS[unit], float(active or 0.0) * _UNITS["b"]
         model = self.get("model", like)
+        if working and model.architecture.moe is None:
+            what = f"{model.name} has no experts, so that all of its parameters are active"
+            raise InputError(Fault(what, todo=f"name its parameters alone: {model.name}@{total}{unit.upper()}"))
         if working > params or not _LEAST <= params / model_size(model).params.number <= 1 / _LEAST:
             what = f"{model.name} cannot be scaled to {params:g} parameters, of which {working or params:g} work"
             raise InputError(Fault(what, todo="name a model within ten times of them"))

@@ -1,12 +1,18 @@
 """
-Two guesses that need no model: the time of another run goes as 1/GPUs, or it stays as it is.
+Guesses that need no model: the time of another run goes as 1/GPUs, or it stays; others' figures hold in proportion.
 
 A prediction that is no better than these from the same measurement is worth nothing.
 """
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
+
+from rlsize.estimates.model_size import model_size
+
+if TYPE_CHECKING:
+    from rlsize.estimates.recorded.registry import Profiles
+    from rlsize.facts.records.record import Record
 
 FieldKind = Literal["time", "rate", "rate_per_gpu", "amount"]
 
@@ -45,3 +51,21 @@ def time_unchanged(field: str, measured: float, gpus: float, other_gpus: float) 
     (100.0, 50.0)
     """
     return measured * (gpus / other_gpus if kind(field) == "rate_per_gpu" else 1.0)
+
+
+def in_proportion(field: str, record: Record, profiles: Profiles) -> float:
+    """What a measured field would go with if every GPU did its peak's work: tokens over parameters, or bytes."""
+    size = model_size(profiles.model)
+    peak, active = profiles.gpu.specification.bf16_dense.value, size.active_params.number
+    sort = kind(field)
+    if sort == "rate_per_gpu":
+        return 1.0 if "mfu" in field or "hfu" in field else peak / active
+    if sort == "rate":
+        return record.gpus * peak / active
+    if sort == "amount":
+        return size.params.number / record.gpus
+    samples = getattr(record, "samples", None) or getattr(record, "sequences", None)
+    if samples is None:  # a time that is not of a batch of tokens: weights that travel
+        return size.params.number
+    lengths = (getattr(record, name, 0.0) for name in ("prompt_tokens", "response_tokens", "tokens"))
+    return float(samples * sum(lengths) * active / (record.gpus * peak))

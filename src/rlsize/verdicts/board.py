@@ -8,18 +8,16 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from rlsize.estimates.model_size import model_size
 from rlsize.estimates.recorded.registry import number_type
 from rlsize.facts.board import BoardCell
-from rlsize.verdicts.baselines import kind
+from rlsize.verdicts.baselines import in_proportion
 from rlsize.verdicts.grading import point
 from rlsize.verdicts.scores import RESAMPLES, score
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from rlsize.estimates.recorded.registry import Predictor, Profiles
-    from rlsize.facts.records.record import Record
+    from rlsize.estimates.recorded.registry import Predictor
     from rlsize.verdicts.predictions import PredictedRecord, ProfilesOf
 
 _HIGH = 0.975  # of a 95 % interval
@@ -100,7 +98,7 @@ def _guesses(records: Sequence[PredictedRecord], profiles_of: ProfilesOf) -> dic
     """
     alike: dict[tuple[str, str], list[tuple[PredictedRecord, float]]] = {}
     for one in records:
-        share = _proportion(one.fields[0].name, one.record, profiles_of(one.record))
+        share = in_proportion(one.fields[0].name, one.record, profiles_of(one.record))
         alike.setdefault((one.class_name, one.fields[0].name), []).append((one, share))
     return dict(guess for own in alike.values() for guess in _of_others(own))
 
@@ -115,21 +113,3 @@ def _of_others(own: Sequence[tuple[PredictedRecord, float]]) -> Iterator[tuple[i
     for (one, share), group in zip(own, groups, strict=True):
         if group in medians:
             yield one.place, share * medians[group]
-
-
-def _proportion(field: str, record: Record, profiles: Profiles) -> float:
-    """What a measured field would go with if every GPU did its peak's work: tokens over parameters, or bytes."""
-    size = model_size(profiles.model)
-    peak, active = profiles.gpu.specification.bf16_dense.value, size.active_params.number
-    sort = kind(field)
-    if sort == "rate_per_gpu":
-        return 1.0 if "mfu" in field or "hfu" in field else peak / active
-    if sort == "rate":
-        return record.gpus * peak / active
-    if sort == "amount":
-        return size.params.number / record.gpus
-    samples = getattr(record, "samples", None) or getattr(record, "sequences", None)
-    if samples is None:  # a time that is not of a batch of tokens: weights that travel
-        return size.params.number
-    lengths = (getattr(record, name, 0.0) for name in ("prompt_tokens", "response_tokens", "tokens"))
-    return float(samples * sum(lengths) * active / (record.gpus * peak))
