@@ -124,10 +124,11 @@ def _today(chosen: Choice) -> Iterator[str]:
     key = "cost_per_step_usd" if "cost_per_step_usd" in best.results else "gpu_hours_per_step"
     more, unit = own.results[key] - best.results[key], "" if key == "cost_per_step_usd" else " GPU-hours"
     month = float(money.cost_per_run(cost_per_step=abs(more), steps=_MONTH * own.results["steps_per_day"]))
+    sure = "which is too close to call" if own.close or own.equal else "the cost of waiting"
     yield (
         f"Today's loop, {own.place.words}, takes {show(own.results['step_seconds'], 'step_seconds')} a step; this one "
         f"{show(best.results['step_seconds'], 'step_seconds')}. For as many steps as today makes in a month of "
-        f"{_MONTH} days it takes {show(month, key)}{unit} {'less' if more > 0 else 'more'}: the cost of waiting."
+        f"{_MONTH} days it takes {show(month, key)}{unit} {'less' if more > 0 else 'more'}, {sure}."
     )
 
 

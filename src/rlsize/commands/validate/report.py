@@ -218,14 +218,15 @@ def _cells(grades: Sequence[ClassGrade]) -> Table:
     )
 
 
-def _named_by(cell: Callable[[Any], BoardCell]) -> tuple[Column, ...]:
+def _named_by(cell: Callable[[Any], BoardCell]) -> tuple[Column | Unseen, ...]:
     """The columns that name a cell of the board."""
     return (
         _COLUMNS["class"]._replace(of=lambda one: cell(one).class_name),
         _COLUMNS["cell"]._replace(of=lambda one: cell(one).part),
-        Column("gpu", "GPU", "left", wide=True, of=lambda one: cell(one).gpu),
-        Column("stack", "with", "left", wide=True, of=lambda one: cell(one).stack),
-        Column("dtype", "type", "left", of=lambda one: cell(one).dtype),
+        Column("measured_on", "on", "left", wide=True, of=lambda one: " ".join(cell(one).key[2:]).rstrip()),
+        Unseen("gpu", of=lambda one: cell(one).gpu),
+        Unseen("stack", of=lambda one: cell(one).stack),
+        Unseen("dtype", of=lambda one: cell(one).dtype),
     )
 
 
