@@ -50,6 +50,7 @@ PREDICTED_COLUMNS: dict[str, str] = {
     "input": "What was assumed.",
     "instead": "Another assumption.",
     "longer": "Times longer than the quickest, with its band, for people.",
+    "measured_on": "GPU, engine or framework and number type, for people.",
     "median_error_fraction": "Median of the error.",
     "p90_error_fraction": "90th percentile of the error.",
     "records": "Records; pairs of them in tables of transfer.",
