@@ -330,13 +330,21 @@ def test_full_says_where_it_changes_nothing(rlsize: Any) -> None:
     assert "--full changes nothing here" in rlsize(*asked).stderr
 
 
+def test_a_flag_of_another_command_says_its_key(rlsize: Any) -> None:
+    """As `--set` does; a switch says yes, and what lacks its value is no flag here."""
+    asked = ("cost", str(Path(__file__).parents[2] / "examples/unmeasured-8b.yaml"), "--json")
+    for flag, change in ((("--gpu", "h200-sxm"), "cluster.gpu=h200-sxm"), (("--compiled",), "trainer.compiled=yes")):
+        one, other = rlsize(*asked, *flag).document, rlsize(*asked, "--set", change).document
+        assert (one["inputs"], one["results"]) == (other["inputs"], other["results"])
+    assert rlsize("cost", "--gpu").stderr.startswith("error: --gpu: there is no such flag here")
+
+
 def test_a_command_line_that_cannot_be_read_is_told_like_all_else(rlsize: Any) -> None:
-    """In one style, with the nearest flag or command; what has no flag here names its key for --set."""
+    """In one style, with the nearest flag or command."""
     for line, what, todo in (
         (("plan", "--gpuss", "3"), "error: --gpuss: there is no such flag here", "did you mean --gpu"),
         (("plam",), "error: No such command 'plam'", "rlsize --help"),
         (("plan", "--gpus"), "error: Option '--gpus' requires an argument", "plan --help"),
-        (("predict", "step", "--per-instance", "1"), "error: --per-instance", "--set rates.instance_tokens_per_second"),
         (("--nonsense",), "error: --nonsense", "--help"),
     ):
         ran = rlsize(*line)
