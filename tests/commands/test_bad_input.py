@@ -339,6 +339,21 @@ def test_a_flag_of_another_command_says_its_key(rlsize: Any) -> None:
     assert rlsize("cost", "--gpu").stderr.startswith("error: --gpu: there is no such flag here")
 
 
+def test_a_model_and_a_gpu_go_by_the_names_that_people_use(rlsize: Any) -> None:
+    """A mere spelling is taken as it is; a stand-in, and a path that is not there, with a warning."""
+    asked = ("memory", "--algorithm", "grpo", "--gpu", "NVIDIA H100 80GB HBM3", "--json", "--model")
+    plain = rlsize(*asked, "Qwen/Qwen3-8B-Base").document
+    assert (plain["inputs"]["model"], plain["inputs"]["gpu"]) == ("qwen3-8b", "h100-sxm")
+    for name, told in (
+        ("Qwen/Qwen3-VL-8B-Instruct", "is taken for qwen3-8b, without its vision tower"),
+        ("/nowhere/Qwen3-8B", "no such file here; taken for qwen3-8b by its name"),
+    ):
+        other = rlsize(*asked, name).document
+        assert other["inputs"]["model"] == "qwen3-8b"
+        assert any(told in one for one in other["warnings"])
+        assert not any(told in one for one in plain["warnings"])
+
+
 def test_a_command_line_that_cannot_be_read_is_told_like_all_else(rlsize: Any) -> None:
     """In one style, with the nearest flag or command."""
     for line, what, todo in (

@@ -11,7 +11,7 @@ from rlsize.equations.long_tail import assumed_mean
 from rlsize.facts.records.record import Refused
 from rlsize.facts.records.rl_step import StepRecord
 from rlsize.quantities.workload import UNDER_CAP
-from rlsize.readers.records.names import model_named
+from rlsize.readers.names import model_named
 from rlsize.readers.records.parsing import common, dtypes, layout, number, positive, text, whole
 
 if TYPE_CHECKING:
