@@ -330,13 +330,36 @@ def test_full_says_where_it_changes_nothing(rlsize: Any) -> None:
     assert "--full changes nothing here" in rlsize(*asked).stderr
 
 
+def test_a_flag_of_another_command_says_its_key(rlsize: Any) -> None:
+    """As `--set` does; a switch says yes, and what lacks its value is no flag here."""
+    asked = ("cost", str(Path(__file__).parents[2] / "examples/unmeasured-8b.yaml"), "--json")
+    for flag, change in ((("--gpu", "h200-sxm"), "cluster.gpu=h200-sxm"), (("--compiled",), "trainer.compiled=yes")):
+        one, other = rlsize(*asked, *flag).document, rlsize(*asked, "--set", change).document
+        assert (one["inputs"], one["results"]) == (other["inputs"], other["results"])
+    assert rlsize("cost", "--gpu").stderr.startswith("error: --gpu: there is no such flag here")
+
+
+def test_a_model_and_a_gpu_go_by_the_names_that_people_use(rlsize: Any) -> None:
+    """A mere spelling is taken as it is; a stand-in, and a path that is not there, with a warning."""
+    asked = ("memory", "--algorithm", "grpo", "--gpu", "NVIDIA H100 80GB HBM3", "--json", "--model")
+    plain = rlsize(*asked, "Qwen/Qwen3-8B-Base").document
+    assert (plain["inputs"]["model"], plain["inputs"]["gpu"]) == ("qwen3-8b", "h100-sxm")
+    for name, told in (
+        ("Qwen/Qwen3-VL-8B-Instruct", "is taken for qwen3-8b, without its vision tower"),
+        ("/nowhere/Qwen3-8B", "no such file here; taken for qwen3-8b by its name"),
+    ):
+        other = rlsize(*asked, name).document
+        assert other["inputs"]["model"] == "qwen3-8b"
+        assert any(told in one for one in other["warnings"])
+        assert not any(told in one for one in plain["warnings"])
+
+
 def test_a_command_line_that_cannot_be_read_is_told_like_all_else(rlsize: Any) -> None:
-    """In one style, with the nearest flag or command; what has no flag here names its key for --set."""
+    """In one style, with the nearest flag or command."""
     for line, what, todo in (
         (("plan", "--gpuss", "3"), "error: --gpuss: there is no such flag here", "did you mean --gpu"),
         (("plam",), "error: No such command 'plam'", "rlsize --help"),
         (("plan", "--gpus"), "error: Option '--gpus' requires an argument", "plan --help"),
-        (("predict", "step", "--per-instance", "1"), "error: --per-instance", "--set rates.instance_tokens_per_second"),
         (("--nonsense",), "error: --nonsense", "--help"),
     ):
         ran = rlsize(*line)

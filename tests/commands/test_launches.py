@@ -64,19 +64,21 @@ def test_every_command_that_takes_a_scenario_takes_a_launch(rlsize: Run, script:
     assert ran.document["inputs"]["group_size"] == 8
 
 
-def test_what_the_script_does_not_tell_is_asked_for_by_its_flag(rlsize: Run, script: str) -> None:
-    """The mean length; nothing else is missing."""
-    ran = rlsize("predict", "step", script)
-    assert ran.code == 2
-    assert "--response-tokens" in ran.stderr
-    assert "--gpu" not in ran.stderr.replace("--gpus", "")
+def test_a_mean_length_that_the_script_does_not_tell_is_assumed_by_its_cap(rlsize: Run, script: str) -> None:
+    """The answer says so and how to say it; a length that is told narrows the band."""
+    Path(script).write_text(SCRIPT.replace("65536", "16384"), encoding="utf-8")
+    ran, told = rlsize("predict", "step", script), rlsize("predict", "step", script, *LENGTH, "--json")
+    assert ran.code == 0, ran.stderr
+    assert "assumed:  --response-tokens" in ran.stdout
+    document = rlsize("predict", "step", script, "--json").document
+    assert document["explain"]["response_tokens"]["source"].startswith("usual under a cap of")
+    wide, narrow = (one["explain"]["step_seconds"]["band"] for one in (document, told.document))
+    assert wide[1] / wide[0] > narrow[1] / narrow[0]
 
 
-def test_memory_asks_once_for_what_its_phases_need(rlsize: Run, script: str) -> None:
-    """The flags that a script leaves open, in one line; nothing where all is told."""
-    ran = rlsize("memory", script)
-    assert "needs what nobody says: give --response-tokens." in " ".join(ran.stderr.split())
-    assert "what nobody says" not in rlsize("memory", script, *LENGTH).stderr
+def test_memory_needs_no_mean_length_where_a_cap_is_told(rlsize: Run, script: str) -> None:
+    """What decides is the longest sample."""
+    assert "what nobody says" not in rlsize("memory", script).stderr
 
 
 TRL = """\
@@ -94,17 +96,9 @@ def test_what_follows_from_the_number_of_gpus_is_not_asked_for(
     file = tmp_path / "train.py"
     file.write_text(TRL, encoding="utf-8")
     asked = {word.strip(",.:") for word in rlsize(*command, str(file)).stderr.split() if word.startswith("--")}
-    assert asked - {"--rollout-gpus", "--trainer-gpus"} == {"--gpu", "--gpus", "--response-tokens"}
+    assert asked - {"--rollout-gpus", "--trainer-gpus"} == {"--gpu", "--gpus"}
     answered = rlsize(*command, str(file), "--gpu", "h100-sxm", "--gpus", "8", "--response-tokens", "100", "--json")
     assert answered.document["inputs"]["prompts_per_step"] == 32
-
-
-def test_fleet_asks_a_launch_for_what_it_does_not_tell(rlsize: Run, script: str) -> None:
-    """And not for a scenario, as the script is one."""
-    ran = rlsize("fleet", script)
-    assert ran.code == 2
-    assert "or give --response-tokens, for a prediction" in ran.stderr
-    assert "name a scenario" not in ran.stderr
 
 
 def test_keys_that_save_a_loop_can_be_copied(rlsize: Run, script: str) -> None:
@@ -206,7 +200,8 @@ def test_init_writes_the_scenario_of_a_launch(rlsize: Run, script: str, tmp_path
     rows = {row["quantity"]: row for row in document["rows"]["quantities"]}
     assert (rows["group_size"]["value"], rows["group_size"]["provenance"]) == (8, "said")
     assert rows["group_size"]["said_by"] == "train.sh:14: actor_rollout_ref.rollout.n"
-    assert document["results"]["missing"] == "--response-tokens"
+    assert document["results"]["missing"] == ""
+    assert any("without --response-tokens" in note for note in document["notes"])
     answers = [rlsize("memory", file, *LENGTH, "--json").document["results"] for file in (script, str(target))]
     assert answers[0]["worst_phase_bytes_per_gpu"] == answers[1]["worst_phase_bytes_per_gpu"]
 

@@ -108,11 +108,13 @@ def assumed_cap(max_context: Real, prompt_tokens: Real, mean_tokens: Real, mean_
     return minimum(max_context - prompt_tokens, mean_lengths * mean_tokens)
 
 
-def assumed_mean(max_tokens: Real, max_context: Real, usual_cap: Real, usual_mean: Real, exponent: Real) -> Real:
+def assumed_mean(
+    max_tokens: Real, max_context: Real, usual_cap: Real, usual_mean: Real, exponent: Real, fullest: Real
+) -> Real:
     """
     Mean response length where only its cap is said: long caps are less full than short ones.
 
-    l = a (min(m, C) / r)^x
+    l = min(a (min(m, C) / r)^x, f m)
 
     Args:
         max_tokens: Cap on a response, m. [token]
@@ -120,6 +122,7 @@ def assumed_mean(max_tokens: Real, max_context: Real, usual_cap: Real, usual_mea
         usual_cap: A usual cap, r. [token]
         usual_mean: Mean response under it, a. [token]
         exponent: How the mean grows with the cap, x. [1]
+        fullest: Share of a short cap that a mean takes at most, f. [1]
 
     Returns:
         l. [token]
@@ -127,10 +130,10 @@ def assumed_mean(max_tokens: Real, max_context: Real, usual_cap: Real, usual_mea
     Assumes a task that the model was made for.
     Source: own derivation; means and caps of published RL steps.
 
-    >>> assumed_mean(max_tokens=1e6, max_context=10000, usual_cap=100, usual_mean=50, exponent=0.5)
+    >>> assumed_mean(max_tokens=1e6, max_context=10000, usual_cap=100, usual_mean=50, exponent=0.5, fullest=0.8)
     500.0
     """
-    return usual_mean * (minimum(max_tokens, max_context) / usual_cap) ** exponent
+    return minimum(usual_mean * (minimum(max_tokens, max_context) / usual_cap) ** exponent, fullest * max_tokens)
 
 
 def _last(values: Real) -> Any:  # noqa: ANN401 (a float, or an array with one more axis)

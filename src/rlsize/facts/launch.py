@@ -11,6 +11,9 @@ if TYPE_CHECKING:
 Value: TypeAlias = "int | float | str | bool | list[Value] | dict[str, Value] | None"
 """A value of a configuration, as YAML, TOML or Python literals have it."""
 
+GAP = "is missing: what it sets is not known"
+"""How a note tells of a file that a launch is made from and that is not there."""
+
 
 @dataclass(frozen=True, slots=True)
 class Span:

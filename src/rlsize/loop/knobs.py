@@ -222,13 +222,15 @@ def saving(said: Said, loop: Loop) -> Iterator[Knob]:
 
 
 def _halved(said: Said, keys: tuple[str, ...]) -> Iterator[Knob]:
-    """Numbers halved, again and again; none where nobody says them."""
+    """Numbers halved, again and again, while tokens hold the longest sample; none where nobody says them."""
     asked = said.apart()
     numbers = [asked.ask(key, assume=False) for key in keys]
     if not all(figure.known for figure in numbers):
         return
     least = min(figure.number for figure in numbers)
-    shares = [share for share in _SHARES if share * least >= 1.0]
+    most = [asked.ask(key) for key in ("prompt_tokens", "max_response_tokens") if keys[0].endswith("_tokens")]
+    one = sum(figure.number for figure in most if figure.known)  # a smaller micro-batch is of one sample all the same
+    shares = [share for share in _SHARES if share * least >= max(1.0, one)]
     if shares:
         yield Knob(
             tuple(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -11,7 +12,7 @@ from rlsize.estimates.prefix_cache import SPREADS, routed_hits
 from rlsize.facts.figure import Figure
 from rlsize.facts.inference_engines import inference_engine
 from rlsize.quantities.table import QUANTITIES
-from rlsize.quantities.workload import MOST_MEAN_LENGTHS
+from rlsize.quantities.workload import MOST_MEAN_LENGTHS, UNDER_CAP, UNDER_CAP_SPREAD
 
 if TYPE_CHECKING:
     from rlsize.facts.model import Model
@@ -52,6 +53,33 @@ def prompt_length(said: Said) -> Figure:
     return said.ask("prompt_tokens")
 
 
+def response_length(said: Said, *, guess: bool = False) -> Figure:
+    """
+    The mean response; where nobody says it but its cap, what is usual under that.
+
+    Args:
+        said: What was said.
+        guess: Whether a usual response stands in where nobody says a cap either.
+    """
+    cap = said.ask("max_response_tokens")
+    if cap.known and cap.number > 0 and not said.gives("response_tokens"):
+        model = said.model() if said.gives("model") else None
+        longest = cap.number if model is None else float(model.architecture.max_context)
+        mean = float(long_tail.assumed_mean(max_tokens=cap.number, max_context=longest, **UNDER_CAP))
+        return said.keep(
+            Figure(
+                key="response_tokens",
+                value=float(round(mean)),
+                provenance="default",
+                source=f"usual under a cap of {cap.number:,.0f}",
+                deviation=mean * math.sqrt(math.expm1(UNDER_CAP_SPREAD**2)),
+                least=1.0,
+                most=cap.number,
+            )
+        )
+    return said.ask("response_tokens", default=USUAL_RESPONSE if guess else None, why="a usual response")
+
+
 def lengths(said: Said, model: Model | None, *, guess: bool = False) -> Lengths:
     """
     The lengths of samples; faults are noted.
@@ -62,7 +90,7 @@ def lengths(said: Said, model: Model | None, *, guess: bool = False) -> Lengths:
         guess: Whether a usual response stands in where nobody says: a question about an engine alone.
     """
     prompt = prompt_length(said)
-    response = said.ask("response_tokens", default=USUAL_RESPONSE if guess else None, why="a usual response")
+    response = response_length(said, guess=guess)
     guessed = [figure for figure in (prompt, response) if figure.provenance == "default" and figure.known]
     if guessed:
         names = " and ".join(f"{figure.key} {figure.number:g}" for figure in guessed)

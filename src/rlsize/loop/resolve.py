@@ -16,7 +16,7 @@ from rlsize.loop.agents import agents_of
 from rlsize.loop.instance_count import stated_instances
 from rlsize.loop.knobs import UNTESTED
 from rlsize.loop.late import late_samples, oversampling
-from rlsize.loop.lengths import hits, lengths
+from rlsize.loop.lengths import hits, lengths, response_length
 from rlsize.loop.pools import node_gpus, pools
 from rlsize.loop.prices import gpu_hours, say_date
 from rlsize.loop.rates import known_rates, waste
@@ -142,7 +142,7 @@ def lacked(said: Said) -> tuple[str, ...]:
         "gpus": pools or shared,
         "prompts_per_step": batch or said.gives("prompts_per_step"),
         "group_size": batch or said.gives("group_size"),
-        "response_tokens": said.gives("response_tokens"),
+        "response_tokens": said.gives("response_tokens") or said.gives("max_response_tokens"),
     }
     return tuple(said.flag(key) for key, found in there.items() if not found)
 
@@ -182,6 +182,7 @@ def resolve_on(said: Said, found: Pools, *, placed: bool = True) -> Loop:
     from rlsize.planner.outlook import outlook_of
 
     seed = seed_of(said)
+    response_length(said)
     known = known_rates(said)
     prices = gpu_hours(said)
     stages = _modelled(said, found, known)
@@ -289,7 +290,7 @@ def stages_of(said: Said, found: Pools) -> Stages:
         said.fault(what, said.place("mode"), "name one kind, or another mode")
     one = instance(said, model, sides["rollout"], shared=found.shared)
     length, many = lengths(said, model), samples(said)
-    said.need(length.response, "give --response-tokens")
+    said.need(length.response, "give --response-tokens, or a cap (--max-response-tokens), under which a mean is usual")
     if not said.follows_gpus("prompts_per_step"):
         said.need(many, "give --samples, or --prompts and --group")
     own = _trainers_gpus(said, found)

@@ -60,7 +60,7 @@ def savers(
     said: Said, loop: Loop, can: Callable[[Mapping[str, Any]], bool], tell: Callable[[float], None]
 ) -> tuple[Saver, ...]:
     """
-    The changes that make a loop fit, or fit more surely, the best first: single ones, and pairs where none does.
+    The changes that make a loop fit, or fit more surely, the best first: single ones, and pairs where none surely does.
 
     Args:
         said: What was said.
@@ -75,14 +75,16 @@ def savers(
     possible = (Knob(tuple(filter(can, knob.tries))) for knob in saving(said, loop))
     knobs = [knob for knob in possible if knob.tries]
     found: list[Saver] = []
-    helpful: list[Saver] = []
+    helpful: list[tuple[Knob, Saver]] = []
     for index, knob in enumerate(knobs):
         tell(index / len(knobs))
         mildest, strongest = _turned(said, knob, enough)
         found += [mildest] if mildest is not None else []
-        helpful += [strongest] if mildest is None and strongest is not None else []
-    if not any(saver.kind == KINDS[0] for saver in found):
-        found += _pairs(said, helpful, enough)
+        sure = mildest is not None and mildest.phases.verdict == "fits"
+        helpful += [(knob, strongest)] if strongest is not None and not sure else []
+    verdicts = {saver.phases.verdict for saver in found if saver.kind == KINDS[0]}
+    if "fits" not in verdicts:
+        found += _pairs(said, helpful, frozenset({"fits"}) if verdicts else enough)
     return tuple(_ranked(found, before.dying or before.worst))
 
 
@@ -101,17 +103,19 @@ def _ranked(found: list[Saver], full: PhaseMemory) -> Iterator[Saver]:
         del found[: len(alike)]
 
 
-def _turned(said: Said, knob: Knob, enough: frozenset[str]) -> tuple[Saver | None, Saver | None]:
+def _turned(
+    said: Said, knob: Knob, enough: frozenset[str], beside: Mapping[str, Any] = MappingProxyType({})
+) -> tuple[Saver | None, Saver | None]:
     """
     The mildest way to turn a knob with which it surely fits, else that is enough; and the strongest that can be.
 
-    The first is None where none is enough.
+    The first is None where none is enough. What is changed besides is the same in all.
     """
     made: dict[int, Saver | None] = {}
 
     def at(index: int) -> Saver | None:
         if index not in made:
-            made[index] = _with(said, knob.tries[index], knob.kind)
+            made[index] = _with(said, {**beside, **knob.tries[index]}, knob.kind)
         return made[index]
 
     last = len(knob.tries) - 1
@@ -127,16 +131,15 @@ def _turned(said: Said, knob: Knob, enough: frozenset[str]) -> tuple[Saver | Non
     return at(high), strongest
 
 
-def _pairs(said: Said, helpful: Sequence[Saver], enough: frozenset[str]) -> Iterator[Saver]:
-    """Pairs of changes of which none is enough alone, of those that help most."""
-    plain = sorted((one for one in helpful if one.kind == KINDS[0]), key=lambda one: one.phases.worst.fill)[
-        :_MOST_PAIRED
-    ]
-    for one, two in combinations(plain, 2):
-        if one.values.keys().isdisjoint(two.values):
-            made = _with(said, one.values | two.values, KINDS[0])
-            if made is not None and made.phases.verdict in enough:
-                yield made
+def _pairs(said: Said, helpful: Sequence[tuple[Knob, Saver]], enough: frozenset[str]) -> Iterator[Saver]:
+    """Pairs of changes of which none is enough alone, of those that help most, each turned no further than it must."""
+    plain = [one for one in helpful if one[1].kind == KINDS[0]]
+    plain.sort(key=lambda one: one[1].phases.worst.fill)
+    for (one, strong), (two, _) in combinations(plain[:_MOST_PAIRED], 2):
+        if strong.values.keys().isdisjoint(two.tries[0]):
+            made = _turned(said, two, enough, strong.values)[0]
+            milder = made and _turned(said, one, enough, {key: made.values[key] for key in two.tries[0]})[0]
+            yield from [milder] if milder else []
 
 
 def _with(said: Said, values: dict[str, Any], kind: Kind) -> Saver | None:

@@ -9,6 +9,13 @@ from rlsize.quantities.row import Row, Text, Word
 MOST_MEAN_LENGTHS = 32.0
 """Mean lengths beyond which hardly a sample goes, where nobody says a cap."""
 
+UNDER_CAP = {"usual_cap": 4096.0, "usual_mean": 1470.0, "exponent": 0.6, "fullest": 0.8}
+"""
+Mean response where only its cap is said. From 16 settings in 9 publications with caps of 512 to 131,072 tokens, whose
+means lie `UNDER_CAP_SPREAD` around it on the scale of logarithms; a cap that most samples reached would be raised.
+"""
+UNDER_CAP_SPREAD = 0.8
+
 RESPONSE_CV = 0.6
 """
 Spread of response lengths where nobody says: the middle of published RL runs, whose lengths are cut at a cap

@@ -172,8 +172,11 @@ def launched_scenario(
     found = replace(
         scenario_of(document, kept),
         places={key: place for key, place in places.items() if key not in said},
-        notes=(f"{path} launches {launch.framework.title}.", *launch.notes),
-        warnings=tuple(doubts(launch)),
+        notes=(
+            f"{path} launches {launch.framework.title}.",
+            *(note for note in launch.notes if note not in launch.gaps),
+        ),
+        warnings=(*launch.gaps, *doubts(launch)),
         launch=launch,
     )
     return found, launch

@@ -107,7 +107,7 @@ class Plain(TyperCommand):
             args, taken = with_examples(args)
             sys.stderr.write("".join(f"note: {name}: one that rlsize comes with\n" for name in taken))
         try:
-            return super().parse_args(ctx, args)
+            return super().parse_args(ctx, _with_changes(args, self.params))
         except UsageError as error:
             raise _refused(ctx, error) from None
 
@@ -313,6 +313,29 @@ def _with_pairs(args: list[str], parameters: list[Any]) -> list[str]:
     return result + left
 
 
+def _with_changes(args: list[str], parameters: list[Any]) -> list[str]:
+    """Say by `--set` what this command has no flag of its own for and a scenario has a key for."""
+    own = {name for parameter in parameters for name in (*parameter.opts, *parameter.secondary_opts)}
+    if "--set" not in own or all(arg.partition("=")[0] in own for arg in args if arg.startswith("--")):
+        return args
+    from rlsize.quantities.row import Switch
+    from rlsize.quantities.table import QUANTITIES
+
+    rows = {flag: row for row in QUANTITIES.values() if row.scenario for flag in row.flags if flag not in own}
+    result: list[str] = []
+    left = list(args)
+    while left and left[0] != "--":
+        arg = left.pop(0)
+        name, equals, value = arg.partition("=")
+        row = rows.get(name)
+        if row is not None and isinstance(row.kind, Switch):
+            arg = f"--set={row.scenario}=yes"
+        elif row is not None and (equals or (left and not left[0].startswith("--"))):
+            arg = f"--set={row.scenario}={value if equals else left.pop(0)}"
+        result.append(arg)
+    return result + left
+
+
 def _names_a_file(text: str) -> bool:
     """Whether what follows --plot is its file: a name with an ending, but neither a scenario nor a flag."""
     name = text.rpartition("/")[2]
@@ -323,13 +346,9 @@ def _refused(ctx: typer.Context, error: Any) -> typer.Exit:
     """A command line that cannot be read, told as all else that is wrong; what has no flag here may be a key."""
     fault = Fault(error.format_message().removesuffix("."), "", f"`{ctx.command_path} --help` tells what there is")
     if hasattr(error, "possibilities"):  # a flag that there is not
-        from rlsize.quantities.table import QUANTITIES
-
-        flag, nearest = error.option_name, error.possibilities
-        place = next((row.scenario for row in QUANTITIES.values() if flag in row.flags and row.scenario), "")
+        nearest = error.possibilities
         todo = f"did you mean {' or '.join(nearest)}?" if nearest else fault.todo
-        settable = place and any(one.name == "changes" for one in ctx.command.params)
-        fault = Fault("there is no such flag here", flag, f"say it as --set {place}=..." if settable else todo)
+        fault = Fault("there is no such flag here", error.option_name, todo)
     tell(InputError(fault))
     return typer.Exit(InputError.exit_code)
 

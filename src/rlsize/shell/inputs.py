@@ -512,7 +512,8 @@ class Inputs:
         Raises:
             InputError: There is none of that name.
         """
-        return self.catalogue.get("model", name)
+        found: Model = self.named("model", name)
+        return found
 
     def gpu_named(self, name: str) -> Gpu:
         """
@@ -521,7 +522,32 @@ class Inputs:
         Raises:
             InputError: There is none of that name.
         """
-        return self.catalogue.get("gpu", name)
+        found: Gpu = self.named("gpu", name)
+        return found
+
+    def named(self, kind: str, name: str) -> Any:
+        """
+        A profile of that name; a model's or GPU's may be spelt otherwise, or stand in for it with a warning.
+
+        Raises:
+            InputError: There is none.
+        """
+        from rlsize.facts.records.record import Refused
+        from rlsize.readers.names import gpu_named, model_named
+
+        try:
+            return self.catalogue.get(kind, name)
+        except InputError:
+            try:
+                found, note = {"model": model_named, "gpu": gpu_named}[kind](name, self.catalogue)
+            except (KeyError, Refused):
+                found = ""
+            if not found:
+                raise
+        told = f"{note}: --set {kind} says another" if note and kind == "model" else note
+        if told and told not in self.warnings:
+            self.warnings.append(told)
+        return self.catalogue.get(kind, found)
 
     def framework(self) -> Framework | None:
         """The framework that runs the loop; None where none is named, or where a fault was noted."""
@@ -581,7 +607,7 @@ class Inputs:
             where: Where it was named.
         """
         try:
-            return self.catalogue.get(kind, name)
+            return self.named(kind, name)
         except InputError as error:
             self.blame(error, where)
             return None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -76,17 +77,24 @@ def _read(inputs: Inputs, chosen: str, folder: Path | None) -> Model:
     Raises:
         InputError: There is neither, or the configuration is wrong.
     """
-    try:
-        return inputs.catalogue.get("model", chosen)
-    except InputError:
-        path = os.path.expanduser(chosen)  # noqa: PTH111 (as text: a name that no file can have must not raise)
-        place = path if folder is None else os.path.join(folder, path)  # noqa: PTH118 (as text: see expanduser)
-        is_path = chosen.endswith(_CONFIG) or os.path.isabs(path) or chosen.startswith(".")  # noqa: PTH117 (as text: see expanduser)
-        if not is_path and not os.path.exists(place):  # noqa: PTH110 (as text: see expanduser)
-            raise
     from rlsize.readers.huggingface import read_model
 
-    return read_model(place)
+    with suppress(InputError):
+        return inputs.catalogue.get("model", chosen)
+    path = os.path.expanduser(chosen)  # noqa: PTH111 (as text: a name that no file can have must not raise)
+    place = path if folder is None else os.path.join(folder, path)  # noqa: PTH118 (as text: see expanduser)
+    if os.path.exists(place):  # noqa: PTH110 (as text: see expanduser)
+        return read_model(place)
+    named_as_path = chosen.startswith((".", "/", "~"))
+    try:
+        found: Model = inputs.named("model", chosen)
+    except InputError:
+        if chosen.endswith(_CONFIG) or named_as_path:
+            return read_model(place)  # which tells that there is no such file
+        raise
+    if named_as_path:
+        inputs.warnings.append(f"{chosen}: no such file here; taken for {found.name} by its name")
+    return found
 
 
 def _numbers(inputs: Inputs, said: ModelNumbers) -> Figure:

@@ -24,7 +24,7 @@ from rlsize.facts.inference_engines import inference_engine
 from rlsize.facts.records.record import Refused
 from rlsize.loop.models import model_and_gpu
 from rlsize.quantities.table import QUANTITIES
-from rlsize.readers.records.names import gpu_named, model_named
+from rlsize.readers.names import gpu_named, model_named
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -72,6 +72,8 @@ def from_launch(
     missing = lacked(inputs)
     notes = [f"{len(told) - shown} more are defaults of {launch.framework.title}: --json has them."]
     notes += [f"Not told by the script: give {', '.join(missing)}."] if missing else []
+    if not inputs.gives("response_tokens") and inputs.gives("max_response_tokens"):
+        notes.append("How long responses are is not told: without --response-tokens, what is usual under their cap.")
     return Report(
         command="init",
         headline=f"Wrote {desk.file}: {numbered(len(told), 'setting')} of {launch.framework.title}.",

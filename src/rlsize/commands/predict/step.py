@@ -10,7 +10,7 @@ from rlsize.facts.figure import Figure
 from rlsize.reports.chart import Chart, Series
 from rlsize.reports.decision import Decision
 from rlsize.reports.report import Column, Report, Table, Unseen, tables_of
-from rlsize.reports.wording import interval
+from rlsize.reports.wording import interval, numbered
 from rlsize.shell.inputs import Inputs
 from rlsize.shell.quantity_flags import AGENTS, ALGORITHM, ANSWER, INSTANCE, LOOP, TRAINER, WORKLOAD, asks
 from rlsize.units import listed, show
@@ -127,7 +127,7 @@ def _does_not_fit(inputs: Inputs, loop: Loop, stages: Stages) -> Report:
     """The report about a loop that cannot run."""
     from rlsize.loop.said import cannot_run
 
-    reason = loop.refused
+    reason, way = loop.refused, _way_out(inputs, loop, stages)
     gpus, rollout, trainer = loop.pools.gpus, loop.pools.rollout, loop.pools.trainer
     where = f"on {gpus.number:g}"
     if loop.pools.shared:
@@ -138,22 +138,38 @@ def _does_not_fit(inputs: Inputs, loop: Loop, stages: Stages) -> Report:
         headline=cannot_run(reason),
         results=(Figure(key="step_fits", value=False, provenance="predicted", source=reason),),
         no=True,
-        decision=Decision(change=[_way_out(loop, stages)], then="rlsize memory with the same flags bills all of it"),
-        **inputs.told(first=[f"{loop.pools.loop} {where}: {_way_out(loop, stages)}"]),
+        decision=Decision(change=[way], then="rlsize memory with the same flags bills all of it"),
+        **inputs.told(first=[f"{loop.pools.loop} {where}: {way}"]),
     )
 
 
-def _way_out(loop: Loop, stages: Stages) -> str:
+def _way_out(inputs: Inputs, loop: Loop, stages: Stages) -> str:
     """What would make the loop possible."""
     if isinstance(stages.engines[loop.pools.shared], str):
         fits = stages.fits
         return f"It would fit with --rollout-tensor-parallel {fits}." if fits else "No tensor parallelism holds it."
-    from rlsize.planner.placing import fitting_trainer
+    from functools import partial
 
+    from rlsize.loop.phases import phases_of
+    from rlsize.loop.savers import savers
+    from rlsize.planner.placing import fitting_trainer
+    from rlsize.shell.launches import can_change, in_own_keys
+    from rlsize.shell.progress import late_progress
+
+    phases = phases_of(loop)
+    if phases is not None and phases.verdict == "dies":
+        with late_progress("looking for what makes it fit") as tell:
+            best = next(iter(savers(inputs, loop, partial(can_change, inputs), tell)), None)
+        if best is None:
+            return "No single change makes it fit, nor two that leave the training as it is."
+        sure = "fits" if best.phases.verdict == "fits" else "may fit"
+        return f"It {sure} with {in_own_keys(inputs, best.values)} ({best.kind})."
     gpus = fitting_trainer(loop.outlook.central, stages.train)
     if gpus is None:
         return "More trainer GPUs alone do not help: shard it further, or offload the optimizer (--offload)."
-    return f"It fits on {gpus:g} trainer GPUs, or with --offload on fewer; rlsize memory bills all of it."
+    return (
+        f"It fits on {numbered(round(gpus), 'trainer GPU')}, or with --offload on fewer; rlsize memory bills all of it."
+    )
 
 
 def _headline(outlook: StepOutlook, loop: Loop, stages: Stages) -> str:

@@ -9,6 +9,7 @@ from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
 
 from rlsize.errors import Fault, InputError
+from rlsize.facts.launch import GAP
 from rlsize.readers.yaml_documents import read_text
 
 if TYPE_CHECKING:
@@ -128,7 +129,7 @@ class Context:
                 yield from (replace(setting, key=prefix + setting.key, inherited=True) for setting in settings)
                 return
         if not _SHIPPED.fullmatch(name):
-            self.notes.append(f"{name} is missing: what it sets is not known, and the framework's defaults stand in.")
+            self.notes.append(f"{name} {GAP}, and the framework's defaults stand in.")
 
     def refused(self, what: str) -> InputError:
         """Why it is no launch, and what can be done."""

@@ -11,7 +11,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from rlsize.errors import Fault, InputError, suggestion
-from rlsize.facts.launch import Program, Setting, Span
+from rlsize.facts.launch import GAP, Program, Setting, Span
 from rlsize.frameworks.told import Reading, era_of, in_era, matching, normal
 from rlsize.readers.launch.arguments import positional, scalar, settings_of
 from rlsize.readers.launch.bash import read_script
@@ -71,6 +71,11 @@ class Launch:
     reading: Reading
     notes: tuple[str, ...]
     texts: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def gaps(self) -> tuple[str, ...]:
+        """What is missing of what it was made from."""
+        return tuple(note for note in self.notes if GAP in note)
 
     def said_by(self, told: Told) -> str:
         """File, line and key of a quantity, or that it is the framework's default."""

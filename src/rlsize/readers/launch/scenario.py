@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import re
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from rlsize.errors import InputError
 from rlsize.facts.inference_engines import ENGINES, WITHOUT, inference_engine
+from rlsize.facts.records.record import Refused
 from rlsize.frameworks.told import Told
 from rlsize.quantities.row import Switch, Word
 from rlsize.quantities.table import QUANTITIES, nested
+from rlsize.readers.names import model_named
 from rlsize.readers.yaml_documents import Document, Path_
 
 if TYPE_CHECKING:
@@ -19,10 +22,6 @@ if TYPE_CHECKING:
     from rlsize.readers.launch.launch import Launch
     from rlsize.readers.profiles import Catalogue
 
-_TUNED = re.compile(
-    r"[-_.](?:instruct|chat|it|base|thinking|hf|sft|rl|zero|distill|pt|fp8)(?:[-_]?(?:\d{4}|v[\d.]+))?$", re.IGNORECASE
-)
-_SIZED = re.compile(r"\d[bm](?:$|[-_.])", re.IGNORECASE)  # a name that still says how large the model is
 _SIZES = re.compile(
     r"batch|len|token|gpu|node|parallel|offload|memory|cache|dtype|precision|lora|recompute|checkpointing|micro|worker|"
     r"replica|engine|world|tp|pp|cp|ep|dp|quant|fp8|concurren|num_seqs|stale|off_policy|async|sleep|zero",
@@ -107,15 +106,12 @@ def model_name(written: str, catalogue: Catalogue) -> str:
         The profile's name; what was written where there is none.
     """
     text = written.strip().rstrip("/")
-    names = [text, text.rpartition("/")[2]]
-    shorter = names[-1]
-    while (rest := _TUNED.sub("", shorter)) != shorter or _SIZED.search(rest := shorter.rpartition("-")[0]):
-        shorter = rest
-        names.append(shorter)
-    names += [name.replace("_", ".") for name in names[1:]]
-    found = (_known(catalogue, "model", name) for name in dict.fromkeys(names) if name)
+    with suppress(Refused):
+        found, note = model_named(text, catalogue)
+        if not note:
+            return found
     path = text.startswith((".", "/", "~"))  # of a checkpoint that is elsewhere: its last part is the better name
-    return next((name for name in found if name), text.rpartition("/")[2] if path else text)
+    return text.rpartition("/")[2] if path else text
 
 
 def _known(catalogue: Catalogue, kind: str, name: str) -> str:

@@ -12,7 +12,7 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from rlsize.facts.records.record import Layout, Refused
-from rlsize.readers.records.names import gpu_named, model_named
+from rlsize.readers.names import gpu_named, model_named
 from rlsize.units import printable
 
 if TYPE_CHECKING:

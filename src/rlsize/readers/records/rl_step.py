@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 from rlsize.equations.long_tail import assumed_mean
 from rlsize.facts.records.record import Refused
 from rlsize.facts.records.rl_step import StepRecord
-from rlsize.readers.records.names import model_named
+from rlsize.quantities.workload import UNDER_CAP
+from rlsize.readers.names import model_named
 from rlsize.readers.records.parsing import common, dtypes, layout, number, positive, text, whole
 
 if TYPE_CHECKING:
@@ -39,12 +40,7 @@ _ENGINES = ("sglang", "vllm", "tensorrt-llm")
 _SHARDED = ("fsdp", "dtensor", "trl", "deepspeed", "transformers")  # stacks that shard weights too
 _OWN_MODULES = ("hf generate", "transformers")  # the trainer's model generates
 _SCALED = 0.15  # of the logarithm of a step: layers of a scaled model, in number and width
-_CAPPED = {"usual_cap": 4096.0, "usual_mean": 1470.0, "exponent": 0.6}
-"""
-Mean response where only its cap is said. From 16 settings in 9 publications with caps of 512 to 131,072 tokens, whose
-means lie 0.8 around it on the scale of logarithms; the step moves less, as its longest sample does not move.
-"""
-_MEAN_UNSURE = 0.6
+_MEAN_UNSURE = 0.6  # where a cap stands for the mean: the step moves less than it, as its longest sample does not move
 _MEAN, _UNSURE_OF_ALL = 1024.0, 1.0  # tokens, where no cap is said either
 _SAMPLES, _SAMPLES_UNSURE = 1024.0, 1.4  # of a step where nobody says: published loops have 64 to 8,192
 
@@ -131,7 +127,7 @@ def _lengths(row: Mapping[str, Any], context: float, assumed: list[str], unsure:
     response = number(row, "response_len_mean") or number(row, "seq_len_mean")
     if response is None:
         longest = number(row, "response_len_max") or number(row, "seq_len_max")
-        response = assumed_mean(longest, context, **_CAPPED) if longest else _MEAN
+        response = assumed_mean(longest, context, **UNDER_CAP) if longest else _MEAN
         unsure.append(_MEAN_UNSURE if longest else _UNSURE_OF_ALL)
         assumed.append(f"responses of {response:.0f} tokens{' by the longest' if longest else ''}")
     if not 0 < response <= _MOST or (prompt is not None and not 0 < prompt <= _MOST):

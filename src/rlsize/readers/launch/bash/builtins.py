@@ -7,7 +7,7 @@ import re
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from rlsize.facts.launch import Program, Word
+from rlsize.facts.launch import GAP, Program, Word
 from rlsize.readers.launch.bash.conditions import Condition
 from rlsize.readers.launch.bash.pure import FILTERS, PURE
 from rlsize.readers.launch.bash.shell import NOWHERE, LeaveError, known, plain
@@ -270,7 +270,7 @@ def _source(shell: Shell, words: list[Word], at: int) -> bool:
     text, found = next((one for one in texts if one[0] is not None), (None, path))
     if text is None:
         named = found or ", ".join(record.names(words[1].text)) or "a file"
-        shell.note(at, f"{named} is missing: what it sets is not known")
+        shell.note(at, f"{named} {GAP}")
         record.outside.append(named)
         _impure(shell)
         return False

@@ -1,5 +1,5 @@
 """
-Names of models and GPUs as publications write them, as names of profiles.
+Names of models and GPUs as publications, scripts and people write them, as names of profiles.
 
 Spelling is forgiven: case, the owner, endings that say how weights were tuned, rounded or dated. Beyond that a name is
 matched by family and size, or by size alone, and then a note says what was taken for what.
@@ -38,7 +38,7 @@ _COUNT = re.compile(r"^\d{1,5}\s?[x*]\s?(?=[a-z])")  # 8x H100
 _TUNED = frozenset({
     "instruct", "base", "chat", "it", "pt", "hf", "fp8", "bf16", "fp16", "fp4", "nvfp4", "mxfp4", "mxfp8", "awq",
     "gptq", "int4", "int8", "w4a16", "w8a8", "w4afp8", "quantised", "quantized", "dynamic", "thinking", "think",
-    "reasoning", "preview", "sft", "dpo", "rlhf", "moe", "model", "block", "blockwise", "weights",
+    "reasoning", "preview", "sft", "dpo", "rlhf", "rl", "zero", "moe", "model", "block", "blockwise", "weights",
 })  # fmt: skip
 _SIZE_WORDS = frozenset({
     "class", "model", "models", "moe", "dense", "llm", "about", "published", "as", "parameters", "params", "size", "a",
@@ -65,7 +65,8 @@ def model_named(text: object, catalogue: Catalogue) -> tuple[str, str]:
     alike = _same_family(without, catalogue) or _same_size(tokens, catalogue)
     if alike:
         return alike, f"{said} is taken for {alike}, which has its size"
-    like, sizes = _of_its_kind(_plain(_tokens(said.rpartition("/")[2])), tokens, catalogue)
+    own = [word for word in _plain(_tokens(said.rpartition("/")[2])) if word not in _MAKERS] or tokens
+    like, sizes = _of_its_kind(own, tokens, catalogue)
     if like:
         return (
             f"{like}@{sizes}",
@@ -143,12 +144,14 @@ def _plain(tokens: list[str]) -> list[str]:
 
 
 def _shorter(said: str, tokens: list[str]) -> Iterator[list[str]]:
-    """The name as it stands, without owner and remarks in brackets, and without what is said of tuning."""
+    """The name as it stands, without owner or path and remarks in brackets, and without what is said of tuning."""
     yield tokens
-    for whole in (said, said.rpartition("/")[2]):
+    for whole in (said, said.rstrip("/").rpartition("/")[2]):
         part = _tokens(_BRACKETS.sub(" ", whole))
         yield part
         yield _plain(part)
+    sized = [at for at, word in enumerate(part) if _SIZE.fullmatch(word) or _ACTIVE.fullmatch(word)]
+    yield part[: sized[-1] + 1] if sized else part  # what follows says how the weights were tuned
 
 
 def _sizes(tokens: list[str]) -> set[str]:

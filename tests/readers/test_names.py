@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rlsize.facts.records.record import Refused
+from rlsize.readers.names import gpu_named, model_named
 from rlsize.readers.profiles import Catalogue
-from rlsize.readers.records.names import gpu_named, model_named
 
 CATALOGUE = Catalogue()
 MODELS = {
@@ -40,6 +40,9 @@ MODELS = {
     "gemma-2-9b-it": "gemma2-9b",
     "MPT-70b": "mpt-70b",
     "openai/gpt-oss-120b": "gpt-oss-120b",
+    "MiniMaxAI/MiniMax-M2.5": "minimax-m2",
+    "Qwen/Qwen3-8B-Base": "qwen3-8b",
+    "/data/checkpoints/Qwen3-8B-sft-v2/": "qwen3-8b",
 }
 ASSUMED_MODELS = {
     "Qwen2.5-VL-72B": "qwen2.5-72b",
