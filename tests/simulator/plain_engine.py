@@ -42,6 +42,7 @@ class Sample:
         has_kv: Whether the KV of its tokens so far are in the cache of the instance where it runs.
         dealt: Whether it is in a queue or runs.
         scored: Whether it has finished, and the verifier has scored it, if there is one.
+        redundant: Whether its group is complete without it.
     """
 
     group: Group
@@ -52,6 +53,7 @@ class Sample:
     has_kv: bool = False
     dealt: bool = False
     scored: bool = False
+    redundant: bool = False
 
     @property
     def finished(self) -> bool:
@@ -66,20 +68,22 @@ class Group:
 
     Args:
         number: In the order of admission.
+        needed: Samples with which it is complete. [1]
         samples: In order.
         dropped: Whether its tokens are thrown away.
         environments: Whether it waits for them, they start, or they have; `ready` too where it needs none.
     """
 
     number: int
+    needed: int
     samples: list[Sample] = field(default_factory=list)
     dropped: bool = False
     environments: Literal["none", "starting", "ready"] = "none"
 
     @property
     def complete(self) -> bool:
-        """Whether all its samples have finished, and have been scored."""
-        return all(sample.scored for sample in self.samples)
+        """Whether as many samples as it needs have finished, and have been scored."""
+        return sum(sample.scored for sample in self.samples) == self.needed
 
     @property
     def tokens(self) -> int:
@@ -218,6 +222,11 @@ class Instance:
             sample.has_kv = False
         self.prompts.clear()
         return stopped
+
+    def give_up(self, sample: Sample) -> None:
+        """Take one of what runs out of the slots and the cache."""
+        self.running.remove(sample)
+        sample.has_kv = False
 
     def give_up_first(self, count: int) -> list[Sample]:
         """Take so many of what runs out of the slots and the cache, those that joined first."""

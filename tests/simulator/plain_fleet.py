@@ -60,6 +60,7 @@ class Fleet:
         self.lost = 0  # groups rejected or dropped
         self.dropped_tokens = 0
         self.under_way: list[Group] = []  # admitted and not complete, in order
+        self.redundant: list[Sample] = []  # that are to stop
         self.complete: list[Group] = []  # neither accepted nor rejected yet
         self.waiting: list[Group] = []  # accepted, for the trainer to take
 
@@ -77,7 +78,14 @@ class Fleet:
 
     def step_ended(self, instance: Instance, finished: list[Sample]) -> None:
         """Note what has finished; what was to interrupt the instance takes effect."""
+        for sample in [each for each in instance.running if each.redundant and each not in self.redundant]:
+            instance.give_up(sample)
+            self._throw_away(sample)
         for sample in finished:
+            if sample.redundant:
+                self.redundant = [each for each in self.redundant if each is not sample]
+                self._throw_away(sample)
+                continue
             group = sample.group
             sample.dealt = sample.has_kv = False
             self.free += 1
@@ -115,10 +123,38 @@ class Fleet:
         assert event.callbacks is not None
         event.callbacks.append(lambda _: action())
 
+    def _throw_away(self, sample: Sample) -> None:
+        sample.dealt = False
+        self.free += 1
+        self.dropped_tokens += sample.tokens
+
+    def _stop_redundant(self) -> None:
+        """Stop what complete groups do without, unless it is within a step."""
+        for sample in self.redundant:
+            if sample.finished:
+                self.dropped_tokens += sample.tokens
+                continue
+            places = [self.shared, *(each.queue for each in self.instances)]
+            for place in [place for place in places if sample in place]:
+                place.remove(sample)
+            instance = next((each for each in self.instances if sample in each.running), None)
+            if instance is not None and instance.in_step:
+                continue
+            if instance is not None:
+                instance.give_up(sample)
+            self._throw_away(sample)
+        self.redundant = []
+
     def _scored(self, sample: Sample) -> None:
+        if sample.redundant:
+            return
         sample.scored = True
         group = sample.group
         if group.complete and not group.dropped:
+            for each in group.samples:
+                each.redundant = not each.scored
+            self.redundant += [each for each in group.samples if each.redundant]
+            group.samples = [each for each in group.samples if each.scored]
             self.under_way.remove(group)
             self.complete.append(group)
             for each in self.instances:
@@ -126,7 +162,8 @@ class Fleet:
 
     def judge(self) -> bool:
         """Accept or reject what is complete; end the batch with its last group."""
-        judged = bool(self.complete)
+        judged = bool(self.complete or self.redundant)
+        self._stop_redundant()
         self._judge_batch()
         while self.complete:
             group = self.complete.pop(0)
@@ -230,7 +267,7 @@ class Fleet:
             return False
         moved = self._deal()
         while self._may_admit():
-            group = Group(self.admitted)
+            group = Group(self.admitted, self.setting.work.group_size)
             lengths = self.table.lengths(group.number)
             group.samples = [Sample(group, member, length) for member, length in enumerate(lengths)]
             self.admitted += 1
@@ -252,7 +289,7 @@ class Fleet:
         free = slots * len(self.instances) - sum(each.samples for each in self.instances) - len(self.shared)
         if self.setting.work.equipped:
             starting = sum(len(group.samples) for group in self.under_way if group.environments == "starting")
-            if self.free < self.setting.work.group_size or free <= starting:
+            if self.free < self.setting.work.started or free <= starting:
                 return False
         if self.setting.engine.routing == "affine":
             return min(instance.samples for instance in self.instances) < slots

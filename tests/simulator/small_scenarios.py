@@ -106,6 +106,7 @@ def engines(draw: st.DrawFn, prompt_tokens: int) -> EngineSetting:
 def small_scenarios(draw: st.DrawFn) -> Scenario:
     """A setting, its draws, and a number of optimizer steps."""
     mode = draw(st.sampled_from(MODES))
+    redundant = draw(st.sampled_from((0, 0, 1, 2)))
     groups, group_size = draw(st.sampled_from((1, 2, 4))), draw(st.sampled_from((1, 2, 4)))
     prompt_tokens = draw(st.integers(0, 5))
     every = 1 if mode == "colocated" else draw(st.sampled_from((1, 1, 2, 3)))
@@ -119,7 +120,8 @@ def small_scenarios(draw: st.DrawFn) -> Scenario:
             prompt_tokens=prompt_tokens,
             verify=Latency(seconds=draw(st.sampled_from((0.0, 0.0, 1.0)))),
             verify_workers=draw(st.sampled_from((None, 1, 2))),
-            environments=draw(st.none() | st.integers(group_size, 2 * groups * group_size)),
+            redundant_samples=redundant,
+            environments=draw(st.none() | st.integers(group_size + redundant, 2 * groups * (group_size + redundant))),
             environment_seconds=draw(st.just(0.0) | dyadic(2048)),
         ),
         trainer=TrainerSetting(
@@ -150,7 +152,7 @@ def small_scenarios(draw: st.DrawFn) -> Scenario:
     verdicts = st.lists(st.booleans(), min_size=1, max_size=5).map(lambda some: (*some, True))
     table = SmallTable(
         seed=draw(st.integers(0, 10**6)),
-        group_size=group_size,
+        group_size=group_size + redundant,
         lengths_are=draw(st.sampled_from(("free", "free", "same in group", "constant"))),
         verdicts=draw(st.just((True,)) | verdicts),
     )

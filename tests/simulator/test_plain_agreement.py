@@ -64,5 +64,7 @@ def test_step_times_idle_fractions_and_staleness_are_those_of_a_plain_model(scen
         assert staleness[index] == dict(Counter(step.staleness))
         assert found["trained_tokens"] == step.trained_tokens
         assert found["generated_tokens"] == step.generated_tokens
+        assert found["dropped_tokens"] == step.dropped_tokens
+        assert found["backlog_samples"] == step.backlog_samples
         assert found["stepping_seconds"] == step.engine_busy_seconds
         assert found["preemptions"] == step.preemptions

@@ -67,6 +67,7 @@ def _simplest(setting: Setting) -> Setting:
         lengths=replace(setting.work.lengths, shape="constant", cv=0.0, correlation=0.0, drift=0.0, values=()),
         acceptance=1.0,
         turns=1,
+        redundant_samples=0,
         environments=None,
         environment_seconds=0.0,
         tool=Latency(),
