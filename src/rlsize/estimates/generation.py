@@ -11,7 +11,7 @@ from rlsize.equations import agents as equations
 from rlsize.equations import batch_drain, engine_step, long_tail, loop_time, prefill, rollout_batch, staleness
 from rlsize.estimates.async_cycle import Cycle, rhythms
 from rlsize.estimates.figures import entries, numbers
-from rlsize.estimates.outside import in_turns, outside, places, scoring, stretched
+from rlsize.estimates.outside import first_to_end, in_turns, outside, places, scoring, stretched
 from rlsize.estimates.remembered import remembered
 from rlsize.estimates.rollout_prediction import Lengths, at_batch, cache_capacity, engine_limit, steady
 from rlsize.facts.agents import Agents
@@ -178,6 +178,7 @@ class Generation:
         prefill_seconds: Engine time of one prompt. [s]
         sample_seconds: With refill, time of the mean sample. [s]
         dropped_fraction: Share of generated tokens that a barrier drops. [1]
+        taken_share: Mean length of the samples that are trained on over that of all. [1]
         token_seconds: Mean engine step over the whole time. [s]
         cycle: With refill, what the time from one sync to the next is by that of the trainer; None where nobody looks.
     """
@@ -193,6 +194,7 @@ class Generation:
     prefill_seconds: Real
     sample_seconds: Real = 0.0
     dropped_fraction: Real = 0.0
+    taken_share: Real = 1.0
     token_seconds: Real = 0.0
     cycle: Cycle | None = None
 
@@ -252,10 +254,11 @@ def _refilled_outside(
     work: Work, asked: Replica, batch: StepBatch, shape: Shape, values: Mapping[str, Real]
 ) -> Generation:
     """The same where samples leave their slots for what they wait for: those under way run or wait."""
-    out = outside(batch.agents or Agents())
+    agents = batch.agents or Agents()
+    out, redundant = outside(agents), agents.redundant_samples
     lengths = in_turns(shape.lengths, out)
     room = cache_capacity(work, asked, lengths, values)
-    offered = np.inf if batch.in_flight is None else _in_flight_of_each(work, batch)
+    offered = np.inf if batch.in_flight is None else _in_flight_of_each(work, batch) * (1 + redundant / batch.group_size)
     share, kept, running, mean = 1.0, 1.0, 1.0, batch.response_tokens
     for _ in range(_ROUNDS):
         most = rollout_batch.per_instance(amount=places(batch, out, running), instances=batch.instances)
@@ -265,23 +268,25 @@ def _refilled_outside(
         share = equations.running_share(running_seconds=running, outside_seconds=out.seconds)
         kept = 1.0 - (out.starting + out.scored) / (running + out.seconds)
     rate = found.rate * np.minimum(1.0, wanted / found.batch)  # fewer than one sample may run
-    made = rollout_batch.fleet_time(batch.samples, mean, batch.instances, rate)
     flying = Flying(found.batch, found.capacity, found.step_seconds, found.prefill_seconds)
     longest = None
     if batch.late == "wait":
         longest = longest_of(work, batch.samples, shape.uncapped, batch.response_cv, shape.cap)
     held = stretched(batch, (shape.uncapped, shape.cap), out, found.step_seconds, longest)
+    held, generated, taken = first_to_end(batch, held, shape_of(work, held).uncapped, redundant)
+    made = rollout_batch.fleet_time(held.samples, generated * mean, batch.instances, rate)
     looks = replace(shape_of(work, held), lengths=lengths)
     cycle = _cycle(work, asked, held, looks, found, values)
     plain = _made(work, batch, shape, _scored(batch, made), flying, rate, sample_seconds=running + out.seconds)
-    return replace(plain, cycle=cycle)
+    return replace(plain, cycle=cycle, taken_share=taken)
 
 
 def _drained_outside(
     work: Work, asked: Replica, batch: StepBatch, shape: Shape, values: Mapping[str, Real]
 ) -> Generation:
     """A batch that drains, of which samples leave their slots for what they wait for."""
-    out = outside(batch.agents or Agents())
+    agents = batch.agents or Agents()
+    out = outside(agents)
     lengths = in_turns(shape.lengths, out)
     own = rollout_batch.per_instance(amount=batch.samples, instances=batch.instances)
     step = steady(work, asked, own, lengths, values).step_seconds
@@ -291,6 +296,7 @@ def _drained_outside(
         most = places(batch, out, step * batch.response_tokens)
         offered = most if batch.in_flight is None else np.minimum(batch.in_flight, most)
         held = replace(held, in_flight=None if np.all(np.isinf(offered)) else offered)
+        held, _, taken = first_to_end(batch, held, shape_of(work, held).uncapped, agents.redundant_samples)
         made = _ended(work, asked, held, replace(shape_of(work, held), lengths=lengths), values)
         step = made.token_seconds
     rate = rollout_batch.batch_rate(samples=own, response_tokens=batch.response_tokens, seconds=made.seconds)
@@ -301,6 +307,7 @@ def _drained_outside(
         rate=rate,
         longest_tokens=longest,
         live_tokens=lengths.live,
+        taken_share=taken,
     )
 
 
