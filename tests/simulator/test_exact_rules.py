@@ -45,7 +45,9 @@ def played(
     """One instance with steps of 1 s; a trainer that needs 1 s for a token where rows have 2 tokens to a sample."""
     setting = Setting(
         engine=EngineSetting(**{"instances": 1, "slots": 8, "fixed_seconds": 1.0, **(engine or {})}),
-        work=WorkSetting(groups=groups, group_size=group_size or len(rows[0]), lengths=LengthSetting(mean=2.0), **(work or {})),
+        work=WorkSetting(
+            groups=groups, group_size=group_size or len(rows[0]), lengths=LengthSetting(mean=2.0), **(work or {})
+        ),
         trainer=TrainerSetting(seconds=2.0 * groups * len(rows[0]), micro_batches=micro_batches, **(trainer or {})),
         sync=sync or SyncSetting(),
         rules=rules or RuleSetting(),
@@ -167,7 +169,7 @@ def test_a_sample_ends_after_the_turns_that_are_drawn_for_it() -> None:
 
 
 def test_the_first_to_end_are_taken_and_the_others_stop_when_their_step_ends() -> None:
-    """Of 3, 2 and 6 tokens two samples are needed, which have ended at 3 s; on an instance whose step lasts to 3.5 s, then."""
+    """Of 3, 2 and 6 tokens two samples are needed, which have ended at 3 s; a step of the third lasts to 3.5 s."""
     work = {"redundant_samples": 1, "environments": 3}
     ledger = played(((3, 2, 6),), 2, work=work, group_size=2)
     assert column(ledger, "waiting_seconds") == [3.0, 3.0]

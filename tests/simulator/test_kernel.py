@@ -136,7 +136,7 @@ def test_a_backlog_without_end_agrees() -> None:
         a_loop(redealing="running"),
         replace(a_loop(), sync=SyncSetting(seconds=0.2, way="rolling")),
     ],
-    ids=["tools", "verifier", "redundant", "losses", "failures", "lending", "random routing", "re-dealing", "rolling sync"],
+    ids=["tools", "verifier", "redundant", "losses", "failures", "lending", "random", "re-dealing", "rolling sync"],
 )
 def test_what_the_kernel_does_not_know_is_left_to_the_specification(asked: Setting) -> None:
     """However much the kernel would pay."""

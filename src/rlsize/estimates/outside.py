@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from rlsize.equations import agents as equations
-from rlsize.equations import lengths as equal_lengths
 from rlsize.equations import batch_drain, long_tail, prefill, rollout_batch
+from rlsize.equations import lengths as equal_lengths
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

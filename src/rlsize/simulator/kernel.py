@@ -138,8 +138,7 @@ def _alone(s: State, e: int) -> bool:
     nodes, at = s.nodes, s.loop.leaves + e
     first = s.loop.late_time
     while at > 1:
-        if nodes[at ^ 1].end < first:
-            first = nodes[at ^ 1].end
+        first = min(first, nodes[at ^ 1].end)
         at //= 2
     return bool(first > s.loop.now)
 
@@ -712,8 +711,7 @@ def _ended(s: State, e: int, sample: int) -> bool:
         _let_go(s, sample)
         return False
     loop.finished += one.length
-    if one.version < s.groups[group].oldest:
-        s.groups[group].oldest = one.version
+    s.groups[group].oldest = min(s.groups[group].oldest, one.version)
     s.groups[group].unfinished -= 1
     if s.groups[group].unfinished:
         return not (loop.wants_slots and (loop.routing != AFFINE or loop.with_room > 0))
@@ -748,8 +746,7 @@ def _add(s: State, group: int) -> None:
     one.added = loop.added
     loop.waiting += 1
     loop.queued_tokens += one.tokens
-    if one.oldest < loop.stalest:
-        loop.stalest = one.oldest
+    loop.stalest = min(loop.stalest, one.oldest)
 
 
 @compiled
@@ -791,8 +788,7 @@ def _oldest(s: State) -> int:
     for which in (BACKLOG, SPARE):
         group = s.groups[which].next
         while group != which:
-            if s.groups[group].oldest < oldest:
-                oldest = s.groups[group].oldest
+            oldest = min(oldest, s.groups[group].oldest)
             group = s.groups[group].next
     return oldest
 
@@ -855,8 +851,7 @@ def _take(s: State, count: int) -> None:
         for number in _members(s, group):
             lag = loop.trainer_version - s.samples[number].version
             s.lags[lag] += 1
-            if lag > loop.most_lag:
-                loop.most_lag = lag
+            loop.most_lag = max(loop.most_lag, lag)
             stamped += s.samples[number].stamped
         loop.trained_tokens += groups[group].tokens
         loop.trained_samples += loop.group_size
@@ -1153,7 +1148,7 @@ def _decide(s: State) -> bool:
 
 @compiled
 def _soonest(s: State) -> float:
-    soonest: float = s.nodes[1].end if s.nodes[1].end < s.loop.late_time else s.loop.late_time
+    soonest: float = min(s.loop.late_time, s.nodes[1].end)
     return soonest
 
 
