@@ -31,6 +31,21 @@ _ROUNDS = 6  # until running and waiting samples agree
 _POINTS = 49  # of the drain; 400 change the time by less than 0.5 %
 
 
+class Verifiers(NamedTuple):
+    """
+    What scores samples that queue for it.
+
+    Args:
+        seconds: Time in which all of them serve one sample. [s]
+        together: Samples that they serve at once. [1]
+        beyond: What the longest of these scores takes over the mean one. [s]
+    """
+
+    seconds: Real
+    together: Real
+    beyond: Real
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StepBatch:
     """
@@ -56,6 +71,7 @@ class StepBatch:
         running_share: Share of the samples under way that have a slot. [1]
         kept_share: Share of them that have KV. [1]
         tool_context: What tools have added to the context of the mean one of them. [token]
+        verifiers: What scores them where they are few, of a batch that drains.
     """
 
     samples: Real
@@ -77,6 +93,7 @@ class StepBatch:
     running_share: Real = 1.0
     kept_share: Real = 1.0
     tool_context: Real = 0.0
+    verifiers: Verifiers | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -297,6 +314,8 @@ def _drained_outside(
         offered = most if batch.in_flight is None else np.minimum(batch.in_flight, most)
         held = replace(held, in_flight=None if np.all(np.isinf(offered)) else offered)
         held, _, taken = first_to_end(batch, held, shape_of(work, held).uncapped, agents.redundant_samples)
+        if agents.verify_workers is not None:
+            held = replace(held, verifiers=_verifiers(agents, batch.samples / held.samples))
         made = _ended(work, asked, held, replace(shape_of(work, held), lengths=lengths), values)
         step = made.token_seconds
     rate = rollout_batch.batch_rate(samples=own, response_tokens=batch.response_tokens, seconds=made.seconds)
@@ -309,6 +328,14 @@ def _drained_outside(
         live_tokens=lengths.live,
         taken_share=taken,
     )
+
+
+def _verifiers(agents: Agents, share: Real) -> Verifiers:
+    """The verifiers of these agents, where such a share of samples is scored: others stop before."""
+    mean, variation = scoring(agents)
+    many = agents.verify_workers or 1
+    beyond = float(long_tail.longest_of(many, mean, variation, np.inf)) - mean if mean else 0.0
+    return Verifiers(share * mean / many, many / share, beyond)
 
 
 def _scored(batch: StepBatch, seconds: Real) -> Real:
@@ -403,6 +430,7 @@ def _drained(work: Work, asked: Replica, batch: StepBatch, shape: Shape, values:
     flying = _flying(work, asked, batch, shape, own, values)
     drain = _drain(work, asked, batch, shape, (own, flying.batch), values)
     seconds = _drained_time(batch, shape, flying, own, _draining_seconds(batch, flying.batch, drain))
+    seconds = _served(batch, flying.batch, drain, seconds)
     packed = _packed_time(batch, flying, own)
     rate = rollout_batch.batch_rate(samples=own, response_tokens=batch.response_tokens, seconds=seconds)
     tail = rollout_batch.beyond(whole=seconds, part=packed)
@@ -506,6 +534,28 @@ def _draining_seconds(batch: StepBatch, slots: Real, drain: _Drain) -> Worked:
     running_at_all = np.minimum(_last(slots) * _last(batch.instances), _last(batch.samples))  # some have none
     anywhere = batch_drain.chance_of_any(finished_share=drain.done, samples=running_at_all)
     return np.trapezoid(anywhere * drain.step, drain.tokens, axis=-1)
+
+
+def _served(batch: StepBatch, slots: Real, drain: _Drain, seconds: Worked) -> Worked:
+    """
+    Time of a batch that drains, its samples scored: those that end from some time on are served after it.
+
+    Args:
+        batch: The samples.
+        slots: Those of an instance that are in flight at once.
+        drain: How they finish.
+        seconds: Time until the last has ended. [s]
+    """
+    verifiers = batch.verifiers
+    if verifiers is None:
+        return seconds
+    running = np.minimum(_last(slots) * _last(batch.instances), _last(batch.samples))
+    pace = batch_drain.chance_of_any(finished_share=drain.done, samples=running) * drain.step
+    rest = np.diff(drain.tokens) * (pace[..., 1:] + pace[..., :-1]) / 2
+    until = np.cumsum(rest[..., ::-1], axis=-1)[..., ::-1]  # from each point to the end
+    left = (running * (1 - drain.done))[..., :-1]
+    served = left * verifiers.seconds + np.where(left >= verifiers.together, verifiers.beyond, 0.0)
+    return np.maximum(seconds, np.max(_last(seconds) - until + served, axis=-1))
 
 
 def _closed(work: Work, asked: Replica, batch: StepBatch, shape: Shape, values: Mapping[str, Real]) -> Generation:

@@ -30,6 +30,7 @@ _CELLS = 2**13  # of the grid
 _CUTS = 257  # points of the lengths at which a group may be complete
 _DEVIATE = 5.0
 _VARIATIONS = np.geomspace(1e-3, 10.0, 60)
+_RARE = 1e-7  # a chance of failures beyond which nothing is looked for
 _FAR = 15.0  # standard deviations of one wait beyond which no sample is looked for
 
 
@@ -117,10 +118,11 @@ def longest_wait(agents: Agents, samples: int) -> float:
     """
     out = outside(agents)
     call = _call(agents)
-    parts = (call, scoring(agents))
-    span = out.starting + agents.turns * call[0] + sum(_far(*one) for one in parts)
+    span = out.starting + agents.turns * call[0] + sum(_far(*one) for one in (call, scoring(agents)))
     each = span / _CELLS or 1.0
-    called, scored = (np.fft.rfft(_shares(*one, each)) for one in parts)
+    again = agents.environment_seconds
+    called = _with_failures((agents.tool_seconds, agents.tool_cv), agents.failed_fraction, again, each)
+    scored = _with_failures((agents.verify_seconds, agents.verify_cv), agents.verify_failed_fraction, 0.0, each)
     left = 1.0 - agents.turn_end_fraction
     sums = sum(
         left**turn * (1.0 if turn == agents.turns - 1 else agents.turn_end_fraction) * called**turn
@@ -154,6 +156,16 @@ def _repeated(seconds: float, variation: float, fails: dict[str, float]) -> tupl
 def _far(mean: float, variation: float) -> float:
     """A time that hardly one of a million waits takes. [s]"""
     return float(equal_lengths.lognormal_quantile(mean=mean, variation=variation, deviate=_DEVIATE))
+
+
+def _with_failures(time: tuple[float, float], failed: float, again: float, each: float) -> NDArray[np.complex128]:
+    """The transform of a time, whose parts are its mean and variation, that is as long after each failure, and a start."""
+    found, chance, times = np.zeros(2 * _CELLS), 1.0 - failed, 0
+    while chance > _RARE and times * again < _CELLS * each:
+        late = round(times * again / each)
+        found[late:_CELLS] += chance * _shares((times + 1) * time[0], time[1], each)[: _CELLS - late]
+        chance, times = chance * failed, times + 1
+    return np.asarray(np.fft.rfft(found))
 
 
 def _shares(mean: float, variation: float, each: float) -> NDArray[np.float64]:
