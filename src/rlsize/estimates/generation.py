@@ -275,7 +275,9 @@ def _refilled_outside(
     out, redundant = outside(agents), agents.redundant_samples
     lengths = in_turns(shape.lengths, out)
     room = cache_capacity(work, asked, lengths, values)
-    offered = np.inf if batch.in_flight is None else _in_flight_of_each(work, batch) * (1 + redundant / batch.group_size)
+    offered = np.inf
+    if batch.in_flight is not None:
+        offered = _in_flight_of_each(work, batch) * (1 + redundant / batch.group_size)
     share, kept, running, mean = 1.0, 1.0, 1.0, batch.response_tokens
     for _ in range(_ROUNDS):
         most = rollout_batch.per_instance(amount=places(batch, out, running), instances=batch.instances)

@@ -159,7 +159,7 @@ def _far(mean: float, variation: float) -> float:
 
 
 def _with_failures(time: tuple[float, float], failed: float, again: float, each: float) -> NDArray[np.complex128]:
-    """The transform of a time, whose parts are its mean and variation, that is as long after each failure, and a start."""
+    """The transform of a time, given by mean and variation, that is as long again after each failure, and a start."""
     found, chance, times = np.zeros(2 * _CELLS), 1.0 - failed, 0
     while chance > _RARE and times * again < _CELLS * each:
         late = round(times * again / each)
@@ -236,8 +236,8 @@ def first_to_end(batch: StepBatch, held: StepBatch, uncapped: Worked, redundant:
     """
     The samples of a step of whose groups the first to end are taken.
 
-    Their lengths are told as lognormal ones with the same mean and the same longest of a step. Which end first is decided
-    by responses and waits together, so responses have their part of the variance of what these are shorter by.
+    Their lengths are told as lognormal ones with the same mean and the same longest of a step. Which end first is
+    decided by responses and waits together, so responses have their part of what these are shorter by.
 
     Args:
         batch: The samples, with their responses.

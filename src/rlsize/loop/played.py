@@ -133,8 +133,10 @@ def _work(said: Said, base: WorkSetting, values: tuple[float, ...]) -> WorkSetti
     if even and said.by_flag("response_cv"):
         said.fault(f"{shape} lengths take no spread", "--response-cv", "leave it out, or take lognormal lengths")
     agents = agents_of(said)
-    if agents is not None and agents.environments is not None and agents.environments < (
-        begun := base.group_size + agents.redundant_samples
+    if (
+        agents is not None
+        and agents.environments is not None
+        and agents.environments < (begun := base.group_size + agents.redundant_samples)
     ):
         what = f"{agents.environments} environments are too few for the {begun} samples of a group"
         said.fault(what, said.place("environments"), f"give {begun} or more")

@@ -96,7 +96,8 @@ def wanted_of(inputs: Inputs, values: Mapping[str, Any]) -> dict[str, Any]:
     if launch is None or inputs.file is None:
         return {}
     quantities = launch.framework.quantities
-    told = {place: value for place, value in inputs.file.leaves().items() if place in inputs.file.places}  # not by --set
+    there = inputs.file.places  # what --set says is not
+    told = {place: value for place, value in inputs.file.leaves().items() if place in there}
     before, planned = _by_quantity(told), _by_quantity(values)
     found = {
         key: value

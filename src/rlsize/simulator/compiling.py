@@ -34,8 +34,8 @@ def compiled(function: _Function) -> _Function:
 
 if numba is not None:
     # Numba makes machine code of every function with all that it calls; of inner ones nobody needs it, and it takes
-    # half of the time. So those stay as they are, and the entrance links all of them and makes machine code once. It also
-    # goes through all that + or < may mean wherever they stand; they are looked up once for arguments of the same types.
+    # half of the time. So those stay as they are, and the entrance links all of them and makes machine code once. It
+    # also goes through all that + or < may mean wherever they stand; they are looked up once for the same types.
 
     class _Inner(JITCodeLibrary):  # type: ignore[misc]  # numba has no types
         """An inner function, neither linked nor turned into machine code."""

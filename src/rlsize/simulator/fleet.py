@@ -404,7 +404,7 @@ class Fleet(Instances):
             engine.unpark_all()
         else:
             running = self._start_anew(engine)
-        for sample in [one for one in running if not one.group.unfinished]:  # redundant, until their step would have ended
+        for sample in [one for one in running if not one.group.unfinished]:  # redundant, until the end of their step
             running.remove(sample)
             self._throw_away(sample)
         if engine.ejecting:
