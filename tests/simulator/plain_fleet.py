@@ -151,10 +151,11 @@ class Fleet:
         sample.scored = True
         group = sample.group
         if group.complete and not group.dropped:
-            for each in group.samples:
-                each.redundant = not each.scored
-            self.redundant += [each for each in group.samples if each.redundant]
-            group.samples = [each for each in group.samples if each.scored]
+            others = [one for one in group.samples if not one.scored]
+            for one in others:
+                one.redundant = True
+            self.redundant += others
+            group.samples = [one for one in group.samples if one.scored]
             self.under_way.remove(group)
             self.complete.append(group)
             for each in self.instances:

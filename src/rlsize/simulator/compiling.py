@@ -57,13 +57,14 @@ if numba is not None:
             state.targetctx.insert_user_function(nobody, state.cr.fndesc, called)
             return True
 
-    _plain_call_type = Function.get_call_type
+    _functions: Any = Function
+    _plain_call_type: Any = Function.get_call_type
 
     @cache
-    def _looked_up(function: Function, context: object, args: tuple[object, ...]) -> object:
+    def _looked_up(function: object, context: object, args: tuple[object, ...]) -> object:
         return _plain_call_type(function, context, args, {})
 
-    def _call_type(function: Function, context: object, args: tuple[object, ...], names: dict[str, object]) -> object:
+    def _call_type(function: object, context: object, args: tuple[object, ...], names: dict[str, object]) -> object:
         return _plain_call_type(function, context, args, names) if names else _looked_up(function, context, args)
 
     @register_pass(mutates_CFG=True, analysis_only=False)
@@ -71,11 +72,11 @@ if numba is not None:
         _name = "inner_typing"
 
         def run_pass(self, state: Any) -> bool:  # noqa: ANN401 (numba has no types)
-            before, Function.get_call_type = Function.get_call_type, _call_type  # for us alone: others may add meanings
+            before, _functions.get_call_type = _functions.get_call_type, _call_type  # others may add meanings
             try:
                 return bool(super().run_pass(state))
             finally:
-                Function.get_call_type = before
+                _functions.get_call_type = before
 
     class _InnerCompiler(CompilerBase):  # type: ignore[misc]  # numba has no types
         def define_pipelines(self) -> list[Any]:

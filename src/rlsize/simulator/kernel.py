@@ -352,7 +352,10 @@ def _steps_by(s: State, e: int) -> int:
     share = 0.0
     if passed > 0.0:
         share = (sqrt(each * each + 4.0 * half * passed) - each) / (2.0 * half) if half > 0.0 else passed / each
-    guess: int = np.int64(share) if share < engine.planned else engine.planned
+    guess: int = engine.planned
+    if share < guess:
+        whole: Any = np.int64(share)
+        guess = whole
     while guess < engine.planned and engine.started + _time_of(s, e, guess + 1) <= now:
         guess += 1
     while guess > 0 and engine.started + _time_of(s, e, guess) > now:
