@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Generator
 from dataclasses import dataclass, field
+from fractions import Fraction
 from typing import Any, Literal, Protocol
 
 import simpy
 from simpy.events import EventPriority
 
-from rlsize.simulator.setting import Setting
+from rlsize.simulator.setting import EngineSetting, Setting
 
 # What happens first within an instant. SimPy itself resumes processes with 0 and 1.
 ENGINE_ENDS = 10  # plus the index of the instance
@@ -117,13 +118,17 @@ class Instance:
         env: The simulation.
         index: Its number.
         setting: What is simulated.
+        kind: Its kind.
         fleet: What it belongs to.
     """
 
-    def __init__(self, env: simpy.Environment, index: int, setting: Setting, fleet: Surroundings) -> None:
+    def __init__(
+        self, env: simpy.Environment, index: int, setting: Setting, kind: EngineSetting, fleet: Surroundings
+    ) -> None:
         self.env = env
         self.index = index
-        self.setting = setting.engine
+        self.setting = kind
+        self.slowdown = 1.0
         self.prompt = setting.work.prompt_tokens
         self.fleet = fleet
         self.queue: deque[Sample] = deque()
@@ -144,6 +149,11 @@ class Instance:
     def samples(self) -> int:
         """Samples that run or are queued here. [1]"""
         return len(self.running) + len(self.queue)
+
+    @property
+    def fullness(self) -> Fraction:
+        """The same for each slot. [1]"""
+        return Fraction(self.samples, self.setting.slots)
 
     def _live(self) -> Generator[simpy.Event, Any, None]:
         while True:
@@ -191,7 +201,7 @@ class Instance:
                 self.prompts.add(sample.group)
                 sample.has_kv = True
         contexts = sum(self.prompt + sample.tokens for sample in self.running)
-        return (
+        return self.slowdown * (
             self._batch_seconds(len(self.running))
             + self.setting.kv_seconds * contexts
             + self.setting.prefill_seconds * computed

@@ -29,6 +29,9 @@ class Table(Protocol):
     def verify_seconds(self, group: int, member: int) -> float:
         """How long the verifier takes for the sample. [s]"""
 
+    def stragglers(self, instances: int, share: float) -> list[int]:
+        """Instances that are slow."""
+
 
 class Fleet:
     """
@@ -49,7 +52,10 @@ class Fleet:
         self.sync: Literal["no", "asked", "under way"] = "no"
         self.way = "in-flight"  # of that
         self.quiet = env.event()  # no instance hinders the transport
-        self.instances = [Instance(env, index, setting, self) for index in range(setting.engine.instances)]
+        kinds = [kind for kind in setting.kinds for _ in range(kind.instances)]
+        self.instances = [Instance(env, index, setting, kind, self) for index, kind in enumerate(kinds)]
+        for index in table.stragglers(len(kinds), setting.trouble.straggler_fraction):
+            self.instances[index].slowdown = setting.trouble.straggler_slowdown
         self.shared: deque[Sample] = deque()  # of routing `queue`
         self.next_instance = 0  # of routing `round-robin`
         self.workers = inf if setting.work.verify_workers is None else setting.work.verify_workers  # that are free
@@ -286,14 +292,13 @@ class Fleet:
             return False
         if most_waiting is not None and len(self.waiting) >= most_waiting * self.wanted:
             return False
-        slots = self.setting.engine.slots
-        free = slots * len(self.instances) - sum(each.samples for each in self.instances) - len(self.shared)
+        free = sum(each.setting.slots - each.samples for each in self.instances) - len(self.shared)
         if self.setting.work.equipped:
             starting = sum(len(group.samples) for group in self.under_way if group.environments == "starting")
             if self.free < self.setting.work.started or free <= starting:
                 return False
         if self.setting.engine.routing == "affine":
-            return min(instance.samples for instance in self.instances) < slots
+            return min(instance.fullness for instance in self.instances) < 1
         return free > 0
 
     def _deal(self) -> bool:
@@ -303,15 +308,15 @@ class Fleet:
             if group.environments != "ready":
                 continue
             undealt = [sample for sample in group.samples if not sample.finished and not sample.dealt]
-            fewest = min(self.instances, key=lambda instance: instance.samples)
+            fewest = min(self.instances, key=lambda instance: instance.fullness)
             for sample in undealt:
                 sample.dealt = moved = True
                 self._queue_for(sample, fewest).append(sample)
         while self.shared:
-            free = [each for each in self.instances if each.samples < self.setting.engine.slots]
+            free = [each for each in self.instances if each.fullness < 1]
             if not free:
                 break
-            min(free, key=lambda instance: instance.samples).queue.append(self.shared.popleft())
+            min(free, key=lambda instance: instance.fullness).queue.append(self.shared.popleft())
             moved = True
         return moved
 
@@ -322,7 +327,7 @@ class Fleet:
         moved = False
         while givers := [each for each in self.instances if each.queue]:
             most = max(givers, key=lambda instance: instance.samples)
-            fewest = min(self.instances, key=lambda instance: instance.samples)
+            fewest = min(self.instances, key=lambda instance: instance.fullness)
             if most.samples < fewest.samples + 2:
                 break
             fewest.queue.append(most.queue.pop())
@@ -342,7 +347,7 @@ class Fleet:
         """What an instance gives up goes on where there are the fewest samples."""
         count, instance.sheds = instance.sheds, 0
         for sample in [] if self.drains() else instance.give_up_first(count):
-            min(self.instances, key=lambda each: each.samples).queue.append(sample)
+            min(self.instances, key=lambda each: each.fullness).queue.append(sample)
 
     def _queue_for(self, sample: Sample, fewest: Instance) -> deque[Sample]:
         match self.setting.engine.routing:

@@ -22,6 +22,7 @@ from rlsize.simulator.setting import (
     Setting,
     SyncSetting,
     TrainerSetting,
+    TroubleSetting,
     Unfinished,
     Way,
     WorkSetting,
@@ -72,6 +73,10 @@ class SmallTable:
     def verify_seconds(self, group: int, member: int) -> float:
         """How long the verifier takes for the sample. [s]"""
         return Random(f"{self.seed}/{group}/{member}/verified").randint(1, 16) / 8
+
+    def stragglers(self, instances: int, share: float) -> list[int]:
+        """The last ones."""
+        return list(range(instances))[instances - round(instances * share) :]
 
 
 def dyadic(most: int, least: int = 0) -> st.SearchStrategy[float]:
@@ -148,6 +153,10 @@ def small_scenarios(draw: st.DrawFn) -> Scenario:
             unfinished=draw(st.sampled_from(get_args(Unfinished))),
             redealing=draw(st.sampled_from(get_args(Redealing))),
         ),
+        trouble=TroubleSetting(
+            straggler_fraction=draw(st.sampled_from((0.0, 0.5))), straggler_slowdown=draw(st.sampled_from((1.5, 3.0)))
+        ),
+        others=draw(st.just(()) | st.tuples(engines(prompt_tokens))),
     )
     verdicts = st.lists(st.booleans(), min_size=1, max_size=5).map(lambda some: (*some, True))
     table = SmallTable(
