@@ -139,6 +139,7 @@ def random_agents(random: Random, problem: LoopProblem) -> Agents:
         environments=None if pool is None else max(2 * round(group), round(samples * pool)),
         environment_seconds=random.choice((0.0, 5.0, 30.0)),
         failed_fraction=random.choice((0.0, 0.0, 0.1)),
+        redundant_samples=random.choice((0, 0, round(group / 4))),
     )
 
 

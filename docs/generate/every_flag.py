@@ -233,14 +233,14 @@ rlsize predict step --model qwen3-8b --gpu h100-sxm --mode colocated --gpus 32 -
     --fsdp 32 --lora-rank 16
 rlsize predict step examples/unmeasured-8b.yaml --turns 8 --turn-end-fraction 0.1 --tool-seconds 5 --tool-cv 1 \\
     --tool-tokens 100 --environments 128 --environment-seconds 5 --failed-fraction 0.01 --verify-seconds 1 \\
-    --verify-cv 0.5 --verify-failed-fraction 0.01 --verify-workers 32
+    --verify-cv 0.5 --verify-failed-fraction 0.01 --verify-workers 32 --redundant-samples 2
 rlsize simulate --mode async --max-staleness 2 --late-samples drop --queue-order completion --queue-steps 3 \\
     --prompts 16 --group 4 --prompt-tokens 300 --response-tokens 1000 --response-cv 1 --max-response-tokens 8k \\
     --length-distribution gamma --group-correlation 0.3 --length-drift 0.2 --instances 4 --gpus-per-instance 2 \\
     --trainer-gpus 8 --routing affine --per-instance 4000 --concurrency 16 --kv-cache-tokens 100k \\
     --train-seconds 5 --sync-seconds 1 --sync-every 2 --sync-way in-flight --kv-after-sync kept \\
     --kept-fraction 0.8 --micro-batches 4 --turns 3 --tool-seconds 5 --tool-cv 1 --tool-tokens 100 \\
-    --turn-end-fraction 0.1 --environments 200 --environment-seconds 5 --failed-fraction 0.01 \\
+    --turn-end-fraction 0.1 --environments 200 --environment-seconds 5 --failed-fraction 0.01 --redundant-samples 1 \\
     --verify-seconds 1 --verify-cv 0.5 --verify-failed-fraction 0.01 --verify-workers 32 \\
     --straggler-fraction 0.25 --straggler-slowdown 1.5 \\
     --losses-per-hour 2 --lost-together 2 --redealing running --overhead-seconds 1 \\

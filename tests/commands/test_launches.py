@@ -157,13 +157,15 @@ def test_the_saved_script_differs_in_the_saving_key_alone_and_fits(rlsize: Run, 
 
 
 def test_a_plan_is_written_into_the_script_and_read_back(rlsize: Run, script: str, tmp_path: Path) -> None:
-    """What the plan chose is what the new script tells."""
+    """What the plan chose is what the new script tells, and what was set over it."""
     target = tmp_path / "planned.sh"
-    ran = rlsize("plan", script, *LENGTH, "--write", str(target), "--json")
+    agents = ("--set", "agents.turns=4", "--set", "agents.tool_seconds=1")
+    ran = rlsize("plan", script, *LENGTH, *agents, "--write", str(target), "--json")
     assert ran.code == 0, ran.stderr
     read = rlsize("predict", "step", str(target), *LENGTH, "--json")
     layout = ran.document["results"]["best_rollout_layout"]
     assert f"tp{read.document['inputs']['rollout_tensor_parallel']}" in str(layout).lower()
+    assert read.document["inputs"]["turns"] == 4
     assert read.code == 0, read.stderr
 
 

@@ -63,7 +63,9 @@ def some_lengths(draw: st.DrawFn) -> LengthSetting:
 def some_work(draw: st.DrawFn) -> WorkSetting:
     """Up to three groups of up to three samples, one turn or several."""
     turns, size = draw(st.sampled_from((1, 1, 2, 3))), draw(st.integers(1, 3))
-    pool = draw(st.sampled_from((None, None, size, size + 1, 2 * size)))
+    redundant = draw(st.sampled_from((0, 0, 1, 2)))
+    whole = size + redundant
+    pool = draw(st.sampled_from((None, None, whole, whole + 1, 2 * whole)))
     return WorkSetting(
         groups=draw(st.integers(1, 3)),
         group_size=size,
@@ -74,6 +76,7 @@ def some_work(draw: st.DrawFn) -> WorkSetting:
         turn_end_fraction=draw(st.sampled_from((0.0, 0.5))),
         environments=pool,
         environment_seconds=draw(st.just(0.0) | some_seconds(0.5, 2.0)),
+        redundant_samples=redundant,
         failed_fraction=draw(st.sampled_from((0.0, 0.25))) if turns > 1 else 0.0,
         tool=draw(latencies()) if turns > 1 else Latency(),
         tool_tokens=draw(st.integers(0, 3)) if turns > 1 else 0,

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Generator
 from dataclasses import dataclass, field
+from fractions import Fraction
 from typing import Any, Literal, Protocol
 
 import simpy
 from simpy.events import EventPriority
 
-from rlsize.simulator.setting import Setting
+from rlsize.simulator.setting import EngineSetting, Setting
 
 # What happens first within an instant. SimPy itself resumes processes with 0 and 1.
 ENGINE_ENDS = 10  # plus the index of the instance
@@ -42,6 +43,7 @@ class Sample:
         has_kv: Whether the KV of its tokens so far are in the cache of the instance where it runs.
         dealt: Whether it is in a queue or runs.
         scored: Whether it has finished, and the verifier has scored it, if there is one.
+        redundant: Whether its group is complete without it.
     """
 
     group: Group
@@ -52,6 +54,7 @@ class Sample:
     has_kv: bool = False
     dealt: bool = False
     scored: bool = False
+    redundant: bool = False
 
     @property
     def finished(self) -> bool:
@@ -66,20 +69,22 @@ class Group:
 
     Args:
         number: In the order of admission.
+        needed: Samples with which it is complete. [1]
         samples: In order.
         dropped: Whether its tokens are thrown away.
         environments: Whether it waits for them, they start, or they have; `ready` too where it needs none.
     """
 
     number: int
+    needed: int
     samples: list[Sample] = field(default_factory=list)
     dropped: bool = False
     environments: Literal["none", "starting", "ready"] = "none"
 
     @property
     def complete(self) -> bool:
-        """Whether all its samples have finished, and have been scored."""
-        return all(sample.scored for sample in self.samples)
+        """Whether as many samples as it needs have finished, and have been scored."""
+        return sum(sample.scored for sample in self.samples) == self.needed
 
     @property
     def tokens(self) -> int:
@@ -113,13 +118,17 @@ class Instance:
         env: The simulation.
         index: Its number.
         setting: What is simulated.
+        kind: Its kind.
         fleet: What it belongs to.
     """
 
-    def __init__(self, env: simpy.Environment, index: int, setting: Setting, fleet: Surroundings) -> None:
+    def __init__(
+        self, env: simpy.Environment, index: int, setting: Setting, kind: EngineSetting, fleet: Surroundings
+    ) -> None:
         self.env = env
         self.index = index
-        self.setting = setting.engine
+        self.setting = kind
+        self.slowdown = 1.0
         self.prompt = setting.work.prompt_tokens
         self.fleet = fleet
         self.queue: deque[Sample] = deque()
@@ -140,6 +149,11 @@ class Instance:
     def samples(self) -> int:
         """Samples that run or are queued here. [1]"""
         return len(self.running) + len(self.queue)
+
+    @property
+    def fullness(self) -> Fraction:
+        """The same for each slot. [1]"""
+        return Fraction(self.samples, self.setting.slots)
 
     def _live(self) -> Generator[simpy.Event, Any, None]:
         while True:
@@ -187,7 +201,7 @@ class Instance:
                 self.prompts.add(sample.group)
                 sample.has_kv = True
         contexts = sum(self.prompt + sample.tokens for sample in self.running)
-        return (
+        return self.slowdown * (
             self._batch_seconds(len(self.running))
             + self.setting.kv_seconds * contexts
             + self.setting.prefill_seconds * computed
@@ -218,6 +232,11 @@ class Instance:
             sample.has_kv = False
         self.prompts.clear()
         return stopped
+
+    def give_up(self, sample: Sample) -> None:
+        """Take one of what runs out of the slots and the cache."""
+        self.running.remove(sample)
+        sample.has_kv = False
 
     def give_up_first(self, count: int) -> list[Sample]:
         """Take so many of what runs out of the slots and the cache, those that joined first."""

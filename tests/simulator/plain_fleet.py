@@ -29,6 +29,9 @@ class Table(Protocol):
     def verify_seconds(self, group: int, member: int) -> float:
         """How long the verifier takes for the sample. [s]"""
 
+    def stragglers(self, instances: int, share: float) -> list[int]:
+        """Instances that are slow."""
+
 
 class Fleet:
     """
@@ -49,7 +52,10 @@ class Fleet:
         self.sync: Literal["no", "asked", "under way"] = "no"
         self.way = "in-flight"  # of that
         self.quiet = env.event()  # no instance hinders the transport
-        self.instances = [Instance(env, index, setting, self) for index in range(setting.engine.instances)]
+        kinds = [kind for kind in setting.kinds for _ in range(kind.instances)]
+        self.instances = [Instance(env, index, setting, kind, self) for index, kind in enumerate(kinds)]
+        for index in table.stragglers(len(kinds), setting.trouble.straggler_fraction):
+            self.instances[index].slowdown = setting.trouble.straggler_slowdown
         self.shared: deque[Sample] = deque()  # of routing `queue`
         self.next_instance = 0  # of routing `round-robin`
         self.workers = inf if setting.work.verify_workers is None else setting.work.verify_workers  # that are free
@@ -60,6 +66,7 @@ class Fleet:
         self.lost = 0  # groups rejected or dropped
         self.dropped_tokens = 0
         self.under_way: list[Group] = []  # admitted and not complete, in order
+        self.redundant: list[Sample] = []  # that are to stop
         self.complete: list[Group] = []  # neither accepted nor rejected yet
         self.waiting: list[Group] = []  # accepted, for the trainer to take
 
@@ -77,7 +84,14 @@ class Fleet:
 
     def step_ended(self, instance: Instance, finished: list[Sample]) -> None:
         """Note what has finished; what was to interrupt the instance takes effect."""
+        for sample in [each for each in instance.running if each.redundant and each not in self.redundant]:
+            instance.give_up(sample)
+            self._throw_away(sample)
         for sample in finished:
+            if sample.redundant:
+                self.redundant = [each for each in self.redundant if each is not sample]
+                self._throw_away(sample)
+                continue
             group = sample.group
             sample.dealt = sample.has_kv = False
             self.free += 1
@@ -115,10 +129,39 @@ class Fleet:
         assert event.callbacks is not None
         event.callbacks.append(lambda _: action())
 
+    def _throw_away(self, sample: Sample) -> None:
+        sample.dealt = False
+        self.free += 1
+        self.dropped_tokens += sample.tokens
+
+    def _stop_redundant(self) -> None:
+        """Stop what complete groups do without, unless it is within a step."""
+        for sample in self.redundant:
+            if sample.finished:
+                self.dropped_tokens += sample.tokens
+                continue
+            places = [self.shared, *(each.queue for each in self.instances)]
+            for place in [place for place in places if sample in place]:
+                place.remove(sample)
+            instance = next((each for each in self.instances if sample in each.running), None)
+            if instance is not None and instance.in_step:
+                continue
+            if instance is not None:
+                instance.give_up(sample)
+            self._throw_away(sample)
+        self.redundant = []
+
     def _scored(self, sample: Sample) -> None:
+        if sample.redundant:
+            return
         sample.scored = True
         group = sample.group
         if group.complete and not group.dropped:
+            others = [one for one in group.samples if not one.scored]
+            for one in others:
+                one.redundant = True
+            self.redundant += others
+            group.samples = [one for one in group.samples if one.scored]
             self.under_way.remove(group)
             self.complete.append(group)
             for each in self.instances:
@@ -126,7 +169,8 @@ class Fleet:
 
     def judge(self) -> bool:
         """Accept or reject what is complete; end the batch with its last group."""
-        judged = bool(self.complete)
+        judged = bool(self.complete or self.redundant)
+        self._stop_redundant()
         self._judge_batch()
         while self.complete:
             group = self.complete.pop(0)
@@ -230,7 +274,7 @@ class Fleet:
             return False
         moved = self._deal()
         while self._may_admit():
-            group = Group(self.admitted)
+            group = Group(self.admitted, self.setting.work.group_size)
             lengths = self.table.lengths(group.number)
             group.samples = [Sample(group, member, length) for member, length in enumerate(lengths)]
             self.admitted += 1
@@ -248,14 +292,13 @@ class Fleet:
             return False
         if most_waiting is not None and len(self.waiting) >= most_waiting * self.wanted:
             return False
-        slots = self.setting.engine.slots
-        free = slots * len(self.instances) - sum(each.samples for each in self.instances) - len(self.shared)
+        free = sum(each.setting.slots - each.samples for each in self.instances) - len(self.shared)
         if self.setting.work.equipped:
             starting = sum(len(group.samples) for group in self.under_way if group.environments == "starting")
-            if self.free < self.setting.work.group_size or free <= starting:
+            if self.free < self.setting.work.started or free <= starting:
                 return False
         if self.setting.engine.routing == "affine":
-            return min(instance.samples for instance in self.instances) < slots
+            return min(instance.fullness for instance in self.instances) < 1
         return free > 0
 
     def _deal(self) -> bool:
@@ -265,15 +308,15 @@ class Fleet:
             if group.environments != "ready":
                 continue
             undealt = [sample for sample in group.samples if not sample.finished and not sample.dealt]
-            fewest = min(self.instances, key=lambda instance: instance.samples)
+            fewest = min(self.instances, key=lambda instance: instance.fullness)
             for sample in undealt:
                 sample.dealt = moved = True
                 self._queue_for(sample, fewest).append(sample)
         while self.shared:
-            free = [each for each in self.instances if each.samples < self.setting.engine.slots]
+            free = [each for each in self.instances if each.fullness < 1]
             if not free:
                 break
-            min(free, key=lambda instance: instance.samples).queue.append(self.shared.popleft())
+            min(free, key=lambda instance: instance.fullness).queue.append(self.shared.popleft())
             moved = True
         return moved
 
@@ -284,7 +327,7 @@ class Fleet:
         moved = False
         while givers := [each for each in self.instances if each.queue]:
             most = max(givers, key=lambda instance: instance.samples)
-            fewest = min(self.instances, key=lambda instance: instance.samples)
+            fewest = min(self.instances, key=lambda instance: instance.fullness)
             if most.samples < fewest.samples + 2:
                 break
             fewest.queue.append(most.queue.pop())
@@ -304,7 +347,7 @@ class Fleet:
         """What an instance gives up goes on where there are the fewest samples."""
         count, instance.sheds = instance.sheds, 0
         for sample in [] if self.drains() else instance.give_up_first(count):
-            min(self.instances, key=lambda each: each.samples).queue.append(sample)
+            min(self.instances, key=lambda each: each.fullness).queue.append(sample)
 
     def _queue_for(self, sample: Sample, fewest: Instance) -> deque[Sample]:
         match self.setting.engine.routing:

@@ -1,8 +1,8 @@
 """
 An independent model of docs/reference/simulator.md in SimPy: token by token, and as plain as can be.
 
-Troubles and tools are left out. The trainer is one process that reads like the rules of its mode; instances
-are processes (`plain_engine`); what is decided stands in `plain_fleet`.
+Tools, resizing, and troubles but stragglers are left out. The trainer is one process that reads like the rules of its
+mode; instances are processes (`plain_engine`); what is decided stands in `plain_fleet`.
 """
 
 from __future__ import annotations

@@ -22,6 +22,7 @@ from rlsize.simulator.setting import (
     Setting,
     SyncSetting,
     TrainerSetting,
+    TroubleSetting,
     Unfinished,
     Way,
     WorkSetting,
@@ -73,6 +74,10 @@ class SmallTable:
         """How long the verifier takes for the sample. [s]"""
         return Random(f"{self.seed}/{group}/{member}/verified").randint(1, 16) / 8
 
+    def stragglers(self, instances: int, share: float) -> list[int]:
+        """The last ones."""
+        return list(range(instances))[instances - round(instances * share) :]
+
 
 def dyadic(most: int, least: int = 0) -> st.SearchStrategy[float]:
     """Seconds in multiples of 1/1024; often round, so that things happen at the same time."""
@@ -106,6 +111,7 @@ def engines(draw: st.DrawFn, prompt_tokens: int) -> EngineSetting:
 def small_scenarios(draw: st.DrawFn) -> Scenario:
     """A setting, its draws, and a number of optimizer steps."""
     mode = draw(st.sampled_from(MODES))
+    redundant = draw(st.sampled_from((0, 0, 1, 2)))
     groups, group_size = draw(st.sampled_from((1, 2, 4))), draw(st.sampled_from((1, 2, 4)))
     prompt_tokens = draw(st.integers(0, 5))
     every = 1 if mode == "colocated" else draw(st.sampled_from((1, 1, 2, 3)))
@@ -119,7 +125,8 @@ def small_scenarios(draw: st.DrawFn) -> Scenario:
             prompt_tokens=prompt_tokens,
             verify=Latency(seconds=draw(st.sampled_from((0.0, 0.0, 1.0)))),
             verify_workers=draw(st.sampled_from((None, 1, 2))),
-            environments=draw(st.none() | st.integers(group_size, 2 * groups * group_size)),
+            redundant_samples=redundant,
+            environments=draw(st.none() | st.integers(group_size + redundant, 2 * groups * (group_size + redundant))),
             environment_seconds=draw(st.just(0.0) | dyadic(2048)),
         ),
         trainer=TrainerSetting(
@@ -146,11 +153,15 @@ def small_scenarios(draw: st.DrawFn) -> Scenario:
             unfinished=draw(st.sampled_from(get_args(Unfinished))),
             redealing=draw(st.sampled_from(get_args(Redealing))),
         ),
+        trouble=TroubleSetting(
+            straggler_fraction=draw(st.sampled_from((0.0, 0.5))), straggler_slowdown=draw(st.sampled_from((1.5, 3.0)))
+        ),
+        others=draw(st.just(()) | st.tuples(engines(prompt_tokens))),
     )
     verdicts = st.lists(st.booleans(), min_size=1, max_size=5).map(lambda some: (*some, True))
     table = SmallTable(
         seed=draw(st.integers(0, 10**6)),
-        group_size=group_size,
+        group_size=group_size + redundant,
         lengths_are=draw(st.sampled_from(("free", "free", "same in group", "constant"))),
         verdicts=draw(st.just((True,)) | verdicts),
     )

@@ -32,6 +32,7 @@ def played(
     steps: int = 1,
     *,
     groups: int = 1,
+    group_size: int | None = None,
     engine: dict[str, Any] | None = None,
     work: dict[str, Any] | None = None,
     micro_batches: int = 1,
@@ -44,7 +45,9 @@ def played(
     """One instance with steps of 1 s; a trainer that needs 1 s for a token where rows have 2 tokens to a sample."""
     setting = Setting(
         engine=EngineSetting(**{"instances": 1, "slots": 8, "fixed_seconds": 1.0, **(engine or {})}),
-        work=WorkSetting(groups=groups, group_size=len(rows[0]), lengths=LengthSetting(mean=2.0), **(work or {})),
+        work=WorkSetting(
+            groups=groups, group_size=group_size or len(rows[0]), lengths=LengthSetting(mean=2.0), **(work or {})
+        ),
         trainer=TrainerSetting(seconds=2.0 * groups * len(rows[0]), micro_batches=micro_batches, **(trainer or {})),
         sync=sync or SyncSetting(),
         rules=rules or RuleSetting(),
@@ -163,6 +166,20 @@ def test_a_sample_ends_after_the_turns_that_are_drawn_for_it() -> None:
     assert column(ledger, "waiting_seconds") == [2 + 1.5 + 0.5 + 2]
     ledger = played(((4, 4),), work={"turns": 2, "turn_end_fraction": 0.5}, tool=1.5, turns_drawn=(1, 1))
     assert column(ledger, "waiting_seconds") == [4]
+
+
+def test_the_first_to_end_are_taken_and_the_others_stop_when_their_step_ends() -> None:
+    """Of 3, 2 and 6 tokens two samples are needed, which have ended at 3 s; a step of the third lasts to 3.5 s."""
+    work = {"redundant_samples": 1, "environments": 3}
+    ledger = played(((3, 2, 6),), 2, work=work, group_size=2)
+    assert column(ledger, "waiting_seconds") == [3.0, 3.0]
+    assert column(ledger, "trained_tokens") == [5.0, 5.0]
+    assert column(ledger, "dropped_tokens") == [3.0, 6.0]
+    slow = {"instances": 3, "slots": 1, "routing": "round-robin", "fixed_seconds": 1.0}
+    trouble = TroubleSetting(straggler_fraction=1 / 3, straggler_slowdown=1.75)
+    ledger = played(((6, 3, 2),), 1, work=work, group_size=2, engine=slow, trouble=trouble)
+    assert column(ledger, "waiting_seconds") == [3.0]
+    assert column(ledger, "generating_seconds") == [3.0 + 2.0 + 2 * 1.75]
 
 
 @pytest.mark.parametrize(("environments", "waiting"), [(None, 3 + 2), (4, 3 + 2), (3, 2 * (3 + 2)), (2, 2 * (3 + 2))])

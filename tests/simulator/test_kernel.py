@@ -45,7 +45,7 @@ def covered(draw: st.DrawFn) -> Setting:
     found = draw(any_setting())
     engine, work, trainer = found.engine, found.work, found.trainer
     work = replace(work, turns=1, tool_tokens=0, tool=Latency(), verify=Latency())
-    work = replace(work, environments=None, environment_seconds=0.0)
+    work = replace(work, environments=None, environment_seconds=0.0, redundant_samples=0)
     if draw(st.booleans()):
         groups = draw(st.integers(1, 24))
         lengths = replace(
@@ -128,6 +128,7 @@ def test_a_backlog_without_end_agrees() -> None:
     [
         replace(a_loop(), work=replace(a_loop().work, turns=2)),
         replace(a_loop(), work=replace(a_loop().work, verify=Latency(seconds=1.0))),
+        replace(a_loop(), work=replace(a_loop().work, redundant_samples=1)),
         replace(a_loop(), trouble=TroubleSetting(losses_per_hour=1.0)),
         replace(a_loop(), trouble=TroubleSetting(failures_per_hour=1.0)),
         replace(a_loop(), trouble=TroubleSetting(lent_instances=1)),
@@ -135,7 +136,7 @@ def test_a_backlog_without_end_agrees() -> None:
         a_loop(redealing="running"),
         replace(a_loop(), sync=SyncSetting(seconds=0.2, way="rolling")),
     ],
-    ids=["tools", "verifier", "losses", "failures", "lending", "random routing", "re-dealing", "rolling sync"],
+    ids=["tools", "verifier", "redundant", "losses", "failures", "lending", "random", "re-dealing", "rolling sync"],
 )
 def test_what_the_kernel_does_not_know_is_left_to_the_specification(asked: Setting) -> None:
     """However much the kernel would pay."""

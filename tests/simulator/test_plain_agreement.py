@@ -43,6 +43,10 @@ class Tabled(SeededOutcomes):
         """How long the verifier takes for the sample. [s]"""
         return self._table.verify_seconds(group, member)
 
+    def stragglers(self, instances: int, share: float) -> list[int]:
+        """Instances that are slow."""
+        return self._table.stragglers(instances, share)
+
 
 @settings(max_examples=tries(200), deadline=None, suppress_health_check=list(HealthCheck), derandomize=True)
 @given(small_scenarios())

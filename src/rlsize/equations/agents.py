@@ -197,3 +197,49 @@ def served_beside(seconds: Real, pool_seconds: Real) -> Real:
     80.0
     """
     return maximum(seconds, pool_seconds)
+
+
+def just_finished(finished_share: Real, done: Real, started: Real, ways: Real) -> Real:
+    """
+    Chance that of a group's samples just so many have finished.
+
+    P = w F^j (1 - F)^(n - j)
+
+    Args:
+        finished_share: Share of samples that have finished by then, F. [1]
+        done: Samples that have finished, j. [1]
+        started: Samples that the group begins with, n. [1]
+        ways: Ways to choose them, n over j. [1]
+
+    Returns:
+        P. [1]
+
+    Assumes independent samples that begin together.
+    Source: binomial distribution.
+
+    >>> just_finished(finished_share=0.5, done=1, started=2, ways=2)
+    0.5
+    """
+    return ways * finished_share**done * (1 - finished_share) ** (started - done)
+
+
+def quicker_training(seconds: Real, taken_share: Real) -> Real:
+    """
+    Training time where the samples that end first are taken.
+
+    u = a t
+
+    Args:
+        seconds: Time for samples of mean length, t. [s]
+        taken_share: Mean length of those that are taken over that of all, a. [1]
+
+    Returns:
+        u. [s]
+
+    Assumes time in proportion to tokens.
+    Source: definition.
+
+    >>> quicker_training(seconds=40.0, taken_share=0.75)
+    30.0
+    """
+    return taken_share * seconds

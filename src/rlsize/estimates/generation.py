@@ -11,7 +11,7 @@ from rlsize.equations import agents as equations
 from rlsize.equations import batch_drain, engine_step, long_tail, loop_time, prefill, rollout_batch, staleness
 from rlsize.estimates.async_cycle import Cycle, rhythms
 from rlsize.estimates.figures import entries, numbers
-from rlsize.estimates.outside import in_turns, outside, places, scoring, stretched
+from rlsize.estimates.outside import first_to_end, in_turns, outside, places, scoring, stretched
 from rlsize.estimates.remembered import remembered
 from rlsize.estimates.rollout_prediction import Lengths, at_batch, cache_capacity, engine_limit, steady
 from rlsize.facts.agents import Agents
@@ -29,6 +29,21 @@ Late = Literal["continue", "wait", "drop"]
 """What becomes of samples that are not finished when a batch is due."""
 _ROUNDS = 6  # until running and waiting samples agree
 _POINTS = 49  # of the drain; 400 change the time by less than 0.5 %
+
+
+class Verifiers(NamedTuple):
+    """
+    What scores samples that queue for it.
+
+    Args:
+        seconds: Time in which all of them serve one sample. [s]
+        together: Samples that they serve at once. [1]
+        beyond: What the longest of these scores takes over the mean one. [s]
+    """
+
+    seconds: Real
+    together: Real
+    beyond: Real
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,6 +71,7 @@ class StepBatch:
         running_share: Share of the samples under way that have a slot. [1]
         kept_share: Share of them that have KV. [1]
         tool_context: What tools have added to the context of the mean one of them. [token]
+        verifiers: What scores them where they are few, of a batch that drains.
     """
 
     samples: Real
@@ -77,6 +93,7 @@ class StepBatch:
     running_share: Real = 1.0
     kept_share: Real = 1.0
     tool_context: Real = 0.0
+    verifiers: Verifiers | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,6 +195,7 @@ class Generation:
         prefill_seconds: Engine time of one prompt. [s]
         sample_seconds: With refill, time of the mean sample. [s]
         dropped_fraction: Share of generated tokens that a barrier drops. [1]
+        taken_share: Mean length of the samples that are trained on over that of all. [1]
         token_seconds: Mean engine step over the whole time. [s]
         cycle: With refill, what the time from one sync to the next is by that of the trainer; None where nobody looks.
     """
@@ -193,6 +211,7 @@ class Generation:
     prefill_seconds: Real
     sample_seconds: Real = 0.0
     dropped_fraction: Real = 0.0
+    taken_share: Real = 1.0
     token_seconds: Real = 0.0
     cycle: Cycle | None = None
 
@@ -252,10 +271,13 @@ def _refilled_outside(
     work: Work, asked: Replica, batch: StepBatch, shape: Shape, values: Mapping[str, Real]
 ) -> Generation:
     """The same where samples leave their slots for what they wait for: those under way run or wait."""
-    out = outside(batch.agents or Agents())
+    agents = batch.agents or Agents()
+    out, redundant = outside(agents), agents.redundant_samples
     lengths = in_turns(shape.lengths, out)
     room = cache_capacity(work, asked, lengths, values)
-    offered = np.inf if batch.in_flight is None else _in_flight_of_each(work, batch)
+    offered = np.inf
+    if batch.in_flight is not None:
+        offered = _in_flight_of_each(work, batch) * (1 + redundant / batch.group_size)
     share, kept, running, mean = 1.0, 1.0, 1.0, batch.response_tokens
     for _ in range(_ROUNDS):
         most = rollout_batch.per_instance(amount=places(batch, out, running), instances=batch.instances)
@@ -265,23 +287,25 @@ def _refilled_outside(
         share = equations.running_share(running_seconds=running, outside_seconds=out.seconds)
         kept = 1.0 - (out.starting + out.scored) / (running + out.seconds)
     rate = found.rate * np.minimum(1.0, wanted / found.batch)  # fewer than one sample may run
-    made = rollout_batch.fleet_time(batch.samples, mean, batch.instances, rate)
     flying = Flying(found.batch, found.capacity, found.step_seconds, found.prefill_seconds)
     longest = None
     if batch.late == "wait":
         longest = longest_of(work, batch.samples, shape.uncapped, batch.response_cv, shape.cap)
     held = stretched(batch, (shape.uncapped, shape.cap), out, found.step_seconds, longest)
+    held, generated, taken = first_to_end(batch, held, shape_of(work, held).uncapped, redundant)
+    made = rollout_batch.fleet_time(held.samples, generated * mean, batch.instances, rate)
     looks = replace(shape_of(work, held), lengths=lengths)
     cycle = _cycle(work, asked, held, looks, found, values)
     plain = _made(work, batch, shape, _scored(batch, made), flying, rate, sample_seconds=running + out.seconds)
-    return replace(plain, cycle=cycle)
+    return replace(plain, cycle=cycle, taken_share=taken)
 
 
 def _drained_outside(
     work: Work, asked: Replica, batch: StepBatch, shape: Shape, values: Mapping[str, Real]
 ) -> Generation:
     """A batch that drains, of which samples leave their slots for what they wait for."""
-    out = outside(batch.agents or Agents())
+    agents = batch.agents or Agents()
+    out = outside(agents)
     lengths = in_turns(shape.lengths, out)
     own = rollout_batch.per_instance(amount=batch.samples, instances=batch.instances)
     step = steady(work, asked, own, lengths, values).step_seconds
@@ -291,6 +315,9 @@ def _drained_outside(
         most = places(batch, out, step * batch.response_tokens)
         offered = most if batch.in_flight is None else np.minimum(batch.in_flight, most)
         held = replace(held, in_flight=None if np.all(np.isinf(offered)) else offered)
+        held, _, taken = first_to_end(batch, held, shape_of(work, held).uncapped, agents.redundant_samples)
+        if agents.verify_workers is not None:
+            held = replace(held, verifiers=_verifiers(agents, batch.samples / held.samples))
         made = _ended(work, asked, held, replace(shape_of(work, held), lengths=lengths), values)
         step = made.token_seconds
     rate = rollout_batch.batch_rate(samples=own, response_tokens=batch.response_tokens, seconds=made.seconds)
@@ -301,7 +328,16 @@ def _drained_outside(
         rate=rate,
         longest_tokens=longest,
         live_tokens=lengths.live,
+        taken_share=taken,
     )
+
+
+def _verifiers(agents: Agents, share: Real) -> Verifiers:
+    """The verifiers of these agents, where such a share of samples is scored: others stop before."""
+    mean, variation = scoring(agents)
+    many = agents.verify_workers or 1
+    beyond = float(long_tail.longest_of(many, mean, variation, np.inf)) - mean if mean else 0.0
+    return Verifiers(share * mean / many, many / share, beyond)
 
 
 def _scored(batch: StepBatch, seconds: Real) -> Real:
@@ -396,6 +432,7 @@ def _drained(work: Work, asked: Replica, batch: StepBatch, shape: Shape, values:
     flying = _flying(work, asked, batch, shape, own, values)
     drain = _drain(work, asked, batch, shape, (own, flying.batch), values)
     seconds = _drained_time(batch, shape, flying, own, _draining_seconds(batch, flying.batch, drain))
+    seconds = _served(batch, flying.batch, drain, seconds)
     packed = _packed_time(batch, flying, own)
     rate = rollout_batch.batch_rate(samples=own, response_tokens=batch.response_tokens, seconds=seconds)
     tail = rollout_batch.beyond(whole=seconds, part=packed)
@@ -499,6 +536,28 @@ def _draining_seconds(batch: StepBatch, slots: Real, drain: _Drain) -> Worked:
     running_at_all = np.minimum(_last(slots) * _last(batch.instances), _last(batch.samples))  # some have none
     anywhere = batch_drain.chance_of_any(finished_share=drain.done, samples=running_at_all)
     return np.trapezoid(anywhere * drain.step, drain.tokens, axis=-1)
+
+
+def _served(batch: StepBatch, slots: Real, drain: _Drain, seconds: Worked) -> Worked:
+    """
+    Time of a batch that drains, its samples scored: those that end from some time on are served after it.
+
+    Args:
+        batch: The samples.
+        slots: Those of an instance that are in flight at once.
+        drain: How they finish.
+        seconds: Time until the last has ended. [s]
+    """
+    verifiers = batch.verifiers
+    if verifiers is None:
+        return seconds
+    running = np.minimum(_last(slots) * _last(batch.instances), _last(batch.samples))
+    pace = batch_drain.chance_of_any(finished_share=drain.done, samples=running) * drain.step
+    rest = np.diff(drain.tokens) * (pace[..., 1:] + pace[..., :-1]) / 2
+    until = np.cumsum(rest[..., ::-1], axis=-1)[..., ::-1]  # from each point to the end
+    left = (running * (1 - drain.done))[..., :-1]
+    served = left * verifiers.seconds + np.where(left >= verifiers.together, verifiers.beyond, 0.0)
+    return np.maximum(seconds, np.max(_last(seconds) - until + served, axis=-1))
 
 
 def _closed(work: Work, asked: Replica, batch: StepBatch, shape: Shape, values: Mapping[str, Real]) -> Generation:

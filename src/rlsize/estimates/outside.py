@@ -9,13 +9,14 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import lru_cache
+from math import comb
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from rlsize.equations import agents as equations
+from rlsize.equations import batch_drain, long_tail, prefill, rollout_batch
 from rlsize.equations import lengths as equal_lengths
-from rlsize.equations import long_tail, prefill, rollout_batch
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -26,8 +27,10 @@ if TYPE_CHECKING:
     from rlsize.facts.agents import Agents
 
 _CELLS = 2**13  # of the grid
+_CUTS = 257  # points of the lengths at which a group may be complete
 _DEVIATE = 5.0
 _VARIATIONS = np.geomspace(1e-3, 10.0, 60)
+_RARE = 1e-7  # a chance of failures beyond which nothing is looked for
 _FAR = 15.0  # standard deviations of one wait beyond which no sample is looked for
 
 
@@ -115,10 +118,11 @@ def longest_wait(agents: Agents, samples: int) -> float:
     """
     out = outside(agents)
     call = _call(agents)
-    parts = (call, scoring(agents))
-    span = out.starting + agents.turns * call[0] + sum(_far(*one) for one in parts)
+    span = out.starting + agents.turns * call[0] + sum(_far(*one) for one in (call, scoring(agents)))
     each = span / _CELLS or 1.0
-    called, scored = (np.fft.rfft(_shares(*one, each)) for one in parts)
+    again = agents.environment_seconds
+    called = _with_failures((agents.tool_seconds, agents.tool_cv), agents.failed_fraction, again, each)
+    scored = _with_failures((agents.verify_seconds, agents.verify_cv), agents.verify_failed_fraction, 0.0, each)
     left = 1.0 - agents.turn_end_fraction
     sums = sum(
         left**turn * (1.0 if turn == agents.turns - 1 else agents.turn_end_fraction) * called**turn
@@ -152,6 +156,16 @@ def _repeated(seconds: float, variation: float, fails: dict[str, float]) -> tupl
 def _far(mean: float, variation: float) -> float:
     """A time that hardly one of a million waits takes. [s]"""
     return float(equal_lengths.lognormal_quantile(mean=mean, variation=variation, deviate=_DEVIATE))
+
+
+def _with_failures(time: tuple[float, float], failed: float, again: float, each: float) -> NDArray[np.complex128]:
+    """The transform of a time, given by mean and variation, that is as long again after each failure, and a start."""
+    found, chance, times = np.zeros(2 * _CELLS), 1.0 - failed, 0
+    while chance > _RARE and times * again < _CELLS * each:
+        late = round(times * again / each)
+        found[late:_CELLS] += chance * _shares((times + 1) * time[0], time[1], each)[: _CELLS - late]
+        chance, times = chance * failed, times + 1
+    return np.asarray(np.fft.rfft(found))
 
 
 def _shares(mean: float, variation: float, each: float) -> NDArray[np.float64]:
@@ -203,13 +217,68 @@ def _variation(beyond: Worked, samples: int) -> Worked:
     return np.interp(beyond, curve, _VARIATIONS)
 
 
+class Taken(NamedTuple):
+    """
+    Samples of groups that begin with more than they need, each as long as it runs until its group is complete.
+
+    Args:
+        batch: They.
+        generated: What one of them generates over its whole length. [1]
+        taken: Mean response of those that end first over that of all. [1]
+    """
+
+    batch: StepBatch
+    generated: Worked = 1.0
+    taken: Worked = 1.0
+
+
+def first_to_end(batch: StepBatch, held: StepBatch, uncapped: Worked, redundant: int) -> Taken:
+    """
+    The samples of a step of whose groups the first to end are taken.
+
+    Their lengths are told as lognormal ones with the same mean and the same longest of a step. Which end first is
+    decided by responses and waits together, so responses have their part of what these are shorter by.
+
+    Args:
+        batch: The samples, with their responses.
+        held: The same, what they wait for among their tokens.
+        uncapped: Mean of those without the cap on it. [token]
+        redundant: Samples that a group begins with beyond those that it needs. [1]
+    """
+    if not redundant:
+        return Taken(held)
+    needed = round(float(np.median(held.group_size)))
+    started, groups = needed + redundant, np.median(held.samples) / needed
+    longest = np.asarray(held.max_tokens, dtype=float)[..., None]
+    tokens = longest * np.linspace(0.0, 1.0, _CUTS) ** 3  # most end early
+    spread = np.asarray(uncapped)[..., None], np.asarray(held.response_cv)[..., None]
+    share = batch_drain.finished_share(np.maximum(tokens, 1e-9), *spread, longest)
+    after = [equations.just_finished(share, done, started, comb(started, done)) for done in range(needed)]
+    still, lacks = sum(after), sum((needed - done) * chance for done, chance in enumerate(after))
+    taken = np.trapezoid(lacks, tokens, axis=-1) / needed
+    mean = (needed * taken + redundant * np.trapezoid(still, tokens, axis=-1)) / started
+    last = np.trapezoid(batch_drain.chance_of_any(np.clip(1 - still, 0.0, 1.0), groups), tokens, axis=-1)
+    factor = started / needed
+    cut = replace(
+        held,
+        samples=held.samples * factor,
+        group_size=started,
+        response_tokens=mean,
+        response_cv=_variation(np.maximum(last / mean - 1.0, 0.0), round(groups * started)),
+    )
+    own = np.minimum(1.0, (batch.response_tokens * batch.response_cv / (uncapped * held.response_cv)) ** 2)
+    shorter = (held.response_tokens - taken) * own / batch.response_tokens
+    return Taken(cut, mean / held.response_tokens, np.maximum(1.0 - shorter, 0.1))
+
+
 def places(batch: StepBatch, out: Outside, running_seconds: Worked) -> Worked:
     """Samples that may be under way in the whole fleet, scored ones included, for want of environments. [1]"""
     agents = batch.agents
     if agents is None or agents.environments is None:
         return np.inf
-    whole = agents.environments - (batch.group_size - 1) / 2  # groups start with all their environments
+    group = batch.group_size + agents.redundant_samples
+    whole = agents.environments - (group - 1) / 2  # groups start with all their environments
     share = equations.running_share(
         running_seconds=running_seconds + out.starting + out.parked, outside_seconds=out.scored
     )
-    return np.maximum(whole, batch.group_size) / share
+    return np.maximum(whole, group) / share

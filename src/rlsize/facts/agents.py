@@ -23,6 +23,7 @@ class Agents:
         environments: Of which each sample needs one until it has finished; None for as many as there are samples. [1]
         environment_seconds: Until an environment has started. [s]
         failed_fraction: Chance that an environment fails in a tool call: it starts again, and the call is repeated. [1]
+        redundant_samples: That a group begins with beyond those that it needs: the first to end are taken. [1]
     """
 
     turns: int = 1
@@ -37,3 +38,4 @@ class Agents:
     environments: int | None = None
     environment_seconds: float = 0.0
     failed_fraction: float = 0.0
+    redundant_samples: int = 0

@@ -47,7 +47,10 @@ def predicted_fleet(terms: Terms, place: Placement, ready: Replica) -> FleetPart
             made = predicted(
                 "generation_seconds", fleet.seconds, "samples that run or wait outside the GPUs, as they end"
             )
-        return FleetParts(made, tail, sample, dropped, fleet.cycle)
+        taken = fleet.taken_share if terms.problem.agents.redundant_samples else None
+        if terms.work is apply and taken is not None:
+            taken = predicted("taken_fraction", taken, "lengths of the first to end over those of all")
+        return FleetParts(made, tail, sample, dropped, fleet.cycle, taken)
     moe = ready.question.model.architecture.moe is not None
     times = {"generation_seconds": made, "tail_seconds": tail, "sample_seconds": sample}
     seconds, tail, sample = (within_a_loop(terms.work, key, time, terms.values, moe=moe) for key, time in times.items())

@@ -239,6 +239,8 @@ def _load(problem: LoopProblem, place: Placement) -> float:
     many = problem.samples.number * problem.oversampling
     if place.loop in REFILLING:
         many = rl_step.allowed_in_flight(problem.samples.number, place.max_staleness)
+    if problem.agents is not None:
+        many *= 1.0 + problem.agents.redundant_samples / problem.group_size.number
     return max(1.0, float(rollout_batch.per_instance(amount=many, instances=place.instances)))
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from rlsize.equations import matching, rl_step, rollout_batch, sync_pause
+from rlsize.equations import agents, matching, rl_step, rollout_batch, sync_pause
 from rlsize.estimates.figures import apply
 from rlsize.estimates.flow import Flow
 from rlsize.estimates.run_twin import DRIFTS
@@ -64,6 +64,12 @@ def together(
         lent: What lent GPUs generate over what the fleet does, and the time in which they change over.
     """
     shares = unevenness(terms)
+    if fleet.taken is not None:
+        quicker = {"taken_share": fleet.taken}
+        trained = (
+            terms.work("update_seconds", agents.quicker_training, seconds=trained[0], **quicker),
+            terms.work("logprob_seconds", agents.quicker_training, seconds=trained[1], **quicker),
+        )
     if terms.problem.rolling and place.loop in OVERLAPPING:  # the fleet pauses, and the trainer does not wait for it
         pause = {"update_seconds": fleet.seconds, "forward_seconds": sync_seconds}
         fleet = fleet.taking(terms.work("generation_seconds", rl_step.trainer_phase, **pause))
@@ -133,6 +139,7 @@ class FleetParts(NamedTuple):
         sample_seconds: Time of the mean sample of a loop that refills; 0 for others. [s]
         dropped: Share of generated tokens that a barrier drops. [1]
         cycle: What the time between two syncs is by that of the trainer; None where it does not hang on samples.
+        taken: Mean length of the samples that are trained on over that of all; None where these are all. [1]
     """
 
     seconds: Any
@@ -140,10 +147,12 @@ class FleetParts(NamedTuple):
     sample_seconds: Any = 0.0
     dropped: Any = 0.0
     cycle: Cycle | None = None
+    taken: Any = None
 
     def each(self, change: Callable[[Any], Any]) -> FleetParts:
         """The same, each of its numbers changed."""
-        plain = {key: change(value) for key, value in self._asdict().items() if key != "cycle"}
+        own = {key: value for key, value in self._asdict().items() if key != "cycle" and value is not None}
+        plain = {key: change(value) for key, value in own.items()}
         return FleetParts(**plain, cycle=None if self.cycle is None else self.cycle.each(change))
 
     def taking(self, seconds: Any) -> FleetParts:  # noqa: ANN401 (as `seconds`)

@@ -93,6 +93,13 @@ AGENTS = said_in(
         default=0.0,
         why="no sandbox fails",
     ),
+    Row(
+        "redundant_samples",
+        Quantity("1", least=0.0, whole=True),
+        "Samples begun for each prompt beyond its group: the first to end are taken, the others stop.",
+        default=0,
+        why="every sample is waited for",
+    ),
     Row("tool_seconds", SECONDS_OR_NONE, "Mean time of a tool call.", default=0.0, why="no tools"),
     Row("tool_cv", CV, "Its coefficient of variation; lognormal.", default=0.0, why="always as long"),
     Row(

@@ -96,7 +96,9 @@ def wanted_of(inputs: Inputs, values: Mapping[str, Any]) -> dict[str, Any]:
     if launch is None or inputs.file is None:
         return {}
     quantities = launch.framework.quantities
-    before, planned = _by_quantity(inputs.file.leaves()), _by_quantity(values)
+    there = inputs.file.places  # what --set says is not
+    told = {place: value for place, value in inputs.file.leaves().items() if place in there}
+    before, planned = _by_quantity(told), _by_quantity(values)
     found = {
         key: value
         for key, value in planned.items()

@@ -28,7 +28,8 @@ _NEEDED = (
 _HELD = (
     "tensor_parallel", "pipeline_parallel", "context_parallel", "expert_parallel", "recompute", "offload",
     "chunked_loss", "lora_rank", "memory_fraction", "max_response_tokens", "max_prompt_tokens", "trainer_backend",
-    "micro_batch_tokens", "micro_batch_samples", "algorithm", "reference",
+    "micro_batch_tokens", "micro_batch_samples", "algorithm", "reference", "turns",
+    "redundant_samples",
 )  # fmt: skip
 """What makes it another loop where a framework that tells it cannot be set to it."""
 _LIKED = (

@@ -65,7 +65,7 @@ LENGTHS = ("prompt_tokens", "response_tokens", "response_cv", "max_response_toke
 WORKLOAD = (*BATCH, "samples_per_step", *LENGTHS, "updates", "mini_batches")
 AGENTS = (
     "turns", "turn_end_fraction", "tool_seconds", "tool_cv", "tool_tokens", "environments", "environment_seconds",
-    "failed_fraction", "verify_seconds", "verify_cv", "verify_failed_fraction",
+    "failed_fraction", "redundant_samples", "verify_seconds", "verify_cv", "verify_failed_fraction",
     "verify_workers",
 )  # fmt: skip
 INSTANCE = (

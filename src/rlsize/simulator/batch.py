@@ -73,13 +73,17 @@ class Batch:
 
     def take_first(self, count: int) -> list[Sample]:
         """So many samples of the batch, those that joined first, without their KV; between two steps only."""
-        first = sorted(self.ends, key=_joined)[:count]
-        self.ends = [entry for entry in self.ends if entry not in first]
+        first = [entry[2] for entry in sorted(self.ends, key=_joined)[:count]]
+        for sample in first:
+            self.take(sample)
+        return first
+
+    def take(self, sample: Sample) -> None:
+        """Take a sample out of the batch, and its KV; between two steps only."""
+        self.ends = [entry for entry in self.ends if entry[2] is not sample]
         heapify(self.ends)
-        for _, _, sample in first:
-            self._leave(sample)
-            self._free(sample)
-        return [entry[2] for entry in first]
+        self._leave(sample)
+        self._free(sample)
 
     def unpark(self, sample: Sample) -> None:
         """Throw out the KV of a sample between two turns, if it is still here."""

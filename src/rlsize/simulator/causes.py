@@ -30,7 +30,7 @@ def rungs(setting: Setting) -> list[tuple[str, Setting]]:
     work = replace(simple.work, lengths=lengths)
     steps = [("long tail", replace(simple, work=even)), ("alike groups, drift", replace(simple, work=work))]
     cached = replace(simple, work=work, engine=setting.engine, others=setting.others)
-    work = replace(work, acceptance=setting.work.acceptance)
+    work = replace(work, acceptance=setting.work.acceptance, redundant_samples=setting.work.redundant_samples)
     ruled = replace(cached, work=work, rules=setting.rules)
     scored = replace(ruled, work=setting.work)
     trouble = setting.trouble
@@ -67,6 +67,7 @@ def _simplest(setting: Setting) -> Setting:
         lengths=replace(setting.work.lengths, shape="constant", cv=0.0, correlation=0.0, drift=0.0, values=()),
         acceptance=1.0,
         turns=1,
+        redundant_samples=0,
         environments=None,
         environment_seconds=0.0,
         tool=Latency(),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import TYPE_CHECKING, Any, TypeVar
 
 try:
@@ -9,7 +10,9 @@ try:
     from numba.core.codegen import JITCodeLibrary
     from numba.core.compiler import CompilerBase, DefaultPassBuilder
     from numba.core.compiler_machinery import register_pass
-    from numba.core.typed_passes import NativeLowering
+    from numba.core.typed_passes import InlineOverloads, NativeLowering, NopythonTypeInference
+    from numba.core.types import Function
+    from numba.core.untyped_passes import InlineClosureLikes
 except ImportError:
     numba = None
 
@@ -31,7 +34,8 @@ def compiled(function: _Function) -> _Function:
 
 if numba is not None:
     # Numba makes machine code of every function with all that it calls; of inner ones nobody needs it, and it takes
-    # half of the time. So those stay as they are, and the entrance links all of them and makes machine code once.
+    # half of the time. So those stay as they are, and the entrance links all of them and makes machine code once. It
+    # also goes through all that + or < may mean wherever they stand; they are looked up once for the same types.
 
     class _Inner(JITCodeLibrary):  # type: ignore[misc]  # numba has no types
         """An inner function, neither linked nor turned into machine code."""
@@ -53,10 +57,33 @@ if numba is not None:
             state.targetctx.insert_user_function(nobody, state.cr.fndesc, called)
             return True
 
+    _functions: Any = Function
+    _plain_call_type: Any = Function.get_call_type
+
+    @cache
+    def _looked_up(function: object, context: object, args: tuple[object, ...]) -> object:
+        return _plain_call_type(function, context, args, {})
+
+    def _call_type(function: object, context: object, args: tuple[object, ...], names: dict[str, object]) -> object:
+        return _plain_call_type(function, context, args, names) if names else _looked_up(function, context, args)
+
+    @register_pass(mutates_CFG=True, analysis_only=False)
+    class _InnerTyping(NopythonTypeInference):  # type: ignore[misc]  # numba has no types
+        _name = "inner_typing"
+
+        def run_pass(self, state: Any) -> bool:  # noqa: ANN401 (numba has no types)
+            before, _functions.get_call_type = _functions.get_call_type, _call_type  # others may add meanings
+            try:
+                return bool(super().run_pass(state))
+            finally:
+                _functions.get_call_type = before
+
     class _InnerCompiler(CompilerBase):  # type: ignore[misc]  # numba has no types
         def define_pipelines(self) -> list[Any]:
             found = DefaultPassBuilder.define_nopython_pipeline(self.state)
-            found.passes = [(_InnerLowering if one is NativeLowering else one, why) for one, why in found.passes]
+            ours: dict[Any, Any] = {NativeLowering: _InnerLowering, NopythonTypeInference: _InnerTyping}
+            needless = (InlineClosureLikes, InlineOverloads)  # there is nothing of the kind
+            found.passes = [(ours.get(one, one), why) for one, why in found.passes if one not in needless]
             found.finalize()
             return [found]
 
@@ -80,8 +107,3 @@ def _compiled(function: _Function, **how: object) -> _Function:
         return function
     found: _Function = numba.njit(**_HOW, **how)(function)
     return found
-
-
-def inlined(function: _Function) -> _Function:
-    """As `compiled`, within each of its callers."""
-    return _compiled(function, inline="always")

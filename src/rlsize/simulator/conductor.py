@@ -71,6 +71,7 @@ class Conductor(ABC):
 
     def decide(self) -> None:
         """React to what has happened at this time."""
+        self.fleet.stop_redundant()
         self.react()
         if not self.sync.drains:
             self.fleet.redeal()

@@ -39,6 +39,7 @@ def covers(setting: Setting) -> bool:
         and work.turns == 1
         and work.verify.seconds == 0.0
         and not work.equipped
+        and not work.redundant_samples
         and setting.engine.routing in ROUTINGS
         and setting.sync.way in WAYS
         and not setting.rules.resizes

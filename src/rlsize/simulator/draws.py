@@ -155,7 +155,7 @@ class SeededOutcomes:
     def length_table(self, chunk: int) -> NDArray[np.int64]:
         """Response tokens of a chunk of groups. [token] [group, member]"""
         work = self._work
-        return shared_lengths(work.lengths, work.groups, work.group_size, self._seed, chunk)
+        return shared_lengths(work.lengths, work.groups, work.started, self._seed, chunk)
 
     def verdict_table(self, chunk: int) -> NDArray[np.bool_]:
         """Whether dynamic sampling keeps each of a chunk of groups."""
@@ -175,12 +175,12 @@ class SeededOutcomes:
         return found
 
     def _draw_places(self, chunk: int) -> list[list[float]]:
-        found: list[list[float]] = self._generator(_PLACES, chunk).random((self._work.group_size, CHUNK)).T.tolist()
+        found: list[list[float]] = self._generator(_PLACES, chunk).random((self._work.started, CHUNK)).T.tolist()
         return found
 
     def _draw_tools(self, chunk: int) -> list[list[list[float]]]:
         work = self._work
-        generator, shape = self._generator(_TOOLS, chunk), (work.turns, work.group_size, CHUNK)
+        generator, shape = self._generator(_TOOLS, chunk), (work.turns, work.started, CHUNK)
         seconds = _latencies(work.tool, generator.standard_normal(shape))
         if work.failed_fraction:
             failed = generator.geometric(1.0 - work.failed_fraction, shape) - 1
@@ -189,7 +189,7 @@ class SeededOutcomes:
         return found
 
     def _draw_turns(self, chunk: int) -> list[list[int]]:
-        work, shape = self._work, (self._work.group_size, CHUNK)
+        work, shape = self._work, (self._work.started, CHUNK)
         ends = np.full(shape, work.turns)
         if work.turn_end_fraction:
             ends = np.minimum(self._generator(_TURNS, chunk).geometric(work.turn_end_fraction, shape), work.turns)
@@ -197,7 +197,7 @@ class SeededOutcomes:
         return found
 
     def _draw_scores(self, chunk: int) -> list[list[float]]:
-        work, shape = self._work, (self._work.group_size, CHUNK)
+        work, shape = self._work, (self._work.started, CHUNK)
         generator = self._generator(_VERIFY, chunk)
         seconds = _latencies(work.verify, generator.standard_normal(shape))
         if work.verify_failed_fraction:

@@ -7,7 +7,7 @@ instance plans a run of steps, has one entry in the event loop, and sums their t
 
 from __future__ import annotations
 
-from heapq import heappop
+from heapq import heapify, heappop
 from math import sqrt
 from typing import TYPE_CHECKING, Any
 
@@ -107,6 +107,17 @@ class BatchingEngine(Batch):
             loop.cancel(self.entry)
             self.planned, self.planned_seconds = steps + 1, self._time_of(steps + 1)
             self.entry = loop.at(self.started + self.planned_seconds, self._boundary, self.index)
+
+    def cut(self, sample: Sample) -> bool:
+        """Have a sample of the batch leave it when the step under way ends; whether it has left at once."""
+        self.interrupt()
+        if self.entry is None:
+            self.take(sample)
+            return True
+        at_end = self.clock + self.planned
+        self.ends = [(at_end, *entry[1:]) if entry[2] is sample else entry for entry in self.ends]
+        heapify(self.ends)
+        return False
 
     def break_off(self) -> bool:
         """End the run under way at once, if there is one; steps that have not ended count for nothing."""

@@ -147,13 +147,15 @@ class Fleet(Instances):
         self.wants_slots = True  # whether a free slot would be used at once
         self._unseen = not conductor.recorder.on
         self._turns, self._verifies = work.turns, work.verify.seconds > 0.0
+        self._needed = work.group_size if work.redundant_samples else None
+        self._redundant: dict[Sample, None] = {}  # that stop with this instant
         self._halting, self._way = False, "in-flight"
 
     # Samples and groups
 
     def admit(self) -> None:
         """Admit the next group, and deal its samples."""
-        group = Group(self.admitted, self.outcomes.lengths(self.admitted))
+        group = Group(self.admitted, self.outcomes.lengths(self.admitted), self._needed)
         self.admitted += 1
         self.under_way[group] = None
         if self._turns > 1:
@@ -214,6 +216,44 @@ class Fleet(Instances):
             else:
                 self._eject(engine)
         self.dealer.recount()
+
+    def stop_redundant(self) -> None:
+        """Stop the samples of complete groups that were not among the first: when their step ends if they run."""
+        for sample in self._redundant:
+            engine = next((one for one in self.engines if one is sample.engine), None)
+            if sample.done == sample.length:
+                self._finished_tokens -= sample.length
+                self.dropped_tokens += sample.length
+            elif engine is not None and sample not in engine.parked:
+                if not engine.cut(sample):
+                    continue
+                self.dealer.left(engine)
+                self._throw_away(sample)
+            else:
+                if not self.scoring.forget_call(sample):
+                    self._take_from_queues(sample)
+                if engine is not None:
+                    engine.unpark(sample)
+                self._throw_away(sample)
+            if engine is not None:
+                if engine.pausing and engine.entry is None and not engine.paused:
+                    self._pause_if_due(engine)
+                self.touch(engine)
+        self._redundant.clear()
+
+    def _take_from_queues(self, sample: Sample) -> None:
+        """A sample that is queued, or set aside, is so no more."""
+        for engine in self.engines:
+            if sample in engine.queue:
+                engine.queue.remove(sample)
+                self.dealer.came(engine, -1)
+        for queue in (self.dealer.queue, self.carried):
+            if sample in queue:
+                queue.remove(sample)
+
+    def _throw_away(self, sample: Sample) -> None:
+        self.dropped_tokens += sample.done
+        self.scoring.leave()
 
     def drop(self, group: Group) -> None:
         """Drop a group that is complete."""
@@ -364,6 +404,9 @@ class Fleet(Instances):
             engine.unpark_all()
         else:
             running = self._start_anew(engine)
+        for sample in [one for one in running if not one.group.unfinished]:  # redundant, until the end of their step
+            running.remove(sample)
+            self._throw_away(sample)
         if engine.ejecting:
             self._put_away(running)
             running = []
@@ -391,6 +434,11 @@ class Fleet(Instances):
         self.dealer.left(engine)
         length, group = sample.length, sample.group
         equips = self.scoring.equips
+        if not group.unfinished:  # others were quicker
+            self._redundant.pop(sample, None)
+            engine.unpark(sample)
+            self._throw_away(sample)
+            return False
         if equips and sample.done == length:
             self.scoring.leave()
         if sample.done < length:
@@ -401,7 +449,7 @@ class Fleet(Instances):
             self._finished_tokens += length
             if self._verifies:
                 self.scoring.score(sample)
-            elif group.unfinished > 1:
+            elif group.unfinished > 1 and self._needed is None:
                 group.unfinished -= 1
                 return self._unseen and not equips and not (self.wants_slots and self.dealer.slot_free())
             else:
@@ -437,8 +485,14 @@ class Fleet(Instances):
 
     def _scored(self, sample: Sample) -> None:
         group = sample.group
+        if not group.unfinished:
+            return
         group.unfinished -= 1
+        if self._needed is not None:
+            group.first.append(sample)
         if not group.unfinished and not group.dropped:
+            if self._needed is not None:
+                self._redundant |= dict.fromkeys(group.take_first())
             group.oldest = min([one.version for one in group.samples])
             del self.under_way[group]
             self._finished_tokens -= group.tokens

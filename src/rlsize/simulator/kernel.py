@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
 
-from rlsize.simulator.compiling import compiled, entrance, inlined
+from rlsize.simulator.compiling import compiled, entrance
 from rlsize.simulator.ledger import COLUMNS
 
 if TYPE_CHECKING:
@@ -149,7 +149,7 @@ def _load(s: State, e: int, load: int) -> None:
     loop, nodes, at = s.loop, s.nodes, s.loop.leaves + e
     before = s.engines[e].load
     loop.present += load - before
-    loop.with_room += int(load < loop.slots) - int(before < loop.slots)
+    loop.with_room += (load < loop.slots) - (before < loop.slots)
     s.engines[e].load = nodes[at].load = load
     at //= 2
     while at:
@@ -185,7 +185,7 @@ def _up(running: Table, base: int, at: int) -> None:
 def _pop(s: State, e: int) -> int:
     """The sample of an instance that ends first."""
     running, base, at = s.running, e * s.loop.slots, 0
-    first = running[base].sample
+    first: int = running[base].sample
     last = s.engines[e].batch - 1
     s.engines[e].batch = last
     end, number, sample = running[base + last].end, running[base + last].number, running[base + last].sample
@@ -199,7 +199,7 @@ def _pop(s: State, e: int) -> int:
         _move(running, base + at, below.end, below.number, below.sample)
         at = child
     _move(running, base + at, end, number, sample)
-    return int(first)
+    return first
 
 
 # An instance (batch.py, engine.py)
@@ -320,7 +320,9 @@ def _begin_run(s: State, e: int) -> bool:
         return False
     steps = s.running[base].end - engine.clock
     if limited:
-        steps = min(steps, max(1, int((loop.kv_tokens - engine.held) // engine.batch)))
+        fitting = np.int64((loop.kv_tokens - engine.held) // engine.batch)
+        if fitting < steps:
+            steps = fitting if fitting > 0 else 1
     engine.started, engine.runs, engine.planned = loop.now, 1, steps
     engine.run_prefill, engine.prefill = engine.prefill, 0
     engine.planned_seconds = _time_of(s, e, steps)
@@ -350,7 +352,10 @@ def _steps_by(s: State, e: int) -> int:
     share = 0.0
     if passed > 0.0:
         share = (sqrt(each * each + 4.0 * half * passed) - each) / (2.0 * half) if half > 0.0 else passed / each
-    guess = int(min(share, float(engine.planned)))
+    guess: int = engine.planned
+    if share < guess:
+        whole: Any = np.int64(share)
+        guess = whole
     while guess < engine.planned and engine.started + _time_of(s, e, guess + 1) <= now:
         guess += 1
     while guess > 0 and engine.started + _time_of(s, e, guess) > now:
@@ -434,9 +439,9 @@ def _begin(s: State) -> None:
         state = PAUSED if engine.paused else GENERATING if _begin_run(s, e) else IDLE
         if state != engine.state:
             _pass(s)
-            loop.generating += int(state == GENERATING) - int(engine.state == GENERATING)
-            loop.paused += int(state == PAUSED) - int(engine.state == PAUSED)
-            loop.idle += int(state == IDLE) - int(engine.state == IDLE)
+            loop.generating += (state == GENERATING) - (engine.state == GENERATING)
+            loop.paused += (state == PAUSED) - (engine.state == PAUSED)
+            loop.idle += (state == IDLE) - (engine.state == IDLE)
             engine.state = state
 
 
@@ -549,7 +554,7 @@ def _room(s: State) -> bool:
     return bool(loop.slots * loop.instances - loop.present - loop.queued > 0)
 
 
-@inlined
+@compiled
 def _stop(s: State) -> None:
     """Stop all samples under way, which go on with the next batch, or are dropped with their groups."""
     loop, samples = s.loop, s.samples
@@ -586,7 +591,7 @@ def _drop_under_way(s: State) -> None:
         for sample in _members(s, group):
             if samples[sample].done == samples[sample].length:
                 s.loop.dropped += samples[sample].length
-            one.live += int(samples[sample].here >= 0)
+            one.live += samples[sample].here >= 0
         _unlink(groups, group)
         if not one.live:
             _release(s, group)
@@ -832,7 +837,8 @@ def _stop_waiting(s: State) -> None:
 def _part(s: State) -> int:
     """Groups that the trainer's next micro-batch needs."""
     loop = s.loop
-    return int(loop.groups // loop.parts + int(loop.part < loop.groups % loop.parts))
+    count: int = loop.groups // loop.parts + (loop.part < loop.groups % loop.parts)
+    return count
 
 
 @compiled
@@ -861,7 +867,7 @@ def _take(s: State, count: int) -> None:
     _late(s, seconds)
 
 
-@inlined
+@compiled
 def _trained(s: State) -> None:
     loop = s.loop
     loop.part += 1
@@ -911,7 +917,7 @@ def _proceed(s: State) -> None:
             _late(s, (loop.sync_transport if loop.brings else 0.0) + loop.overhead)
 
 
-@inlined
+@compiled
 def _happen_late(s: State) -> None:
     loop = s.loop
     loop.late_time = inf
@@ -928,7 +934,8 @@ def _happen_late(s: State) -> None:
     else:
         loop.under_way = 0
         loop.overhead_seconds += loop.overhead
-        s.loop.sync_seconds += max(0.0, loop.now - loop.halted_since - loop.overhead)
+        if loop.now - loop.halted_since > loop.overhead:
+            s.loop.sync_seconds += loop.now - loop.halted_since - loop.overhead
         _go_on(s)
         _end_step(s)
 
@@ -951,7 +958,8 @@ def _end_step(s: State) -> None:
         loop.backlog_samples += loop.group_size
         loop.backlog_tokens += s.groups[group].tokens
         group = s.groups[group].next
-    loop.oldest_age_steps = loop.trainer_version - min(loop.trainer_version, _oldest(s))
+    oldest = _oldest(s)
+    loop.oldest_age_steps = loop.trainer_version - oldest if oldest < loop.trainer_version else 0
     _wait(s)
 
 
@@ -1035,7 +1043,7 @@ def _fill(s: State) -> bool:
     return True
 
 
-@inlined
+@compiled
 def _close(s: State) -> None:
     """The batch is complete: the groups that were accepted beyond it go, and what is under way stops."""
     loop, groups = s.loop, s.groups
@@ -1051,7 +1059,7 @@ def _close(s: State) -> None:
         _stop(s)
 
 
-@inlined
+@compiled
 def _react_sync(s: State) -> bool:
     loop = s.loop
     _proceed(s)
@@ -1074,7 +1082,7 @@ def _react_sync(s: State) -> bool:
     return True
 
 
-@inlined
+@compiled
 def _react_one_step_off(s: State) -> bool:
     loop, groups = s.loop, s.groups
     _proceed(s)
@@ -1102,7 +1110,7 @@ def _may_admit(s: State) -> bool:
     return bool(loop.admitted < allowed and loop.waiting < loop.most_waiting)
 
 
-@inlined
+@compiled
 def _react_async(s: State) -> bool:
     loop = s.loop
     if loop.under_way:
@@ -1123,7 +1131,7 @@ def _react_async(s: State) -> bool:
     return True
 
 
-@inlined
+@compiled
 def _decide(s: State) -> bool:
     """React to what has happened at this time; not to the end where a group is lacking."""
     loop = s.loop
@@ -1143,7 +1151,8 @@ def _decide(s: State) -> bool:
 
 @compiled
 def _soonest(s: State) -> float:
-    return float(min(s.nodes[1].end, s.loop.late_time))
+    soonest: float = min(s.loop.late_time, s.nodes[1].end)
+    return soonest
 
 
 @compiled
@@ -1156,15 +1165,15 @@ def _happen(s: State) -> bool:
     return _boundary(s, e)
 
 
-@inlined
+@compiled
 def _leap(s: State) -> bool:
     """Let time pass until somebody has to react to something; whether anything is left to happen."""
     loop = s.loop
     _begin(s)
-    loop.first_of_instant = quiet = 1
+    loop.first_of_instant = quiet = True
     while quiet and _soonest(s) < inf:
         loop.now = _soonest(s)
-        quiet = int(_happen(s))
+        quiet = _happen(s)
     loop.first_of_instant = 0
     return not quiet
 

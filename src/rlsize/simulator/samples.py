@@ -17,17 +17,25 @@ class Group:
     Args:
         serial: Its number, in the order of admission.
         lengths: Response tokens of its samples.
+        size: Samples that it needs; all of them where not given. [1]
     """
 
-    __slots__ = ("dropped", "oldest", "samples", "serial", "size", "tokens", "unfinished")
+    __slots__ = ("dropped", "first", "oldest", "samples", "serial", "size", "tokens", "unfinished")
 
-    def __init__(self, serial: int, lengths: list[int]) -> None:
+    def __init__(self, serial: int, lengths: list[int], size: int | None = None) -> None:
         self.serial = serial
         self.tokens = sum(lengths)
-        self.size = self.unfinished = len(lengths)
+        self.size = self.unfinished = len(lengths) if size is None else size
+        self.first: list[Sample] = []  # that have ended, where it needs fewer than it has
         self.oldest = NEVER  # version of its stalest sample, once it is complete
         self.dropped = False
         self.samples: list[Sample] = [Sample(self, member, length) for member, length in enumerate(lengths)]
+
+    def take_first(self) -> list[Sample]:
+        """Keep those that have ended; which are left over."""
+        others = [sample for sample in self.samples if sample not in self.first]
+        self.samples, self.tokens = self.first, sum(sample.length for sample in self.first)
+        return others
 
     def release(self) -> None:
         """Let go of the samples, which are trained or dropped: they point back here, which would keep all of them."""

@@ -57,7 +57,7 @@ class Scoring:
 
     def may_enter(self, slots: float) -> bool:
         """Whether a group would have its environments at once, and so many free slots when these have started."""
-        size = self._work.group_size
+        size = self._work.started
         return not self.equips or (self.free >= size and slots > size * (len(self.starting) + len(self.ready)))
 
     def enter(self, group: Group) -> None:
@@ -76,12 +76,12 @@ class Scoring:
         self.unequipped.clear()
         for entry in self.starting.values():
             self.loop.cancel(entry)
-        self.free += self._work.group_size * (len(self.starting) + len(self.ready))
+        self.free += self._work.started * (len(self.starting) + len(self.ready))
         self.starting.clear()
         self.ready.clear()
 
     def _equip(self) -> None:
-        size, seconds = self._work.group_size, self._work.environment_seconds
+        size, seconds = self._work.started, self._work.environment_seconds
         while self.unequipped and self.free >= size:
             self.free -= size
             group = self.unequipped.popleft()

@@ -134,6 +134,7 @@ class WorkSetting:
         environments: Of which each sample needs one until it has finished; None for as many as there are samples. [1]
         environment_seconds: Until an environment has started. [s]
         failed_fraction: Chance that an environment fails in a tool call: it starts again, and the call is repeated. [1]
+        redundant_samples: That a group begins with beyond those that it needs: the first to end are taken. [1]
     """
 
     groups: int
@@ -151,11 +152,17 @@ class WorkSetting:
     environments: int | None = None
     environment_seconds: float = 0.0
     failed_fraction: float = 0.0
+    redundant_samples: int = 0
 
     @property
     def samples(self) -> int:
         """Samples that an optimizer step trains on. [1]"""
         return self.groups * self.group_size
+
+    @property
+    def started(self) -> int:
+        """Samples that a group begins with. [1]"""
+        return self.group_size + self.redundant_samples
 
     @property
     def equipped(self) -> bool:

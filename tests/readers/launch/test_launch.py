@@ -291,6 +291,7 @@ def test_a_bare_name_that_a_framework_ships_is_no_file_beside_the_script(tmp_pat
         (VERL + "{0}enable=True {0}max_user_turns=8 {0}max_assistant_turns=5", 5),
         ("python -m skyrl.train.entrypoints.main_base trainer.policy.model.path=m", 1),
         ("python -m skyrl.train.entrypoints.main_base trainer.policy.model.path=m generator.max_turns=4", 4),
+        ("python examples/run_grpo.py grpo.num_prompts_per_step=8 grpo.max_rollout_turns=3", 3),
         ("trl grpo --model_name_or_path m --num_generations 4", None),
         ("trl grpo --model_name_or_path m --num_generations 4 --max_tool_calling_iterations 4", 5),
     ],
