@@ -39,6 +39,7 @@ OPERATED: dict[str, str] = {
     "response_samples": "Finished responses that the lengths were fitted to.",
     "sample_tools_seconds": "Time of a sample in tools and environments, mean.",
     "selector": "Label matchers of the engines in Prometheus.",
+    "trainer_selector": "Label matchers of the trainer in Prometheus.",
     "settled_steps": "Optimizer steps that count: warm-up and outliers are set apart.",
     "snippet": "The framework's configuration keys.",
     "standard_error_tokens_per_second": "Standard error of the rate over repeats.",

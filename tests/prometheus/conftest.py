@@ -31,7 +31,7 @@ REASON = "needs prometheus and promtool: run `make test-prometheus`"
 START_SECONDS = 120.0  # of patience, on a machine with other work; no test waits for it
 WAIT_SECONDS = 120.0
 LOOK_SECONDS = 0.05
-_LISTENING = re.compile(r'msg="Listening on" address=(\S+)')
+_LISTENING = re.compile(r'msg="Listening on" (?:component=\S+ )?address=(\S+)')
 _READY = "Server is ready to receive web requests"
 
 

@@ -133,7 +133,7 @@ class _Watch(NamedTuple):
             InputError: It is asked for what it has not.
         """
         try:
-            return watched_engines(self.inputs.apart(), NamedInputs(), self.said)
+            return watched_engines(self.inputs.apart(), NamedInputs(), self.said, recorded=True)
         except UnfinishedError as error:
             if str(error) not in self.told:
                 tell(error)
