@@ -84,19 +84,19 @@ def sums(rows: list[float]) -> dict[str, float]:
 @given(ROWS, st.lists(st.integers(1, 30), max_size=5))
 def test_counts_are_the_logs_however_often_it_is_read(rows: list[float], looks: list[int]) -> None:
     """Looks at a growing log, and a restart after each of them, lose nothing and count nothing twice."""
-    counters = Counters({}, {}, "")
+    counters = Counters({}, {}, "", {})
     for end in sorted({min(look, len(rows)) for look in looks} | {len(rows)}):
         counters.read("first", sums(rows[:end]))
-        counters = Counters(counters.totals, counters.sums, counters.first)
+        counters = Counters(counters.totals, counters.sums, counters.first, {})
     assert counters.totals == pytest.approx(sums(rows))
 
 
 @given(ROWS, ROWS)
 def test_an_old_log_is_no_rate_and_a_new_one_is(before: list[float], after: list[float]) -> None:
     """Another log found at the start adds nothing; one that begins anew while we look adds all of it."""
-    running = Counters({}, {}, "")
+    running = Counters({}, {}, "", {})
     first = dict(running.read("a", sums(before)))
-    restarted = Counters(running.totals, running.sums, running.first)
+    restarted = Counters(running.totals, running.sums, running.first, {})
     assert restarted.read("b", sums(after)) == pytest.approx(first)
     assert running.read("b", sums(after)) == pytest.approx({key: first[key] + sums(after)[key] for key in first})
 

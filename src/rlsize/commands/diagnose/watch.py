@@ -263,7 +263,7 @@ def _states(log: str, read: Callable[[], RunLog], every: float | None, judge: _W
     from rlsize.shell.following import followed
 
     before = 0
-    for found in [read()] if every is None else followed(log, read, every):
+    for found in [read()] if every is None else filter(None, followed(log, read, every)):
         count = len(found.steps)
         first = count if before == 0 or count < before else max(before + 1, count - _AT_ONCE)
         for upto in range(first, count + 1):
