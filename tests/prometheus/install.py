@@ -5,8 +5,8 @@ Get what the Prometheus tests need: the programs `prometheus` and `promtool`.
 
 They are those that RLSIZE_PROMETHEUS_BIN (a folder) or PATH holds; where there are none, root on Debian installs
 Debian's package by apt-get. Its service is not needed, and no test uses it. Exit code 77: they cannot be had here;
-stderr says why. `clients` has versions of prometheus_client, each in a folder of the cache, and `newest` the programs of
-Debian's unstable suite, a Prometheus 3, which is unpacked there and installed nowhere.
+stderr says why. `clients` has versions of prometheus_client, each in a folder of the cache, and `newest` the programs
+of Debian's unstable suite, a Prometheus 3, which is unpacked there and installed nowhere.
 """
 
 from __future__ import annotations
