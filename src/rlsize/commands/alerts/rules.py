@@ -271,8 +271,8 @@ class Rules:
         yield ""
         yield from _lines(
             "From the trainer: `rlsize export LOG` publishes these from its log. In their place verl's rl_insight, "
-            "SkyRL's gen_buffer_qsize and prime-rl's trainer_step are taken where they are scraped; for other names, "
-            "use --metric. RlsizeSignalMissing fires while one is not there."
+            "SkyRL's training_phase and gen_buffer_qsize and prime-rl's trainer_step are taken where they are scraped; "
+            "for other names, use --metric. RlsizeSignalMissing fires while one is not there."
         )
         for metric in METRICS:
             if any(metric.name in EXPRESSIONS[name].ours for name in wanted):
