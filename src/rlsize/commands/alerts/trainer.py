@@ -1,10 +1,10 @@
 """
 Where signals of the trainer come from: the series of `rlsize export`, else an exporter that a framework has.
 
-verl as of 0.9.1 with rl_insight 0.3 (`verl/utils/tracking.py`: a gauge for each key of its log, `/` as `_`); SkyRL as of
-0.4 (`skyrl/train/utils/metrics.py`, of its fully async trainer alone: a gauge that is 1 in the phase that runs; Ray shows
-it with `ray_` in front); prime-rl as of autumn 2026. SkyRL's buffer counts groups; prime-rl's tokens per second are over
-its passes alone and count padding, so its steps count, at the tokens that a step is planned to train.
+verl as of 0.9.1 with rl_insight 0.3 (`verl/utils/tracking.py`: a gauge for each key of its log, `/` as `_`); SkyRL as
+of 0.4 (`skyrl/train/utils/metrics.py`, of its fully async trainer alone: a gauge that is 1 in the phase that runs; Ray
+shows it with `ray_` in front); prime-rl as of autumn 2026. SkyRL's buffer counts groups; prime-rl's tokens per second
+are over its passes alone and count padding, so its steps count, at the tokens that a step is planned to train.
 """
 
 from __future__ import annotations
