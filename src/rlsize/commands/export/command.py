@@ -57,7 +57,6 @@ def export(
     from rlsize.commands.export.server import address, serving
     from rlsize.estimates.run_counts import Counters
     from rlsize.shell.following import ended_in_order, followed, log_reader
-    from rlsize.writers.files import write_whole
 
     counters, where = Counters({}, {}, "", {}), ("", 0)
     every, pools = inputs.ask("every_seconds"), _pools(inputs)
@@ -73,30 +72,48 @@ def export(
     if log is not None or not urls:
         with blamed(inputs, log or "SOURCE"):
             read = log_reader(log, format, map or ())
+    else:
+        _unused(inputs, "is for a training log", {"--format": format, "--map": map})
+    if not urls:
+        own = {"--token-file": token_file, "--ca": ca, "--insecure": insecure}
+        _unused(inputs, "is for engines", {**own, "--timeout": inputs.gives("timeout_seconds")})
     look, shown = _engines(inputs, urls, token_file, ca, insecure=insecure)
     inputs.settle()
+    sys.stderr.write("".join(f"warning: {text}\n" for text in inputs.warnings))
     if once:
-        sys.stdout.write(_page(None if read is None else read(), look(), counters, pools))
+        found, engines = None if read is None else read(), look()
+        if urls and not engines:
+            raise UnfinishedError(Fault("could not be read", " ".join(shown), "are they up?"))
+        sys.stdout.write(_page(found, engines, counters, pools))
         return
     try:
         with ended_in_order(), serving(*where) as server:
             sys.stderr.write(f"serving {' '.join([*logs, *shown])} on {server.url}\n")
             for found in followed(log, read, every.number, always=bool(urls)):
                 text = _page(found, look(), counters, pools)
-                try:
-                    if state is not None:  # first, so that what was scraped is never lost
-                        write_whole(
-                            state, json.dumps({key: getattr(counters, key) for key in _KEPT}) + "\n", force=True
-                        )
-                except RlsizeError as error:  # a full disk is no reason to serve nothing
-                    tell(error)
+                _keep(state, counters)  # first, so that what was scraped is never lost
                 server.text = text  # which stays while a log cannot be read
     except KeyboardInterrupt:
         raise typer.Exit(INTERRUPTED) from None
 
 
+def _keep(state: str | None, counters: Counters) -> None:
+    from rlsize.writers.files import write_whole
+
+    try:
+        if state is not None:
+            write_whole(state, json.dumps({key: getattr(counters, key) for key in _KEPT}) + "\n", force=True)
+    except RlsizeError as error:  # a full disk is no reason to serve nothing
+        tell(error)
+
+
 _COUNTS = ("totals", "sums", "engines")
 _KEPT = ("first", *_COUNTS)
+
+
+def _unused(inputs: Inputs, what: str, said: Mapping[str, object]) -> None:
+    for flag in [flag for flag, value in said.items() if value]:
+        inputs.fault(f"{what}, and none is named", flag, "name it, or leave this out")
 
 
 def _engines(
