@@ -36,7 +36,7 @@ PATIENCE = 60.0
 
 def values(page: str) -> dict[str, float]:
     """The series of a page."""
-    lines = [line.split() for line in page.splitlines() if not line.startswith("#")]
+    lines = [line.split() for line in page.splitlines() if not line.startswith(("#", published.LOOP))]
     return {name: float(value) for name, value in lines}
 
 
@@ -61,7 +61,8 @@ def test_a_replayed_log_gives_its_own_figures(rlsize: Any, tmp_path: Path) -> No
     assert found[published.STEPS] == len(settled)
     assert found[published.COST] == pytest.approx(32 * 2 * found[published.STEP] / 3600)
     assert found[published.GENERATED] == found[published.TRAINED] + found[published.DROPPED]
-    assert ran.stdout.count("# TYPE") == ran.stdout.count("# HELP") == len(found)
+    assert ran.stdout.count("# TYPE") == ran.stdout.count("# HELP") == len(found) + 1
+    assert f'{published.LOOP}{{mode="async"}} 1\n' in ran.stdout
 
 
 def test_shared_gpus_cost_once() -> None:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from rlsize.facts.published import BUSY, RECORDED, SIGNALS, STEP, STEPS, SYNC, TRAINED, WAIT
+from rlsize.facts.published import BUSY, LOOP, RECORDED, SIGNALS, STEP, STEPS, SYNC, TRAINED, WAIT
 
 if TYPE_CHECKING:
     from tests.prometheus.conftest import Starter
@@ -30,8 +30,10 @@ def history(*, tail: bool, counted: bool = True) -> str:
 
     for look in range(STEP_SECONDS * STEPS_RUN // EVERY):
         at = END - STEP_SECONDS * STEPS_RUN + EVERY * (look + 1) - 0.5
-        done, place = divmod(EVERY * look, STEP_SECONDS)
+        done, place = divmod(EVERY * look + 2, STEP_SECONDS)  # so a step is seen to end 2 s late
         own = {STEP: STEP_SECONDS, WAIT: WAITED, SYNC: SYNCED, BUSY: STEP_SECONDS - WAITED - SYNCED, STEPS: 1.0}
+        if counted:
+            add(LOOP, 'job="trainer",instance="t:9477",mode="async"', 1.0, at)
         for name, each in {**own, TRAINED: TRAINED_TOKENS}.items() if counted else ():
             add(name, 'job="trainer",instance="t:9477"', each * done, at)
         shares = {"idle": WAITED / STEP_SECONDS, "sync": SYNCED / STEP_SECONDS, "queue": 40.0}

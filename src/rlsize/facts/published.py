@@ -35,6 +35,8 @@ SIGNALS: Mapping[str, str] = MappingProxyType({
 WAIT, STEP, SYNC, BUSY = (f"rlsize_trainer_{name}_seconds_total" for name in ("wait", "step", "sync", "busy"))
 TRAINED, GENERATED, DROPPED = (f"rlsize_{name}_response_tokens_total" for name in ("trained", "generated", "dropped"))
 QUEUED, AGE, STALENESS = "rlsize_queue_samples", "rlsize_oldest_sample_age_steps", "rlsize_staleness_steps"
+LOOP = "rlsize_loop_info"
+"""A gauge of 1 whose label `mode` says how rollouts and training lie in time, as `facts/run_log.py` has it."""
 STEPS, COST = "rlsize_trainer_steps_total", "rlsize_cost_dollars_total"
 
 

@@ -10,12 +10,12 @@ from __future__ import annotations
 
 from itertools import pairwise
 from statistics import median
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, get_args
 
 from rlsize.errors import Fault, InputError
 from rlsize.facts import published
 from rlsize.facts.counters import Snapshot
-from rlsize.facts.run_log import RunLog, StepRecord
+from rlsize.facts.run_log import RunLog, RunMode, StepRecord
 from rlsize.readers.metrics.exposition import LARGEST_VALUE, Series
 from rlsize.readers.metrics.kinds import KINDS
 from rlsize.readers.metrics.pages import Reading
@@ -61,11 +61,13 @@ class Scraped(NamedTuple):
         readings: Every target's pages, in the order of time; a target that fell silent has none, and a fault.
         end: When the window ended, in seconds since 1970. [s]
         warnings: What is doubtful about it.
+        loop: The loop whose rules recorded it; empty where it is not known.
     """
 
     readings: list[Reading]
     end: float
     warnings: tuple[str, ...]
+    loop: str = ""
 
 
 class Trainer(NamedTuple):
@@ -128,11 +130,13 @@ def scraped(
         what = f"has more than {MOST_PAGES:,} pages of these engines in the window"
         raise InputError(Fault(what, server.shown, "ask for a shorter --window, or fewer engines with --selector"))
     readings = [reading for name, own in named.items() for reading in _pages(name, own, window, until)]
-    return Scraped(readings, until, (*(f"Prometheus says: {text}" for text in told), *copies))
+    loops = {samples.labels.get("loop", "") for own in named.values() for samples in own}
+    warnings = (*(f"Prometheus says: {text}" for text in told), *copies)
+    return Scraped(readings, until, warnings, loops.pop() if len(loops) == 1 else "")
 
 
 def trainer_steps(
-    server: Target, access: Access, clock: Callable[[], float], matchers: str, window: float, until: float
+    server: Target, access: Access, clock: Callable[[], float], matchers: str, window: float, seen: Scraped
 ) -> Trainer | None:
     """
     The trainer as a Prometheus server saw it: by the counters of `rlsize export`, else by what rules recorded of it.
@@ -143,7 +147,7 @@ def trainer_steps(
         clock: Seconds on a clock that never goes back.
         matchers: Label matchers that choose it; empty where there is one.
         window: How long the window is. [s]
-        until: When it ends, in seconds since 1970. [s]
+        seen: Its engines: when the window ends, and whose loop it is.
 
     Returns:
         None where nothing tells of a trainer.
@@ -152,21 +156,20 @@ def trainer_steps(
         UnfinishedError: The server cannot be reached, or refuses.
         InputError: It is no Prometheus, the query is wrong, or there are several trainers.
     """
-    names = "|".join((*_TRAINER.values(), *published.SIGNALS.values()))
+    names = "|".join((*_TRAINER.values(), published.LOOP, *published.SIGNALS.values()))
     asked = ", ".join(part for part in (f'__name__=~"{names}"', matchers) if part)
-    found, _ = raw_samples(server, access, clock, f"{{{asked}}}", window, until)
+    found, _ = raw_samples(server, access, clock, f"{{{asked}}}", window, seen.end)
     counted = [samples for samples in found if not samples.name.startswith(RULES)]
     targets, _ = _targets(counted)
     trainers = [own for own in targets.values() if any(samples.name == published.STEP for samples in own)]
     if not trainers:
-        counted = [samples for samples in found if samples.name.startswith(RULES)]
-        trainers = [
-            [samples for samples in counted if samples.labels.get("loop") == loop]
-            for loop in sorted({samples.labels.get("loop", "") for samples in counted})
-        ]
+        loops: dict[str, list[Samples]] = {}
+        for samples in found:
+            loops.setdefault(samples.labels.get("loop", ""), []).append(samples)
+        trainers = [loops[seen.loop]] if seen.loop in loops else list(loops.values())
     if len(trainers) > 1:
         names = ", ".join(word(str(dict(own[0].labels))) for own in trainers[:_SEVERAL])
-        todo = "choose one: --trainer-selector 'instance=\"HOST:PORT\"'; none: --trainer-selector 'job=\"none\"'"
+        todo = "choose one: --trainer-selector 'instance=\"HOST:PORT\"'"
         raise InputError(Fault(f"has {len(trainers)} trainers, {names} among them", server.shown, todo))
     if not trainers:
         return None
@@ -174,14 +177,15 @@ def trainer_steps(
     moments = _moments(trainers[0])
     gap = max((after - before for before, after in pairwise(moments)), default=0) / 1000.0
     steps = _counted_steps(values, moments) if published.STEP in values else _signalled(values, moments)
-    start = until - window
+    start = seen.end - window
     ends = tuple(moment / 1000.0 - start for moment, _ in steps) if published.STEP in values else ()
     fields = _TRAINER if published.STEP in values else {field: published.SIGNALS[key] for key, field in _RATED.items()}
+    modes = {samples.labels.get("mode") for samples in trainers[0] if samples.name == published.LOOP}
     log = RunLog(
         source=server.shown,
         framework="",
         form="Prometheus",
-        mode="async" if {published.WAIT, published.SIGNALS["idle"]} & values.keys() else "unknown",
+        mode=next((mode for mode in get_args(RunMode) if mode in modes), "unknown"),
         steps=tuple(row for _, row in steps),
         keys={field: name for field, name in fields.items() if name in values},
     )

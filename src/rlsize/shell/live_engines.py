@@ -353,8 +353,14 @@ def _from_prometheus(inputs: Inputs, url: str, said: WatchFlags, *, recorded: bo
     inputs.settle()
     seen = scraped(found[0], access, TIME.clock, chosen, length.number, end, recorded=recorded)
     inputs.warnings += seen.warnings
-    asked = (found[0], access, TIME.clock, whose, length.number, seen.end)
-    return Watched(seen.readings, length.number, ended=seen.end, trainer=trainer_steps(*asked) if trainer else None)
+    told: Trainer | None = None
+    try:
+        told = trainer_steps(found[0], access, TIME.clock, whose, length.number, seen) if trainer else None
+    except InputError as error:
+        if whose:
+            raise
+        inputs.warnings += [f"{one.where} {one.what}, and none of them counts: {one.todo}" for one in error.faults]
+    return Watched(seen.readings, length.number, ended=seen.end, trainer=told)
 
 
 def _window(inputs: Inputs, said: WatchFlags) -> Figure:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rlsize.facts.published import EXPORTED, METRICS
+from rlsize.facts.published import EXPORTED, LOOP, METRICS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -14,15 +14,18 @@ if TYPE_CHECKING:
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
 
-def metrics_page(values: Mapping[str, float], engines: Mapping[str, EngineCounters]) -> str:
+def metrics_page(values: Mapping[str, float], engines: Mapping[str, EngineCounters], mode: str) -> str:
     """
     The page.
 
     Args:
         values: What each series is, by its name; those that are missing are left out.
         engines: What engines count, by name; a page of several has the label by which Ray tells its processes apart.
+        mode: How rollouts and training lie in time; empty where there is no trainer.
     """
     lines = []
+    if mode:
+        lines += _family(LOOP, "gauge", "how rollouts and training lie in time", [f'{LOOP}{{mode="{mode}"}} 1'])
     for metric in METRICS:
         if metric.name in values:
             kind, _, meaning = metric.meaning.partition(": ")

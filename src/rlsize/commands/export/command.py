@@ -202,4 +202,4 @@ def _page(
         counters.read(first_row(found), sums)
         told = gauges(found)
     counters.generated({name: one.generation_tokens for name, one in engines.items()})
-    return metrics_page({**counters.totals, **told}, engines)
+    return metrics_page({**counters.totals, **told}, engines, "" if found is None else found.mode)
