@@ -84,3 +84,22 @@ def test_running_requests_tell_a_tail_from_too_few_engines(
     assert part == pytest.approx(truth, abs=0.06)
     assert low - 1e-9 <= truth <= high + 1e-9
     assert ("Shorten the tail" in ran.document["headline"]) == tail
+
+
+def test_a_prometheus_alone_is_followed(
+    prometheus_server: Starter, rlsize: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`watch` says of its steps, under their own numbers, what `diagnose` says; one without a trainer is told of."""
+    monkeypatch.setenv("RLSIZE_BEARER_TOKEN", "")
+    server = prometheus_server({}, history=history(tail=True))
+    asked = ("--prometheus", server.url, "--selector", 'job="rollout"', "--window", "12m", "--at", str(END))
+    said = rlsize("diagnose", *asked, "--json").document
+    for args in (("--once",), ("--fail-on", "starving")):
+        ran = rlsize("watch", *asked, *args)
+        assert ran.code == (args[0] == "--fail-on"), ran.stderr
+        first, second = ran.stdout.splitlines()
+        assert first.startswith(f"step {STEPS_RUN - 1}: starving trainer; step 60 s, trainer idle 40.0 %")
+        assert second.strip() == said["headline"]
+    nobody = rlsize("watch", *asked, "--trainer-selector", 'job="none"', "--once")
+    assert (nobody.code, nobody.stdout) == (3, "")
+    assert "has no steps of a trainer" in nobody.stderr

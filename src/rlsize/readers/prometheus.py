@@ -205,7 +205,8 @@ def _counted_steps(values: Mapping[str, Mapping[int, float]], moments: Sequence[
             }
             row |= {field: own[moment] for field, name in _GAUGES.items() if moment in (own := values.get(name, {}))}
             row["updates"] = max(1.0, row.get("updates", 1.0))
-            found.append((moment, StepRecord(step=len(found) + 1, **row)))
+            number = int(values.get(published.STEPS, {}).get(moment, len(found) + 1))
+            found.append((moment, StepRecord(step=number, **row)))
         if last is None or steps[moment] != steps[last]:
             last = moment
     return found

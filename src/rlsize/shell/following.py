@@ -63,15 +63,15 @@ def followed(
     The log, now and whenever it has changed; one that cannot be read for a while is told of once, on stderr.
 
     Args:
-        log: Where it is; None where there is none.
-        read: Reads it.
+        log: Where it is; None where what is read is no file, which is read at each look.
+        read: Reads it; None where there is nothing to read.
         every: Seconds between two looks. [s]
         always: Whether each look yields what was read last, if only nothing.
     """
     seen, told, found = "", "", None
     while True:
         now = "" if log is None else _look(log)
-        new = now != seen
+        new = read is not None and (log is None or now != seen)
         if new and read is not None:
             try:
                 found = read()
