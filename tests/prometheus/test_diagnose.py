@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import shlex
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from tests.prometheus.test_rules import rules_of
 
 from rlsize.facts.published import BUSY, LOOP, RECORDED, SIGNALS, STEP, STEPS, SYNC, TRAINED, WAIT
 
@@ -58,14 +60,15 @@ def test_running_requests_tell_a_tail_from_too_few_engines(
     counted: bool,
 ) -> None:
     """
-    Run from an alert's own command, it reads the trainer beside the engines and parts what the trainer waits for.
+    The command of an alert, as it stands, reads the trainer beside the engines and parts what the trainer waits for.
 
     Where an exporter is known by the recorded shares alone, the bounds are those of waits that lie anywhere.
     """
     monkeypatch.setenv("RLSIZE_BEARER_TOKEN", "")
     server = prometheus_server({}, history=history(tail=tail, counted=counted))
-    asked = ("diagnose", "--prometheus", server.url, "--selector", 'job="rollout"', "--window", "12m", "--at", str(END))
-    ran = rlsize(*asked, "--json")
+    step = {"step_seconds": 60.0, "batch_tokens": TRAINED_TOKENS, "train_seconds": STEP_SECONDS - WAITED - SYNCED}
+    command = rules_of(planned=step).command.replace("$PROMETHEUS", server.url)
+    ran = rlsize(*shlex.split(command)[1:], "--at", str(END), "--json")
     assert ran.code == 0, ran.stderr
     found = ran.results
     assert found["trainer_idle_fraction"] == pytest.approx(0.4)
