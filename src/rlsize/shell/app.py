@@ -47,7 +47,9 @@ COMMANDS: dict[str, Entry] = {
         "diagnose.watch",
     ),
     "alerts": Entry("Operate", "Write Prometheus rules, their tests and a dashboard for this plan.", "alerts.command"),
-    "export": Entry("Operate", "Serve what a training log tells as counters, for Prometheus.", "export.command"),
+    "export": Entry(
+        "Operate", "Serve what a training log and engines tell as counters, for Prometheus.", "export.command"
+    ),
     "manifest": Entry(
         "Operate", "Write the resize for Kubernetes, Ray, KEDA or Kueue; nothing is applied.", "manifest.command"
     ),
