@@ -15,7 +15,7 @@ QUICK := tests/test_units.py tests/test_errors.py tests/equations tests/facts te
 	tests/docs/test_commands.py tests/commands/test_startup.py tests/commands/test_bad_input.py tests/commands/test_alerts.py \
 	tests/commands/test_init.py
 
-.PHONY: demo quick test check lint format types imports docs docs-write docs-site test-wheel engine test-engine browser test-browser \
+.PHONY: demo quick test check lint format types imports docs docs-write docs-site test-wheel test-lowest sbom engine test-engine browser test-browser \
 	prometheus test-prometheus frameworks test-frameworks \
 	bench bench-engine clean help
 
@@ -81,6 +81,17 @@ test-wheel: $(VENV)/.dev  ## the built wheel: every module, the examples, some c
 	$(PYTHON) -m venv $(WHEEL_VENV)
 	$(WHEEL_VENV)/bin/python -m pip install --quiet --disable-pip-version-check "$$(echo dist/*.whl)[fast]"  # examples say who played a simulation
 	$(BIN)/python tests/run_on_wheel.py $(WHEEL_VENV)/bin/python
+
+test-lowest: test-wheel  ## the same wheel with the oldest dependencies that it declares; rich is the newest, as it pads tables
+	mkdir -p build && sed -n '/^dependencies/,/^]/s/^ *"\([a-z-]*\)>=\([0-9.]*\).*/\1==\2/p' pyproject.toml | grep -v ^rich > build/lowest.txt
+	rm -rf $(WHEEL_VENV) && $(PYTHON) -m venv $(WHEEL_VENV)
+	$(WHEEL_VENV)/bin/python -m pip install --quiet --disable-pip-version-check -c build/lowest.txt "$$(echo dist/*.whl)[fast]"
+	$(BIN)/python tests/run_on_wheel.py $(WHEEL_VENV)/bin/python
+
+sbom: test-wheel  ## what the tested wheel brings along, as CycloneDX: dist/rlsize.cdx.json
+	$(PYTHON) -m venv build/sbom
+	build/sbom/bin/python -m pip install --quiet --disable-pip-version-check 'cyclonedx-bom>=7,<8'
+	build/sbom/bin/cyclonedx-py environment $(WHEEL_VENV) --pyproject pyproject.toml --mc-type library -o dist/rlsize.cdx.json
 
 engine: $(VENV)/.dev  ## a real vLLM for CPUs in the cache folder, for the two targets below
 	@$(BIN)/python tests/engine/install.py || test $$? -eq 77

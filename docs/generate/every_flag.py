@@ -60,6 +60,7 @@ ADDS_NO_KEY: Mapping[str, str] = MappingProxyType(
         "--at": _ENGINES,
         "--prometheus": _ENGINES,
         "--selector": _ENGINES,
+        "--trainer-selector": _ENGINES,
         "--apply": "it writes a file",
         "--base": "it names the manifest that there is",
         "--borrow": _KUEUE,
@@ -105,6 +106,7 @@ ENGINE_INPUTS = (
     "queue_limit_samples",
     "selector",
     "timeout_seconds",
+    "trainer_selector",
     "window_seconds",
 )
 

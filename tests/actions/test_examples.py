@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 import subprocess
+import tomllib
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree as ET
@@ -14,6 +15,7 @@ import yaml
 from rlsize.facts.budget import set_limits
 from rlsize.readers.saved_files import read_budget, read_plan
 from rlsize.shell.app import COMMANDS
+from rlsize.version import VERSION
 
 
 def steps(root: Path, name: str) -> list[dict[str, Any]]:
@@ -82,3 +84,23 @@ def test_the_scripts_are_sound_bash(root: Path, tmp_path: Path) -> None:
         file = tmp_path / f"{number}.sh"
         file.write_text(step["run"], encoding="utf-8")
         assert subprocess.run(["bash", "-n", str(file)], check=False, timeout=60).returncode == 0
+
+
+def test_a_release_is_of_its_tag_and_says_whose_it_is(root: Path, tmp_path: Path) -> None:
+    """The wheel is built without a right to anything, and published without a token, from where it was built."""
+    workflow = yaml.safe_load((root / ".github" / "workflows" / "release.yml").read_text(encoding="utf-8"))
+    build, publish = workflow["jobs"]["build"], workflow["jobs"]["publish"]
+    assert (workflow["permissions"], build["permissions"]) == ({}, {"contents": "read"})
+    assert publish["permissions"] == {"id-token": "write", "contents": "write"}
+    for name in ("src/rlsize/version.py", "pyproject.toml"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_bytes((root / name).read_bytes())
+    tag, owner, made = (step["run"] for step in build["steps"] if "run" in step)
+    for version, code in ((VERSION, 0), ("9.9.9", 1)):
+        assert (
+            subprocess.run(["sh", "-c", tag], cwd=tmp_path, env={"TAG": f"v{version}"}, check=False).returncode == code
+        )
+    subprocess.run(["sh", "-c", owner], cwd=tmp_path, env={"OWNER": "someone"}, check=True)
+    urls = tomllib.loads((tmp_path / "pyproject.toml").read_text(encoding="utf-8"))["project"]["urls"].values()
+    assert all(url.startswith("https://github.com/someone/rlsize") for url in urls)
+    subprocess.run([*made.split(), "--dry-run"], cwd=root, check=True, capture_output=True)

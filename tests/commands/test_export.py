@@ -13,6 +13,7 @@ import urllib.error
 import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +27,7 @@ from rlsize.estimates.run_summary import run_summary
 from rlsize.facts import published
 from rlsize.facts.run_log import RunLog, RunMode, StepRecord
 from rlsize.readers.logs.reading import read_log
+from rlsize.readers.metrics.pages import page_counters
 
 LOG = Path(__file__).parents[2] / "examples" / "operate" / "starving.jsonl"
 POOLS = ("--rollout-gpus", "16", "--trainer-gpus", "16", "--gpu-hour", "2")
@@ -34,7 +36,7 @@ PATIENCE = 60.0
 
 def values(page: str) -> dict[str, float]:
     """The series of a page."""
-    lines = [line.split() for line in page.splitlines() if not line.startswith("#")]
+    lines = [line.split() for line in page.splitlines() if not line.startswith(("#", published.LOOP))]
     return {name: float(value) for name, value in lines}
 
 
@@ -59,7 +61,8 @@ def test_a_replayed_log_gives_its_own_figures(rlsize: Any, tmp_path: Path) -> No
     assert found[published.STEPS] == len(settled)
     assert found[published.COST] == pytest.approx(32 * 2 * found[published.STEP] / 3600)
     assert found[published.GENERATED] == found[published.TRAINED] + found[published.DROPPED]
-    assert ran.stdout.count("# TYPE") == ran.stdout.count("# HELP") == len(found)
+    assert ran.stdout.count("# TYPE") == ran.stdout.count("# HELP") == len(found) + 1
+    assert f'{published.LOOP}{{mode="async"}} 1\n' in ran.stdout
 
 
 def test_shared_gpus_cost_once() -> None:
@@ -84,19 +87,19 @@ def sums(rows: list[float]) -> dict[str, float]:
 @given(ROWS, st.lists(st.integers(1, 30), max_size=5))
 def test_counts_are_the_logs_however_often_it_is_read(rows: list[float], looks: list[int]) -> None:
     """Looks at a growing log, and a restart after each of them, lose nothing and count nothing twice."""
-    counters = Counters({}, {}, "")
+    counters = Counters({}, {}, "", {})
     for end in sorted({min(look, len(rows)) for look in looks} | {len(rows)}):
         counters.read("first", sums(rows[:end]))
-        counters = Counters(counters.totals, counters.sums, counters.first)
+        counters = Counters(counters.totals, counters.sums, counters.first, {})
     assert counters.totals == pytest.approx(sums(rows))
 
 
 @given(ROWS, ROWS)
 def test_an_old_log_is_no_rate_and_a_new_one_is(before: list[float], after: list[float]) -> None:
     """Another log found at the start adds nothing; one that begins anew while we look adds all of it."""
-    running = Counters({}, {}, "")
+    running = Counters({}, {}, "", {})
     first = dict(running.read("a", sums(before)))
-    restarted = Counters(running.totals, running.sums, running.first)
+    restarted = Counters(running.totals, running.sums, running.first, {})
     assert restarted.read("b", sums(after)) == pytest.approx(first)
     assert running.read("b", sums(after)) == pytest.approx({key: first[key] + sums(after)[key] for key in first})
 
@@ -113,6 +116,9 @@ def test_an_old_log_is_no_rate_and_a_new_one_is(before: list[float], after: list
         ((str(LOG), "--state", "nan.json"), "no counts"),
         ((str(LOG), "--state", "none/state.json"), "does not exist"),
         ((str(LOG), "--every", "0"), "--every"),
+        ((str(LOG), "--insecure"), "is for engines"),
+        (("http://127.0.0.1:9", "--format", "verl"), "is for a training log"),
+        ((str(LOG), "other.jsonl"), "2 training logs"),
     ],
 )
 def test_what_is_wrong_is_told(
@@ -178,6 +184,56 @@ def test_it_follows_a_log_and_ends_in_order(number: int, tmp_path: Path) -> None
             with log.open("a", encoding="utf-8") as file:
                 file.writelines(lines[50:55])
             until(url, 35)
+
+
+def test_engines_count_from_when_they_are_looked_at() -> None:
+    """What one had made before is past; one that starts again counts on; a restart of ours loses nothing."""
+    counters = Counters({}, {}, "", {})
+    made = []
+    for engines in ({"a": 100.0}, {"a": 150.0, "b": 1000.0}, {"b": 1010.0}, {"a": 30.0, "b": 1010.0}):
+        counters.generated(engines)
+        made.append(counters.totals[published.GENERATED])
+        counters = Counters(counters.totals, counters.sums, counters.first, counters.engines)
+    assert made == [0, 50, 60, 90]
+
+
+PAGE = (Path(__file__).parents[1] / "readers" / "data" / "vllm_metrics" / "ray_two_workers.prom").read_bytes()
+
+
+class _Engine(BaseHTTPRequestHandler):
+    """A page of two engines."""
+
+    def do_GET(self) -> None:
+        """Show it."""
+        self.send_response(200)
+        self.send_header("Content-Length", str(len(PAGE)))
+        self.end_headers()
+        self.wfile.write(PAGE)
+
+    def log_message(self, *_: Any) -> None:
+        """Say nothing."""
+
+
+def test_it_stands_beside_engines(rlsize: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each engine's counters under one name, which are read back as they were; an engine that is not there is named."""
+    monkeypatch.setenv("RLSIZE_BEARER_TOKEN", "")
+    with ThreadingHTTPServer(("127.0.0.1", 0), _Engine) as server:
+        threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True).start()
+        url = f"http://127.0.0.1:{server.server_port}"
+        ran = rlsize("export", str(LOG), url, "http://127.0.0.1:9", "--once")
+        server.shutdown()
+    assert ran.code == 0
+    assert "127.0.0.1:9" in ran.stderr
+    first, second = page_counters(ran.stdout.encode(), "x")
+    before = page_counters(PAGE, "y")
+    fields = ("generation_tokens", "requests_running", "finished_requests", "model")
+    for one, other in zip((first, second), before, strict=True):
+        assert [getattr(one, name) for name in fields] == [getattr(other, name) for name in fields]
+    series = values("\n".join(line for line in ran.stdout.splitlines() if "{" not in line))
+    assert series[published.GENERATED] == 0  # who made them before is past
+    assert series[published.STEPS] == 60
+    dead = rlsize("export", "http://127.0.0.1:9", "--once")
+    assert (dead.code, dead.stdout) == (3, "")
 
 
 def test_a_terminal_that_closes_does_not_end_it_under_nohup(tmp_path: Path) -> None:

@@ -50,6 +50,18 @@ def test_every_flag_says_what_it_is(name: str) -> None:
     assert not silent, f"{name} says nothing of {silent}"
 
 
+@pytest.mark.parametrize("name", COMMANDS)
+def test_no_flag_takes_another_for_its_value(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """`--record --json` is refused, and writes no file called --json; all that can be said so are flags with values."""
+    command = COMMANDS[name]
+    valued = [one for one in command.params if one.param_type_name == "option" and not one.is_flag]
+    for flag in (name for one in valued for name in one.opts if (name, one.name) != ("--plot", "plot")):
+        with pytest.raises(typer.Exit) as ended:
+            command.parse_args(typer.Context(command), [flag, "--json"])
+        assert ended.value.exit_code == 2
+        assert f"{flag}: has no value before --json" in capsys.readouterr().err
+
+
 LONG = {"rlsize whatif", "rlsize validate", "rlsize report", "rlsize calibrate"}
 """Whose examples take seconds: each of them is parsed, and run where tests take their time."""
 

@@ -31,7 +31,7 @@ REASON = "needs prometheus and promtool: run `make test-prometheus`"
 START_SECONDS = 120.0  # of patience, on a machine with other work; no test waits for it
 WAIT_SECONDS = 120.0
 LOOK_SECONDS = 0.05
-_LISTENING = re.compile(r'msg="Listening on" address=(\S+)')
+_LISTENING = re.compile(r'msg="Listening on" (?:component=\S+ )?address=(\S+)')
 _READY = "Server is ready to receive web requests"
 
 
@@ -83,6 +83,7 @@ class Starter(Protocol):
         interval: str = "200ms",
         history: str = "",
         flags: Sequence[str] = (),
+        program: str = PROMETHEUS,
     ) -> Server:
         """
         Start one; it answers at once, but it scrapes for the first time only after 5 s, which no flag changes.
@@ -94,6 +95,7 @@ class Starter(Protocol):
             interval: How often to scrape, and to evaluate rules.
             history: Samples that it has from the start: OpenMetrics text with timestamps, up to its `# EOF`.
             flags: Further flags of the program.
+            program: Which Prometheus.
         """
         ...
 
@@ -117,6 +119,7 @@ def prometheus_server(tmp_path: Path) -> Iterator[Starter]:
             interval: str = "200ms",
             history: str = "",
             flags: Sequence[str] = (),
+            program: str = PROMETHEUS,
         ) -> Server:
             folder = tmp_path / f"prometheus-{len(list(tmp_path.glob('prometheus-*')))}"
             folder.mkdir()
@@ -124,7 +127,7 @@ def prometheus_server(tmp_path: Path) -> Iterator[Starter]:
             configuration.write_text(json.dumps(_configuration(targets, rules, path, interval)), encoding="utf-8")
             if history:
                 _fill(folder, history)
-            return servers.enter_context(_running(folder, configuration, flags))
+            return servers.enter_context(_running(folder, configuration, flags, program))
 
         yield start
 
@@ -151,9 +154,9 @@ def _fill(folder: Path, history: str) -> None:
 
 
 @contextmanager
-def _running(folder: Path, configuration: Path, flags: Sequence[str]) -> Iterator[Server]:
+def _running(folder: Path, configuration: Path, flags: Sequence[str], program: str) -> Iterator[Server]:
     argv = [
-        PROMETHEUS,
+        program,
         f"--config.file={configuration}",
         f"--storage.tsdb.path={folder / 'data'}",
         "--web.listen-address=127.0.0.1:0",  # it takes a free port, and its log says which

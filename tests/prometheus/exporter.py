@@ -51,9 +51,10 @@ class Page:
             raise RuntimeError("this target is sick")
         counts = self._counts()
         families: dict[str, Any] = {}
-        for key, (labels, _, counter, _) in list(self.series.items()):
+        for key, (labels, *_) in list(self.series.items()):
+            counter = key[0].endswith("_total")  # the sum of a histogram grows, too, and keeps its name
             kind = CounterMetricFamily if counter else GaugeMetricFamily
-            name = key[0][: -len("_total")] if counter and key[0].endswith("_total") else key[0]
+            name = key[0][: -len("_total")] if counter else key[0]
             family = families.setdefault(name, kind(name, "made up", labels=sorted(labels)))
             family.add_metric([str(labels[one]) for one in sorted(labels)], counts[key])
         yield from families.values()

@@ -5,7 +5,8 @@ Get what the Prometheus tests need: the programs `prometheus` and `promtool`.
 
 They are those that RLSIZE_PROMETHEUS_BIN (a folder) or PATH holds; where there are none, root on Debian installs
 Debian's package by apt-get. Its service is not needed, and no test uses it. Exit code 77: they cannot be had here;
-stderr says why. `clients` has versions of prometheus_client, each in a folder of the cache.
+stderr says why. `clients` has versions of prometheus_client, each in a folder of the cache, and `newest` the programs
+of Debian's unstable suite, a Prometheus 3, which is unpacked there and installed nowhere.
 """
 
 from __future__ import annotations
@@ -35,6 +36,7 @@ def main() -> int:
         if missing():
             install()
         clients()
+        newest()
     except (subprocess.CalledProcessError, subprocess.TimeoutExpired) as error:
         sys.stderr.write(f"the Prometheus tests cannot be set up here: {' '.join(error.cmd[:4])} ... failed\n")
         return CANNOT
@@ -93,10 +95,45 @@ def clients() -> dict[str, Path]:
     return {version: folder for version, folder in found.items() if (folder / "prometheus_client").is_dir()}
 
 
-def run(*argv: str) -> None:
+def newest() -> Path | None:
+    """The folder of the newest Prometheus that Debian has, kept in the cache; None where it cannot be had."""
+    folder = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "rlsize" / "prometheus"
+    programs = folder / "usr" / "bin"
+    if not all((programs / name).is_file() for name in PROGRAMS):
+        with suppress(subprocess.CalledProcessError, subprocess.TimeoutExpired, OSError, ValueError):
+            _unpack(folder)
+    return programs if all((programs / name).is_file() for name in PROGRAMS) else None
+
+
+def _unpack(folder: Path) -> None:
+    """Debian's packages of its unstable suite, by lists of their own, from where this machine gets its others."""
+    for part in ("lists", "cache"):
+        (folder / part).mkdir(parents=True, exist_ok=True)
+    form = "$(LABEL) $(COMPONENT) $(REPO_URI)"
+    told = subprocess.run(
+        ["apt-get", "indextargets", "--format", form], capture_output=True, check=True, text=True, timeout=MOST_SECONDS
+    )
+    where = next(line.split()[2] for line in told.stdout.splitlines() if line.startswith("Debian main "))
+    sources = folder / "sources.list"
+    keys = "/usr/share/keyrings/debian-archive-keyring.gpg"
+    sources.write_text(f"deb [signed-by={keys}] {where} unstable main\n", encoding="utf-8")
+    own = {
+        "Dir::Etc::sourcelist": sources, "Dir::Etc::sourceparts": "-", "Dir::State::lists": folder / "lists",
+        "Dir::Cache": folder / "cache", "APT::Sandbox::User": "root",
+    }  # fmt: skip
+    options = [text for key, value in own.items() for text in ("-o", f"{key}={value}")]
+    run("apt-get", *options, "update", "-qq")
+    run("apt-get", *options, "download", "-qq", *PROGRAMS, folder=folder / "cache")
+    for package in (folder / "cache").glob("*.deb"):
+        run("dpkg-deb", "-x", str(package), str(folder))
+    shutil.rmtree(folder / "cache")
+    shutil.rmtree(folder / "lists")
+
+
+def run(*argv: str, folder: Path | None = None) -> None:
     """Run a program for a limited time; what it prints goes to stderr, as stdout is for the answer."""
     quiet = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
-    subprocess.run(argv, check=True, stdout=sys.stderr, env=quiet, timeout=MOST_SECONDS)
+    subprocess.run(argv, check=True, stdout=sys.stderr, env=quiet, timeout=MOST_SECONDS, cwd=folder)
 
 
 if __name__ == "__main__":

@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.prometheus.conftest import WAIT_SECONDS, Server, Starter
-from tests.prometheus.install import CLIENTS, clients
+from tests.prometheus.conftest import PROMETHEUS, WAIT_SECONDS, Server, Starter
+from tests.prometheus.install import CLIENTS, clients, newest
 from tests.prometheus.test_rules import rules_of
 
 from rlsize.commands.alerts.cases import Cases
@@ -95,6 +95,19 @@ def pages(cases: Cases, scrape: Any, spelled: str) -> list[list[Scraped]]:
     return [trainer, node, *([] for _ in shown[1:])]
 
 
+@contextmanager
+def exporting(*sources: str) -> Iterator[str]:
+    """The address of an `rlsize export` that ends with its block."""
+    argv = [sys.executable, "-m", "rlsize", "export", *sources, "--listen", "127.0.0.1:0", "--every", "0.5"]
+    with subprocess.Popen(argv, stderr=subprocess.PIPE, text=True) as process:
+        try:
+            assert process.stderr is not None
+            serving = next(line for line in process.stderr if line.startswith("serving "))
+            yield serving.rpartition("//")[2].partition("/")[0]
+        finally:
+            process.kill()
+
+
 COUNTED = {"idle": WAIT, "sync": SYNC, "trained": TRAINED}
 GAUGES = {"queue": QUEUED, "age": AGE}
 
@@ -116,24 +129,32 @@ def names(server: Server) -> set[str]:
 
 
 @pytest.mark.parametrize(
-    ("client", "engine", "spelled"),
+    ("client", "engine", "spelled", "newer"),
     [
-        *((client, "vllm", "") for client in CLIENTS),
-        *((CLIENTS[-1], engine, "") for engine in ("sglang", "tensorrt-llm")),
-        (CLIENTS[-1], "vllm", "ray"),
+        *((client, "vllm", "", False) for client in CLIENTS),
+        *((CLIENTS[-1], engine, "", False) for engine in ("sglang", "tensorrt-llm")),
+        (CLIENTS[-1], "vllm", "ray", False),
+        (CLIENTS[-1], "sglang", "exported", False),
+        (CLIENTS[0], "vllm", "", True),
+        (CLIENTS[-1], "vllm", "", True),  # to which it answers with the colons of the names
+        (CLIENTS[-1], "vllm", "ray", True),
     ],
 )
 def test_each_alert_fires_and_falls_silent(
-    client: str, engine: str, spelled: str, prometheus_server: Starter, tmp_path: Path
+    client: str, engine: str, spelled: str, prometheus_server: Starter, tmp_path: Path, *, newer: bool
 ) -> None:
     """
     Whatever an exporter calls its series: every rule has data, panels are not empty, and no alert is dead or stuck.
 
-    The first client goes through all alerts; the others, which share the rules, through those that fire together.
+    The first client goes through all alerts, on a Prometheus 2 and a 3; the others, which share the rules, through
+    those that fire together.
     """
     folder = clients().get(client)
     if folder is None:
         pytest.skip(f"prometheus_client {client} cannot be had here")
+    programs = newest() if newer else Path(PROMETHEUS).parent
+    if programs is None:
+        pytest.skip("no Prometheus 3 can be had here")
     rules = rules_of(engine, planned={"instances": 3.0})
     cases = Cases(rules)
     healthy = cases._healthy()
@@ -142,13 +163,16 @@ def test_each_alert_fires_and_falls_silent(
         shows.show(pages(cases, healthy, spelled))
         ports = [f"127.0.0.1:{port}" for port in shows.ports]
         targets = {"trainer": ports[:1], "rollout": ports[1:2] if spelled == "ray" else ports[1:]}
-        server = prometheus_server(targets, [written(rules, tmp_path / "rules.yml")])
+        if spelled == "exported":  # a Prometheus that does not reach the engines
+            targets["rollout"] = [stack.enter_context(exporting(*(f"http://{port}" for port in ports[1:])))]
+        server = prometheus_server(
+            targets, [written(rules, tmp_path / "rules.yml")], program=str(programs / "prometheus")
+        )
         recorded = [one["record"] for one in rules.records()]
         server.wait(lambda: not [name for name in recorded if not server.query(name)])
         board = json.loads(dashboard_text(rules))
-        for panel in board["panels"]:
-            for target in panel["targets"]:
-                assert server.query(target["expr"].replace("$instance", ".*")), target["expr"]
+        shown = [target["expr"].replace("$instance", ".*") for panel in board["panels"] for target in panel["targets"]]
+        assert not [expr for expr in shown if not server.query(expr)]
         server.wait(lambda: not names(server))
         seen = scraped(api_target(server.url), Access(seconds=WAIT_SECONDS), time.monotonic, 'job="rollout"', 5.0)
         assert len(histories(seen.readings)[0]) == len(healthy.instances)  # `--prometheus` knows the same spellings
@@ -180,21 +204,14 @@ def test_an_exported_log_is_no_rate_until_it_grows(prometheus_server: Starter, t
     lines = rows.splitlines(keepends=True)
     log = tmp_path / "run.jsonl"
     log.write_text("".join(lines[:30]), encoding="utf-8")
-    argv = [sys.executable, "-m", "rlsize", "export", str(log), "--listen", "127.0.0.1:0", "--every", "0.5"]
-    with subprocess.Popen(argv, stderr=subprocess.PIPE, text=True) as process:
-        try:
-            assert process.stderr is not None
-            serving = next(line for line in process.stderr if line.startswith("serving "))
-            address = serving.rpartition("//")[2].partition("/")[0]
-            server = prometheus_server({"trainer": [address]}, [written(rules_of(), tmp_path / "rules.yml")])
-            rate = f"rate({STEP}[{WINDOW}])"
-            server.wait(lambda: server.query(f"count_over_time({STEP}[{WINDOW}]) > 5"))
-            assert [one["value"][1] for one in server.query(rate)] == ["0"]
-            with log.open("a", encoding="utf-8") as file:
-                file.writelines(lines[30:50])
-            idle = server.wait(lambda: [one for one in server.query(SERIES["idle"]) if one["value"][1] != "NaN"])
-            new = [json.loads(line)["data"] for line in lines[30:50]]
-            waited = sum(one["timing_s/gen"] for one in new)
-            assert float(idle[0]["value"][1]) == pytest.approx(waited / sum(one["timing_s/step"] for one in new))
-        finally:
-            process.kill()
+    with exporting(str(log)) as address:
+        server = prometheus_server({"trainer": [address]}, [written(rules_of(), tmp_path / "rules.yml")])
+        rate = f"rate({STEP}[{WINDOW}])"
+        server.wait(lambda: server.query(f"count_over_time({STEP}[{WINDOW}]) > 5"))
+        assert [one["value"][1] for one in server.query(rate)] == ["0"]
+        with log.open("a", encoding="utf-8") as file:
+            file.writelines(lines[30:50])
+        idle = server.wait(lambda: [one for one in server.query(SERIES["idle"]) if one["value"][1] != "NaN"])
+        new = [json.loads(line)["data"] for line in lines[30:50]]
+        waited = sum(one["timing_s/gen"] for one in new)
+        assert float(idle[0]["value"][1]) == pytest.approx(waited / sum(one["timing_s/step"] for one in new))

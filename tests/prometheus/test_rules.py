@@ -224,7 +224,16 @@ VERL = {
             {"idle": 0.2, "sync": 0.1, "age": 5, "trained": 30_000},
             id="verl",
         ),
-        pytest.param({'ray_skyrl_gen_buffer_qsize{WorkerId="w"}': "4+0x40"}, {"queue": 32}, id="skyrl"),
+        pytest.param(
+            {
+                'ray_skyrl_gen_buffer_qsize{WorkerId="w"}': "4+0x40",
+                'ray_skyrl_training_phase{WorkerId="w",phase="wait_for_generation_buffer"}': "0.4+0x40",
+                'ray_skyrl_training_phase{WorkerId="w",phase="run_training"}': "0.4+0x40",
+                'ray_skyrl_training_phase{WorkerId="w",phase="sync_weights"}': "0.2+0x40",
+            },
+            {"queue": 32, "idle": 0.4, "sync": 0.2},
+            id="skyrl",
+        ),
         pytest.param({"trainer_step": "0+2x40"}, {"trained": 20480}, id="prime-rl"),
         pytest.param(
             {"rlsize_queue_samples": "7+0x40", "skyrl_gen_buffer_qsize": "4+0x40"}, {"queue": 7}, id="ours first"

@@ -17,10 +17,11 @@ from hypothesis import strategies as st
 
 from rlsize.errors import InputError, UnfinishedError
 from rlsize.estimates.observing import observation
+from rlsize.facts import published
 from rlsize.readers import prometheus
 from rlsize.readers.http_pages import Access, api_target, basic_login
 from rlsize.readers.metrics.pages import histories
-from rlsize.readers.prometheus import Scraped, scraped, wanted_names
+from rlsize.readers.prometheus import Scraped, scraped, trainer_steps, wanted_names
 from rlsize.readers.prometheus_api import duration, matchers, moment
 
 END = 1_772_366_400.0
@@ -295,3 +296,32 @@ def test_urls_that_are_no_server_are_refused(url: str) -> None:
     with pytest.raises(InputError) as caught:
         api_target(url)
     assert SECRET not in str(caught.value)
+
+
+def counted(name: str, *values: float, **labels: str) -> dict[str, Any]:
+    """A trainer's series, scraped every 10 s until the end."""
+    at = [END - 10.0 * (len(values) - 1 - look) for look in range(len(values))]
+    own = {"__name__": name, "instance": "t:9477", **labels}
+    return {"metric": own, "values": [[moment, str(value)] for moment, value in zip(at, values, strict=True)]}
+
+
+def test_counters_of_a_trainer_are_its_steps(server: Answers) -> None:
+    """Each growth is a row; one that is seen late counts the steps that it covers; one that begins anew counts on."""
+    server.body = matrix(
+        counted(published.STEP, 100, 130, 130, 190, 20, 50),
+        counted(published.STEPS, 10, 11, 11, 13, 1, 2),
+        counted(published.WAIT, 40, 46, 46, 56, 5, 12),
+        counted(published.QUEUED, 7, 7, 8, 9, 9, 9),
+        counted(published.LOOP, 1, 1, 1, 1, 1, 1, mode="synchronous"),
+    )
+    asked = (api_target(server.url), Access(), lambda: 0.0, "", 60.0, Scraped([], END, ()))
+    found = trainer_steps(*asked)
+    assert found is not None
+    rows = [(one.step_seconds, one.updates, one.wait_seconds, one.queued_samples) for one in found.log.steps]
+    assert rows == [(30, 1, 6, 7), (60, 2, 10, 9), (30, 1, 7, 9)]
+    assert (found.ends, found.gap, found.log.mode) == ((20, 40, 60), 10, "synchronous")
+    server.body = matrix(counted(published.STEP, 1, 2), counted(published.STEP, 1, 2, pod="other"))
+    with pytest.raises(InputError, match="has 2 trainers"):
+        trainer_steps(*asked)
+    server.body = matrix()
+    assert trainer_steps(*asked) is None

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -44,6 +47,18 @@ def test_what_is_drawn_is_what_was_computed(chart: Chart, monkeypatch: pytest.Mo
     assert {text.get_text() for text in axes.texts} >= {"match", "needed"}
     monkeypatch.undo()
     plt.close("all")
+
+
+def test_a_picture_leaves_home_alone(tmp_path: Path) -> None:
+    """Fonts and settings of matplotlib stand elsewhere where nobody says where."""
+    home, other = tmp_path / "home", tmp_path / "tmp"
+    home.mkdir()
+    other.mkdir()
+    code = "from rlsize.writers.plot import drawing; drawing(None).__enter__()"
+    environment = {"PATH": os.environ["PATH"], "HOME": str(home), "TMPDIR": str(other)}
+    subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, check=False)
+    assert not list(home.rglob("*"))
+    assert list(other.glob("rlsize-matplotlib-*/*"))
 
 
 def test_a_picture_is_not_written_over_another(chart: Chart, tmp_path: Path) -> None:

@@ -27,6 +27,28 @@ def trainer_idle_fraction(supply: Real, required_supply: Real) -> Real:
     return maximum(0.0, 1.0 - supply / required_supply)
 
 
+def waiting_part(idle_fraction: Real, share: Real) -> Real:
+    """
+    The part of a trainer's waiting that one of its causes explains.
+
+    w_c = w f
+
+    Args:
+        idle_fraction: Share of a step that it waits, w. [1]
+        share: Share of that wait, f. [1]
+
+    Returns:
+        w_c. [1]
+
+    Assumes that one cause holds at a time.
+    Source: definition.
+
+    >>> waiting_part(idle_fraction=0.4, share=0.25)
+    0.1
+    """
+    return idle_fraction * share
+
+
 def backlog_growth(supply: Real, required_supply: Real) -> Real:
     """
     How fast finished samples pile up when nothing holds the fleet back.

@@ -102,10 +102,13 @@ class Counters:
         totals: What was served last, by an earlier process; empty where there was none.
         sums: What the log had counted then.
         first: The first row of that log, as text.
+        engines: Response tokens that each engine had counted then, by name.
     """
 
-    def __init__(self, totals: Mapping[str, float], sums: Mapping[str, float], first: str) -> None:
-        self.totals, self.sums, self.first = dict(totals), dict(sums), first
+    def __init__(
+        self, totals: Mapping[str, float], sums: Mapping[str, float], first: str, engines: Mapping[str, float]
+    ) -> None:
+        self.totals, self.sums, self.first, self.engines = dict(totals), dict(sums), first, dict(engines)
         self._fresh = bool(first)  # whether no log was read in this life, though one was before
 
     def read(self, first: str, sums: Mapping[str, float]) -> dict[str, float]:
@@ -125,6 +128,18 @@ class Counters:
             self.totals[key] = self.totals.get(key, 0.0) + max(0.0, value - before.get(key, 0.0))
         self.sums, self.first, self._fresh = dict(sums), first, False
         return self.totals
+
+    def generated(self, engines: Mapping[str, float]) -> None:
+        """
+        Take what engines have counted by now; of one that nobody saw before, what it had counted is of the past.
+
+        One that counts less than before began anew, and all of it is new.
+        """
+        for name, count in engines.items():
+            before = self.engines.get(name, count)
+            grown = count - before if count >= before else count
+            self.totals[published.GENERATED] = self.totals.get(published.GENERATED, 0.0) + grown
+        self.engines |= engines
 
 
 def first_row(log: RunLog) -> str:

@@ -121,6 +121,7 @@ class Evidence:
         run: The training log, summed up; empty without one.
         fleet: The engines; None without any.
         load: What they had to do.
+        tail_of_wait: Share of the trainer's waiting in which slots of the engines stood empty. [1]
         consumption: Response tokens per second that the busy trainer consumes. [token/s]
         waste: Tokens generated per trained token. [1]
         nameplate: What an instance can do at saturation, where somebody knows it. [token/s]
@@ -139,6 +140,7 @@ class Evidence:
     run: RunSummary = field(default_factory=RunSummary)
     fleet: Observation | None = None
     load: EngineLoad = field(default_factory=EngineLoad)
+    tail_of_wait: Figure = absent("tail_of_wait_fraction", "a Prometheus with engines and trainer over time")
     consumption: Figure = absent("consumption_tokens_per_second", "--consume")
     waste: Figure = absent("tokens_generated_per_trained_token", "--tokens-per-trained-token")
     nameplate: Figure = absent("instance_tokens_per_second", "--per-instance")

@@ -14,17 +14,29 @@ if TYPE_CHECKING:
 
 _COUNTED = (
     "generation_tokens", "prompt_tokens", "prefix_cache_queries", "prefix_cache_hits", "preemptions",
-    "finished_requests",
+    "finished_requests", "weight_sync_seconds",
 )  # fmt: skip
 RECORDED: Mapping[str, str] = MappingProxyType(
     {name: f"rlsize:engine_{name}_total" for name in _COUNTED}
     | {name: f"rlsize:engine_{name}" for name in ("requests_running", "requests_waiting")}
 )
 """What an engine tells, by the field of its counters: the series that rules make of every spelling of it."""
+EXPORTED: Mapping[str, str] = MappingProxyType({name: series.replace(":", "_") for name, series in RECORDED.items()})
+"""The same, as `rlsize export` serves it of the engines that it stands beside."""
+SIGNALS: Mapping[str, str] = MappingProxyType({
+    "idle": "rlsize:trainer_idle_fraction",
+    "sync": "rlsize:sync_fraction",
+    "queue": "rlsize:queue_samples",
+    "age": "rlsize:oldest_sample_age_steps",
+    "trained": "rlsize:trained_tokens_per_second",
+})  # fmt: skip
+"""What rules record of a trainer, whatever it is told by."""
 
 WAIT, STEP, SYNC, BUSY = (f"rlsize_trainer_{name}_seconds_total" for name in ("wait", "step", "sync", "busy"))
 TRAINED, GENERATED, DROPPED = (f"rlsize_{name}_response_tokens_total" for name in ("trained", "generated", "dropped"))
 QUEUED, AGE, STALENESS = "rlsize_queue_samples", "rlsize_oldest_sample_age_steps", "rlsize_staleness_steps"
+LOOP = "rlsize_loop_info"
+"""A gauge of 1 whose label `mode` says how rollouts and training lie in time, as `facts/run_log.py` has it."""
 STEPS, COST = "rlsize_trainer_steps_total", "rlsize_cost_dollars_total"
 
 

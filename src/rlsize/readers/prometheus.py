@@ -2,20 +2,24 @@
 Engines' counters from a Prometheus server: the very samples that it scraped, page by page, not its own rates.
 
 All series of one scrape bear the same time, so the samples of a target at one time are its page as it was then. They
-are read by the same functions as pages, so that a counter gives the same rate however it is read.
+are read by the same functions as pages, so that a counter gives the same rate however it is read. Where rules recorded
+engines under one name, that name may be read instead; the counters of a trainer become rows of a log.
 """
 
 from __future__ import annotations
 
 from itertools import pairwise
 from statistics import median
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, get_args
 
 from rlsize.errors import Fault, InputError
+from rlsize.facts import published
 from rlsize.facts.counters import Snapshot
+from rlsize.facts.run_log import RunLog, RunMode, StepRecord
 from rlsize.readers.metrics.exposition import LARGEST_VALUE, Series
 from rlsize.readers.metrics.kinds import KINDS
 from rlsize.readers.metrics.pages import Reading
+from rlsize.readers.metrics.recorded import RULES
 from rlsize.readers.metrics.tables import word
 from rlsize.readers.prometheus_api import raw_samples, server_time
 
@@ -30,9 +34,23 @@ if TYPE_CHECKING:
 MOST_PAGES = 100_000  # of all targets; as many as a watch keeps
 STALE_LOOKS = 3.0  # scrapes that a target may have missed at the window's end ...
 STALE_SHARE = 0.1  # ... unless that is less than this share of the window
+_SEVERAL = 3
 _SOUGHT = "vllm:generation_tokens_total, sglang:realtime_tokens_total, trtllm_generation_tokens_total and the like"
 _PLACE = ("cluster", "namespace", "instance", "pod")  # labels that tell targets apart
-_COPIES = ("job", "prometheus", "prometheus_replica")  # labels that only tell who scraped them
+_COPIES = ("job", "prometheus", "prometheus_replica", "loop")  # labels that only tell who scraped or recorded them
+_FIELDS = {
+    "step_seconds": published.STEP, "wait_seconds": published.WAIT, "sync_seconds": published.SYNC,
+    "update_seconds": published.BUSY, "response_tokens": published.TRAINED, "updates": published.STEPS,
+}  # fmt: skip
+_GAUGES = {
+    "queued_samples": published.QUEUED, "largest_staleness_steps": published.AGE,
+    "staleness_steps": published.STALENESS,
+}  # fmt: skip
+_TRAINER = {**_FIELDS, **_GAUGES}
+_RATED = {  # fields of a row that stands for one second, by the signal that rules record
+    "idle": "wait_seconds", "sync": "sync_seconds", "trained": "response_tokens", "queue": "queued_samples",
+    "age": "largest_staleness_steps",
+}  # fmt: skip
 
 
 class Scraped(NamedTuple):
@@ -43,11 +61,28 @@ class Scraped(NamedTuple):
         readings: Every target's pages, in the order of time; a target that fell silent has none, and a fault.
         end: When the window ended, in seconds since 1970. [s]
         warnings: What is doubtful about it.
+        loop: The loop whose rules recorded it; empty where it is not known.
     """
 
     readings: list[Reading]
     end: float
     warnings: tuple[str, ...]
+    loop: str = ""
+
+
+class Trainer(NamedTuple):
+    """
+    A trainer as its counters tell it.
+
+    Args:
+        log: Its steps; where only signals were recorded, rows of one second each, of which shares and rates hold.
+        ends: When each step was first seen to have ended, in seconds of the window; none where rows are no steps. [s]
+        gap: How long after its end a step may be seen at most: the time between two samples. [s]
+    """
+
+    log: RunLog
+    ends: tuple[float, ...]
+    gap: float
 
 
 def scraped(
@@ -57,6 +92,8 @@ def scraped(
     matchers: str,
     window: float,
     end: float | None = None,
+    *,
+    recorded: bool = False,
 ) -> Scraped:
     """
     Engines as a Prometheus server saw them.
@@ -68,6 +105,8 @@ def scraped(
         matchers: Label matchers that choose the engines; empty for all.
         window: How long the window is. [s]
         end: When it ends, in seconds since 1970; now, by the server's clock, where None. [s]
+        recorded: Whether series that rules recorded are read where there are any, and not pages: they are what alerts
+            are about, whatever the engines call their own.
 
     Raises:
         UnfinishedError: The server cannot be reached, or refuses.
@@ -77,6 +116,9 @@ def scraped(
     asked = ", ".join(part for part in (f'__name__=~"{wanted_names()}"', matchers) if part)
     found, told = raw_samples(server, access, clock, f"{{{asked}}}", window, until)
     found = [samples for samples in found if any(kind.wanted(samples.name) for kind in KINDS)]
+    own = [samples for samples in found if samples.name.startswith(RULES)]
+    others = [samples for samples in found if not samples.name.startswith(RULES)]
+    found = own if own and (recorded or not _engine(others)) else others
     engines = [samples for samples in found if any(kind.prefix.match(samples.name) for kind in KINDS)]
     if not engines:
         chosen = f" for {{{word(matchers, 200)}}}" if matchers else ""
@@ -88,7 +130,98 @@ def scraped(
         what = f"has more than {MOST_PAGES:,} pages of these engines in the window"
         raise InputError(Fault(what, server.shown, "ask for a shorter --window, or fewer engines with --selector"))
     readings = [reading for name, own in named.items() for reading in _pages(name, own, window, until)]
-    return Scraped(readings, until, (*(f"Prometheus says: {text}" for text in told), *copies))
+    loops = {samples.labels.get("loop", "") for own in named.values() for samples in own}
+    warnings = (*(f"Prometheus says: {text}" for text in told), *copies)
+    return Scraped(readings, until, warnings, loops.pop() if len(loops) == 1 else "")
+
+
+def trainer_steps(
+    server: Target, access: Access, clock: Callable[[], float], matchers: str, window: float, seen: Scraped
+) -> Trainer | None:
+    """
+    The trainer as a Prometheus server saw it: by the counters of `rlsize export`, else by what rules recorded of it.
+
+    Args:
+        server: Where it is.
+        access: How to ask.
+        clock: Seconds on a clock that never goes back.
+        matchers: Label matchers that choose it; empty where there is one.
+        window: How long the window is. [s]
+        seen: Its engines: when the window ends, and whose loop it is.
+
+    Returns:
+        None where nothing tells of a trainer.
+
+    Raises:
+        UnfinishedError: The server cannot be reached, or refuses.
+        InputError: It is no Prometheus, the query is wrong, or there are several trainers.
+    """
+    names = "|".join((*_TRAINER.values(), published.LOOP, *published.SIGNALS.values()))
+    asked = ", ".join(part for part in (f'__name__=~"{names}"', matchers) if part)
+    found, _ = raw_samples(server, access, clock, f"{{{asked}}}", window, seen.end)
+    counted = [samples for samples in found if not samples.name.startswith(RULES)]
+    targets, _ = _targets(counted)
+    trainers = [own for own in targets.values() if any(samples.name == published.STEP for samples in own)]
+    if not trainers:
+        loops: dict[str, list[Samples]] = {}
+        for samples in found:
+            loops.setdefault(samples.labels.get("loop", ""), []).append(samples)
+        trainers = [loops[seen.loop]] if seen.loop in loops else list(loops.values())
+    if len(trainers) > 1:
+        names = ", ".join(word(str(dict(own[0].labels))) for own in trainers[:_SEVERAL])
+        todo = "choose one: --trainer-selector 'instance=\"HOST:PORT\"'"
+        raise InputError(Fault(f"has {len(trainers)} trainers, {names} among them", server.shown, todo))
+    if not trainers:
+        return None
+    values = {samples.name: dict(samples.values) for samples in trainers[0]}
+    moments = _moments(trainers[0])
+    gap = max((after - before for before, after in pairwise(moments)), default=0) / 1000.0
+    steps = _counted_steps(values, moments) if published.STEP in values else _signalled(values, moments)
+    start = seen.end - window
+    ends = tuple(moment / 1000.0 - start for moment, _ in steps) if published.STEP in values else ()
+    fields = _TRAINER if published.STEP in values else {field: published.SIGNALS[key] for key, field in _RATED.items()}
+    modes = {samples.labels.get("mode") for samples in trainers[0] if samples.name == published.LOOP}
+    log = RunLog(
+        source=server.shown,
+        framework="",
+        form="Prometheus",
+        mode=next((mode for mode in get_args(RunMode) if mode in modes), "unknown"),
+        steps=tuple(row for _, row in steps),
+        keys={field: name for field, name in fields.items() if name in values},
+    )
+    return Trainer(log, ends, gap)
+
+
+def _counted_steps(values: Mapping[str, Mapping[int, float]], moments: Sequence[int]) -> list[tuple[int, StepRecord]]:
+    """A row for each sample at which the seconds of steps have grown, with what all counters have grown by."""
+    steps, last = values[published.STEP], None
+    found: list[tuple[int, StepRecord]] = []
+    for moment in (one for one in moments if one in steps):
+        if last is not None and steps[moment] > steps[last]:
+            row = {
+                field: max(0.0, own[moment] - own[last])
+                for field, name in _FIELDS.items()
+                if moment in (own := values.get(name, {})) and last in own
+            }
+            row |= {field: own[moment] for field, name in _GAUGES.items() if moment in (own := values.get(name, {}))}
+            row["updates"] = max(1.0, row.get("updates", 1.0))
+            number = int(values.get(published.STEPS, {}).get(moment, len(found) + 1))
+            found.append((moment, StepRecord(step=number, **row)))
+        if last is None or steps[moment] != steps[last]:
+            last = moment
+    return found
+
+
+def _signalled(values: Mapping[str, Mapping[int, float]], moments: Sequence[int]) -> list[tuple[int, StepRecord]]:
+    """A row of a second for each sample of what rules recorded."""
+    told = {field: values.get(published.SIGNALS[signal], {}) for signal, field in _RATED.items()}
+    return [
+        (
+            moment,
+            StepRecord(step=index, step_seconds=1.0, **{f: own[moment] for f, own in told.items() if moment in own}),
+        )
+        for index, moment in enumerate(moments, 1)
+    ]
 
 
 def wanted_names() -> str:

@@ -42,10 +42,14 @@ COMMANDS: dict[str, Entry] = {
         "Operate", "Which side of a running loop starves, and what to do in which order.", "diagnose.command"
     ),
     "watch": Entry(
-        "Operate", "Follow a training log: the verdict at each step, what changed, what is ahead.", "diagnose.watch"
+        "Operate",
+        "Follow a training log, or a Prometheus: the verdict at each step, what changed, what is ahead.",
+        "diagnose.watch",
     ),
     "alerts": Entry("Operate", "Write Prometheus rules, their tests and a dashboard for this plan.", "alerts.command"),
-    "export": Entry("Operate", "Serve what a training log tells as counters, for Prometheus.", "export.command"),
+    "export": Entry(
+        "Operate", "Serve what a training log and engines tell as counters, for Prometheus.", "export.command"
+    ),
     "manifest": Entry(
         "Operate", "Write the resize for Kubernetes, Ray, KEDA or Kueue; nothing is applied.", "manifest.command"
     ),

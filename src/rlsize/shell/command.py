@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import inspect
 import os
+import re
 import sys
 from importlib import import_module
 from types import MappingProxyType
@@ -32,6 +33,7 @@ EXAMPLES = "examples/"
 UNFINISHED = 3
 INTERRUPTED = 130
 _PAIR = 2
+_FLAG = re.compile("--[a-z][a-z-]*")
 _MOST_TOLD = 25
 
 
@@ -106,6 +108,7 @@ class Plain(TyperCommand):
 
             args, taken = with_examples(args)
             sys.stderr.write("".join(f"note: {name}: one that rlsize comes with\n" for name in taken))
+        _check_values(args, self.params)
         try:
             return super().parse_args(ctx, _with_changes(args, self.params))
         except UsageError as error:
@@ -334,6 +337,25 @@ def _with_changes(args: list[str], parameters: list[Any]) -> list[str]:
             arg = f"--set={row.scenario}={value if equals else left.pop(0)}"
         result.append(arg)
     return result + left
+
+
+def _check_values(args: Sequence[str], parameters: Sequence[Any]) -> None:
+    """
+    Refuse a flag where the value of another one belongs: it would be taken for that, or become a file's name.
+
+    Raises:
+        Exit: There is one; what is wrong is told.
+    """
+    valued = {name for one in parameters if not getattr(one, "is_flag", True) for name in one.opts}
+    left = iter(args)
+    for arg in left:
+        following = next(left, "") if arg in valued else ""
+        if _FLAG.fullmatch(following.partition("=")[0]):
+            todo = f"give it one; {arg}={following} if that is its value"
+            tell(InputError(Fault(f"has no value before {following.partition('=')[0]}", arg, todo)))
+            raise typer.Exit(InputError.exit_code)
+        if arg == "--":
+            return
 
 
 def _names_a_file(text: str) -> bool:

@@ -56,28 +56,34 @@ def log_reader(log: str | None, format: str | None, mapped: Sequence[str]) -> Ca
     return lambda: read_log(path, format, None, said)
 
 
-def followed(log: str, read: Callable[[], RunLog], every: float) -> Iterator[RunLog]:
+def followed(
+    log: str | None, read: Callable[[], RunLog] | None, every: float, *, always: bool = False
+) -> Iterator[RunLog | None]:
     """
     The log, now and whenever it has changed; one that cannot be read for a while is told of once, on stderr.
 
     Args:
-        log: Where it is.
-        read: Reads it.
+        log: Where it is; None where what is read is no file, which is read at each look.
+        read: Reads it; None where there is nothing to read.
         every: Seconds between two looks. [s]
+        always: Whether each look yields what was read last, if only nothing.
     """
-    seen, told = "", ""
+    seen, told, found = "", "", None
     while True:
-        now = _look(log)
-        if now != seen:
+        now = "" if log is None else _look(log)
+        new = read is not None and (log is None or now != seen)
+        if new and read is not None:
             try:
                 found = read()
             except RlsizeError as error:  # it has no whole step yet, or is being moved
+                new = False
                 if told != str(error):
                     tell(error)
                 told = str(error)
             else:
                 seen, told = now, ""
-                yield found
+        if new or always:
+            yield found
         time.sleep(every)
 
 

@@ -6,7 +6,7 @@ import math
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
@@ -17,10 +17,15 @@ from rlsize.shell.access import AUTHORITY, INSECURE, TOKEN_FILE, access_to, blam
 from rlsize.shell.command import option, tell
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from rlsize.facts.counters import Snapshot
     from rlsize.facts.evidence import EngineLoad
     from rlsize.facts.observations import Observation
+    from rlsize.facts.run_summary import RunSummary as Summary
     from rlsize.readers.http_pages import Target
     from rlsize.readers.metrics.pages import Reading
+    from rlsize.readers.prometheus import Trainer
     from rlsize.shell.inputs import Inputs
     from rlsize.shell.named_inputs import NamedInputs
 
@@ -50,6 +55,9 @@ class WatchFlags:
     )
     selector: str | None = option(
         "--selector", "Which engines of --prometheus, by their labels: 'job=\"rollout\"'.", metavar="MATCHERS"
+    )
+    trainer_selector: str | None = option(
+        "--trainer-selector", "Which trainer of --prometheus, where it has several.", metavar="MATCHERS"
     )
     at: str | None = option(
         "--at",
@@ -82,6 +90,7 @@ class Watched(NamedTuple):
         interrupted: Whether the user broke it off.
         full: Whether it grew too large to go on.
         ended: When it ended, in seconds since 1970; None for just now. [s]
+        trainer: The trainer as a Prometheus has it, where that was asked for.
     """
 
     readings: list[Reading]
@@ -89,6 +98,7 @@ class Watched(NamedTuple):
     interrupted: bool = False
     full: bool = False
     ended: float | None = None
+    trainer: Trainer | None = None
 
 
 class Engines(NamedTuple):
@@ -99,11 +109,15 @@ class Engines(NamedTuple):
         watched: How.
         seen: What they did.
         load: What they had to do.
+        run: The trainer, as their Prometheus has it; empty where that was not asked for, or has none.
+        tail: How much of its waiting was for a few long samples.
     """
 
     watched: Watched
     seen: Observation
     load: EngineLoad
+    run: Summary
+    tail: Figure
 
     @property
     def names(self) -> list[str]:
@@ -141,17 +155,33 @@ def check_watch(inputs: Inputs, named: NamedInputs, said: WatchFlags) -> bool:
         inputs.fault("is for running engines", given[0], "saved pages take --seconds")
     for flag in given if not ways else ():
         inputs.fault("is for running engines, and none is named", flag, "name them, or leave it out")
-    own = {"--selector": said.selector, "--at": said.at}
+    own = {"--selector": said.selector, "--trainer-selector": said.trainer_selector, "--at": said.at}
     for flag in [flag for flag, value in own.items() if value is not None and not said.prometheus]:
         inputs.fault("is for engines that a Prometheus scrapes", flag, "name it with --prometheus")
-    if said.prometheus and inputs.gives("every_seconds"):
-        inputs.fault("is for engines that are watched", "--every", "Prometheus scraped at its own pace")
+    if said.prometheus:
+        _check_prometheus(inputs, named, said)
     return bool(ways)
 
 
-def watched_engines(inputs: Inputs, named: NamedInputs, said: WatchFlags) -> Engines:
+def _check_prometheus(inputs: Inputs, named: NamedInputs, said: WatchFlags) -> None:
+    if said.trainer_selector is not None and named.logs:
+        inputs.fault("is for a trainer without a log, and one is named", "--trainer-selector", "leave one of them out")
+    if inputs.gives("every_seconds"):
+        inputs.fault("is for engines that are watched", "--every", "Prometheus scraped at its own pace")
+
+
+def watched_engines(
+    inputs: Inputs, named: NamedInputs, said: WatchFlags, *, recorded: bool = False, trainer: bool = False
+) -> Engines:
     """
     The engines, watched.
+
+    Args:
+        inputs: Takes the faults.
+        named: What was named.
+        said: How it is looked at.
+        recorded: Whether a Prometheus is asked for what rules recorded, before pages.
+        trainer: Whether it is asked for the trainer, too.
 
     Raises:
         InputError: All faults of the inputs so far; nothing is asked for before.
@@ -165,7 +195,7 @@ def watched_engines(inputs: Inputs, named: NamedInputs, said: WatchFlags) -> Eng
     if said.pages:
         watched = _from_pages(inputs, said.pages)
     elif said.prometheus:
-        watched = _from_prometheus(inputs, said.prometheus, said)
+        watched = _from_prometheus(inputs, said.prometheus, said, recorded=recorded, trainer=trainer)
     elif named.engine_logs:
         watched = _from_logs(inputs, named.engine_logs, said)
     else:
@@ -183,7 +213,42 @@ def watched_engines(inputs: Inputs, named: NamedInputs, said: WatchFlags) -> Eng
             *(Fault(one.left_out, one.instance, todos.get(one.instance, "watch it again")) for one in seen.instances)
         )
     used = {one.instance for one in seen.used}
-    return Engines(watched, seen, engine_load({name: each for name, each in found.items() if name in used}))
+    kept = {name: each for name, each in found.items() if name in used}
+    run, tail = _trained(inputs, watched.trainer, kept)
+    return Engines(watched, seen, engine_load(kept), run, tail)
+
+
+_OF_SIGNALS = (
+    "trainer_idle_fraction", "sync_pause_fraction", "trained_tokens_per_second", "queued_samples",
+    "largest_staleness_steps",
+)  # fmt: skip
+"""What rows that are no steps tell."""
+
+
+def _trained(
+    inputs: Inputs, trainer: Trainer | None, engines: Mapping[str, Sequence[Snapshot]]
+) -> tuple[Summary, Figure]:
+    """A trainer that a Prometheus has, summed up, and how much of its waiting was for a few long samples."""
+    from rlsize.estimates.run_summary import run_summary
+    from rlsize.estimates.waits import tail_of_wait
+    from rlsize.facts.run_summary import RunSummary
+
+    if trainer is None or not trainer.log.steps:
+        return RunSummary(), tail_of_wait({}, (), (), (), 0.0)
+    run, rows = run_summary(trainer.log, 0), trainer.log.steps
+    waited = [(index, one.step_seconds or 0.0, one.wait_seconds) for index, one in enumerate(rows)]
+    timed = [(index, step, wait) for index, step, wait in waited if wait is not None]
+    steps, waits = [step for _, step, _ in timed], [wait for *_, wait in timed]
+    ends = [trainer.ends[index] for index, *_ in timed] if trainer.ends else []
+    if trainer.ends:
+        inputs.notes.append(f"The trainer: {len(rows)} steps by its counters in {trainer.log.source}.")
+    else:
+        kept = {key: one for key, one in run.figures.items() if key in _OF_SIGNALS}
+        run = replace(run, steps=(), columns={}, figures=kept)
+        inputs.notes.append(
+            f"The trainer: by the shares that rules recorded in {trainer.log.source}; they tell no steps."
+        )
+    return run, tail_of_wait(engines, ends, steps, waits, trainer.gap)
 
 
 def _from_pages(inputs: Inputs, pages: list[str]) -> Watched:
@@ -258,34 +323,44 @@ def _live(inputs: Inputs, urls: list[str], said: WatchFlags) -> Watched:
     return seen
 
 
-def _from_prometheus(inputs: Inputs, url: str, said: WatchFlags) -> Watched:
+def _from_prometheus(inputs: Inputs, url: str, said: WatchFlags, *, recorded: bool, trainer: bool) -> Watched:
     """
-    Engines as a Prometheus server saw them over a window.
+    Engines as a Prometheus server saw them over a window, and their trainer.
 
     Raises:
         InputError: All faults of the inputs so far; nothing is asked for before. Or no engines are there.
         UnfinishedError: The server cannot be reached, or refuses.
     """
     from rlsize.readers.http_pages import api_target
-    from rlsize.readers.prometheus import scraped
+    from rlsize.readers.prometheus import scraped, trainer_steps
     from rlsize.readers.prometheus_api import matchers, moment
 
     length = _window(inputs, said)
-    chosen, end, found = "", None, []
+    chosen, whose, end, found = "", "", None, []
     with blamed(inputs, "--prometheus"):
         found = [api_target(url)]
         inputs.keep(Figure(key="prometheus", value=found[0].shown, source="--prometheus"))
     with blamed(inputs, "--selector", "write label matchers: --selector 'job=\"rollout\"'"):
         chosen = matchers(said.selector or "")
         inputs.keep(Figure(key="selector", value=chosen or None, source="--selector"))
+    with blamed(inputs, "--trainer-selector", "write label matchers: --trainer-selector 'job=\"trainer\"'"):
+        whose = matchers(said.trainer_selector or "")
+        inputs.keep(Figure(key="trainer_selector", value=whose or None, source="--trainer-selector"))
     with blamed(inputs, "--at", "write seconds since 1970, or 2026-03-01T12:00:00Z"):
         end = moment(said.at) if said.at is not None else None
         inputs.keep(Figure(key="at", value=said.at, source="--at"))
     access = access_to(found, inputs, said.token_file, said.ca, insecure=said.insecure)
     inputs.settle()
-    seen = scraped(found[0], access, TIME.clock, chosen, length.number, end)
+    seen = scraped(found[0], access, TIME.clock, chosen, length.number, end, recorded=recorded)
     inputs.warnings += seen.warnings
-    return Watched(seen.readings, length.number, ended=seen.end)
+    told: Trainer | None = None
+    try:
+        told = trainer_steps(found[0], access, TIME.clock, whose, length.number, seen) if trainer else None
+    except InputError as error:
+        if whose:
+            raise
+        inputs.warnings += [f"{one.where} {one.what}, and none of them counts: {one.todo}" for one in error.faults]
+    return Watched(seen.readings, length.number, ended=seen.end, trainer=told)
 
 
 def _window(inputs: Inputs, said: WatchFlags) -> Figure:

@@ -110,8 +110,11 @@ def fleet_size(evidence: Evidence, random: np.random.Generator) -> Finding:
     backlog = growth or apply(key, imbalance.backlog_growth, supply=supply, required_supply=rates.required_of(evidence))
     if kind in {"grow", "tail", "limbo"}:  # a trainer that waits has nothing in front of it, whatever the rates say
         backlog = growth or absent("backlog", "")
+    tail, capacity = rates.waits_of(evidence)
     figures = known(
         trainer_idle_fraction=idle,
+        tail_wait_fraction=tail,
+        capacity_wait_fraction=capacity,
         matched_instances=matched,
         instances=instances,
         instance_tokens_per_second=rates.capacity_of(evidence),
@@ -120,7 +123,8 @@ def fleet_size(evidence: Evidence, random: np.random.Generator) -> Finding:
         backlog=backlog,
         said_tokens_per_second=evidence.nameplate if rates.outdone(evidence) else absent("", ""),
     )
-    gain = idle if kind in {"grow", "tail"} else absent("gain_fraction", "the surplus")
+    part = {"grow": capacity, "tail": tail}.get(kind, absent("gain_fraction", "the surplus"))
+    gain = part if part.known or kind not in {"grow", "tail"} else idle
     return Finding(check="fleet_size", status=_STATES.get(kind, "fine"), kind=kind, figures=figures, gain=gain)
 
 
@@ -129,7 +133,8 @@ def _size_kind(evidence: Evidence, growth: Figure | None) -> str:
     What the number of instances needs.
 
     in_turn: no number lets neither side wait. grow: the trainer waits and the fleet gives all it can, or nothing says
-    that it could give more. tail: it waits for a few long samples, which more GPUs make no shorter. backlog: samples
+    that it could give more. tail: it waits for a few long samples, which more GPUs make no shorter, for most of the
+    time that it waits. backlog: samples
     pile up. held_back: the fleet could make more and need not. limbo: the trainer waits for a fleet that has room.
     """
     if evidence.run.mode in rates.IN_TURN:

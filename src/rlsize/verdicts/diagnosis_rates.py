@@ -7,13 +7,15 @@ from random import Random
 from statistics import median
 from typing import TYPE_CHECKING
 
-from rlsize.equations import imbalance, loop_time, matching, train_step
+from rlsize.equations import imbalance, loop_time, matching, rollout_batch, train_step
 from rlsize.estimates.figures import apply, measured, rounded, with_bands
 from rlsize.estimates.headroom import headroom_left
 from rlsize.facts.figure import Figure, absent
 from rlsize.planner.rounding import rounded_up
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from rlsize.facts.evidence import Evidence
 
 _SEED = 0  # bounds are the same each time, so that an answer is
@@ -142,9 +144,29 @@ def contradicted(evidence: Evidence) -> dict[str, Figure]:
     return found
 
 
+def waits_of(evidence: Evidence) -> tuple[Figure, Figure]:
+    """The shares of a step that the trainer waits for a few long samples, and for all that the engines can make."""
+    idle, tail = trainer_idle_of(evidence), evidence.tail_of_wait
+    if not idle.known or not tail.known:
+        return absent("tail_wait_fraction", tail.missing), absent("capacity_wait_fraction", tail.missing)
+
+    def parts(known: Mapping[str, Figure]) -> list[Figure]:
+        long = apply("tail_wait_fraction", imbalance.waiting_part, idle_fraction=known["idle"], share=known["tail"])
+        return [long, apply("capacity_wait_fraction", rollout_batch.beyond, whole=known["idle"], part=long)]
+
+    long, rest = with_bands(parts, {"idle": idle, "tail": tail}, Random(_SEED))  # noqa: S311 (draws for a band, not for a secret)
+    return long, rest
+
+
 def long_tail(evidence: Evidence) -> bool:
-    """Whether a few long samples hold a batch up: few run, none wait, and instances make half of what they can."""
+    """
+    Whether a few long samples hold a batch up: slots stand empty for most of the wait.
+
+    Where nobody sees engines and waits over time: few run, none wait, and instances make half of what they can.
+    """
     load, rate = evidence.load, _mean_rate(evidence)
+    if evidence.tail_of_wait.known:
+        return evidence.tail_of_wait.number > HALF
     if load.running is None or load.waiting is None or load.waiting >= 1.0:
         return False
     if evidence.nameplate.known and rate.known:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import secrets
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -75,7 +74,7 @@ class FileBeside:
 
     def __init__(self, path: str | Path, force: bool = False) -> None:
         self._path, self._target = path, check_target(path, force)
-        self._beside = self._target.with_name(f".{self._target.name[:40]}.{secrets.token_hex(6)}.tmp")
+        self._beside = self._target.with_name(f".{self._target.name[:40]}.{os.urandom(6).hex()}.tmp")
         with _told(path):
             mode = self._target.stat().st_mode & 0o777 if self._target.exists() else 0o666
             self._stream = os.fdopen(os.open(self._beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode), "wb")

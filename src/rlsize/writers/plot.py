@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import os
 import re
-from contextlib import contextmanager
+import tempfile
+from contextlib import contextmanager, suppress
 from dataclasses import fields, is_dataclass, replace
 from io import BytesIO
 from itertools import groupby
 from pathlib import Path
+from stat import S_ISDIR
 from textwrap import wrap
 from typing import TYPE_CHECKING, Any
 
@@ -126,6 +129,7 @@ def drawing(chart: Picture, style: dict[Any, Any] | None = None) -> Iterator[Any
         chart: What to draw.
         style: Settings of matplotlib that differ from those of a picture in a file.
     """
+    _leave_home_alone()
     import matplotlib as mpl
 
     mpl.use("Agg")
@@ -140,6 +144,19 @@ def drawing(chart: Picture, style: dict[Any, Any] | None = None) -> Iterator[Any
             yield figure
         finally:
             plt.close(figure)
+
+
+def _leave_home_alone() -> None:
+    """Where nobody says, matplotlib keeps its list of fonts in a temporary folder of the user's, not below HOME."""
+    if os.environ.get("MPLCONFIGDIR"):
+        return
+    user = os.getuid() if hasattr(os, "getuid") else 0  # 0: what lstat says on Windows
+    folder = Path(tempfile.gettempdir()) / f"rlsize-matplotlib-{user}"
+    with suppress(OSError):
+        folder.mkdir(mode=0o700, exist_ok=True)
+        there = folder.lstat()
+        if S_ISDIR(there.st_mode) and there.st_uid == user:  # what another user left there is not trusted
+            os.environ["MPLCONFIGDIR"] = str(folder)
 
 
 def _single(plt: Mpl, chart: Chart) -> Mpl:

@@ -94,6 +94,16 @@ def test_other_names_give_the_same_numbers(name: str) -> None:
     assert other.inter_token_seconds == today.inter_token_seconds
 
 
+def test_two_workers_on_a_page_of_ray_are_two_engines() -> None:
+    """Ray's own page tells processes that call themselves engine 0 both by their WorkerId alone."""
+    first, second = saved_page(str(PAGES / "ray_two_workers.prom"))
+    assert first.rank != second.rank
+    assert {one.rank.partition("=")[0] for one in (first, second)} == {"WorkerId"}
+    for one in (first, second):
+        assert (one.generation_tokens, one.requests_running, one.finished_requests) == (900, 7, 9)
+        assert one.response_tokens == Totals(sum=450, count=9)
+
+
 def test_an_older_name_beside_todays_is_not_added() -> None:
     """A page that shows a counter under its old and its new name counts it once."""
     old = 'vllm:gpu_prefix_cache_hits_total{engine="0",model_name="my-org/policy-7b"} 240000.0\n'

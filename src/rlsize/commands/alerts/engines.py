@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
-from rlsize.facts.published import RECORDED
+from rlsize.facts.published import EXPORTED, RECORDED
 from rlsize.readers.metrics import sglang, trtllm, vllm
 
 if TYPE_CHECKING:
@@ -93,6 +93,7 @@ class EngineMetrics(NamedTuple):
         """
         selected = ",".join(part for part in (selector, self.among) if part)
         found = [one for group in self.fields[field] for one in self._series(group, selected)]
+        found.append(f"{EXPORTED[field]}{{{selector}}}")  # `rlsize export` beside engines
         return f"\nor on {BY} ".join(found)
 
     def _series(self, group: tuple[str, ...], selected: str) -> Iterator[str]:
@@ -127,6 +128,7 @@ def _vllm_page(state: InstanceState) -> list[Scraped]:
         Scraped(name="vllm:num_requests_running", value=_RUNNING, labels={}, counter=False),
         Scraped(name="vllm:num_preemptions_total", value=_REQUESTS * state.preemptions_per_request, labels={}),
         Scraped(name="vllm:request_success_total", value=_REQUESTS, labels={"finished_reason": "stop"}),
+        Scraped(name=f"vllm:{vllm.SYNC}_sum", value=0.01, labels={"operation": "update"}),
     ]
 
 
@@ -158,11 +160,14 @@ def _trtllm_page(state: InstanceState) -> list[Scraped]:
     ]
 
 
-_SAME: Mapping[str, tuple[tuple[str, ...], ...]] = {name: ((name,),) for name in RECORDED}
+_TIMED = "weight_sync_seconds"  # which vLLM alone counts
+_SAME: Mapping[str, tuple[tuple[str, ...], ...]] = {name: ((name,),) for name in RECORDED if name != _TIMED}
 _READ = (("computed", "reused"), ("received",))
 
 ENGINES: Mapping[str, EngineMetrics] = {
-    "vllm": EngineMetrics(vllm.KIND, _vllm_page, {"model_name": "policy", "engine": "0"}, _SAME),
+    "vllm": EngineMetrics(
+        vllm.KIND, _vllm_page, {"model_name": "policy", "engine": "0"}, {**_SAME, _TIMED: ((_TIMED,),)}
+    ),
     "sglang": EngineMetrics(
         sglang.KIND,
         _sglang_page,

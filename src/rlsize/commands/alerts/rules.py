@@ -12,6 +12,7 @@ from rlsize.commands.alerts.signals import DOWN, MISSING, SIGNALS, AlertWords
 from rlsize.commands.alerts.text import duration, filled, plain_number, templated
 from rlsize.commands.alerts.thresholds import BUDGETED, LOST_SECONDS
 from rlsize.commands.alerts.trainer import EXPRESSIONS
+from rlsize.facts import published
 from rlsize.facts.published import METRICS, RECORDED
 from rlsize.shell.selectors import Matcher, selector_text
 from rlsize.units import printable, show
@@ -25,11 +26,7 @@ Rule = dict[str, Any]
 """A rule as Prometheus has it: `record` or `alert`, `expr`, `labels`, and for an alert `for` and `annotations`."""
 
 SERIES: Mapping[str, str] = {
-    "idle": "rlsize:trainer_idle_fraction",
-    "sync": "rlsize:sync_fraction",
-    "queue": "rlsize:queue_samples",
-    "age": "rlsize:oldest_sample_age_steps",
-    "trained": "rlsize:trained_tokens_per_second",
+    **published.SIGNALS,
     "fleet": "rlsize:rollout_output_tokens_per_second",
     "instance": "rlsize:instance_output_tokens_per_second",
     "cache": "rlsize:instance_prefix_cache_hit_fraction",
@@ -222,6 +219,8 @@ class Rules:
         elif consumption.known:
             tail = f"--consume {plain_number(consumption.number)}"
         where = f'--prometheus "$PROMETHEUS" --selector {templated(shlex.quote(self.selector))}'
+        if self.setup.trainer_selector:
+            where += f" --trainer-selector {templated(shlex.quote(selector_text(self.setup.trainer_selector)))}"
         return f"rlsize diagnose {where} --window {duration(plan.window_seconds)} {tail}".rstrip()
 
     # ---- the comment above them ----
@@ -272,8 +271,8 @@ class Rules:
         yield ""
         yield from _lines(
             "From the trainer: `rlsize export LOG` publishes these from its log. In their place verl's rl_insight, "
-            "SkyRL's gen_buffer_qsize and prime-rl's trainer_step are taken where they are scraped; for other names, "
-            "use --metric. RlsizeSignalMissing fires while one is not there."
+            "SkyRL's training_phase and gen_buffer_qsize and prime-rl's trainer_step are taken where they are scraped; "
+            "for other names, use --metric. RlsizeSignalMissing fires while one is not there."
         )
         for metric in METRICS:
             if any(metric.name in EXPRESSIONS[name].ours for name in wanted):

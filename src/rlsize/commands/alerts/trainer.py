@@ -1,9 +1,10 @@
 """
 Where signals of the trainer come from: the series of `rlsize export`, else an exporter that a framework has.
 
-verl as of 0.9.1 with rl_insight 0.3 (`verl/utils/tracking.py`: a gauge for each key of its log, `/` as `_`); SkyRL and
-prime-rl as of autumn 2026. SkyRL's buffer counts groups; prime-rl's tokens per second are over its passes alone and
-count padding, so its steps count, at the tokens that a step is planned to train.
+verl as of 0.9.1 with rl_insight 0.3 (`verl/utils/tracking.py`: a gauge for each key of its log, `/` as `_`); SkyRL as
+of 0.4 (`skyrl/train/utils/metrics.py`, of its fully async trainer alone: a gauge that is 1 in the phase that runs; Ray
+shows it with `ray_` in front); prime-rl as of autumn 2026. SkyRL's buffer counts groups; prime-rl's tokens per second
+are over its passes alone and count padding, so its steps count, at the tokens that a step is planned to train.
 """
 
 from __future__ import annotations
@@ -23,6 +24,11 @@ _VERL_TRAINED = (
     f"  / (avg_over_time({_VERL}response_length_mean{{$T}}[$W])"
     f" + avg_over_time({_VERL}prompt_length_mean{{$T}}[$W])))"
 )
+
+
+def _phase(name: str) -> str:
+    """The share of its time that SkyRL's trainer is in a phase."""
+    return f'sum(avg_over_time({{__name__=~"(ray_)?skyrl_training_phase",phase="{name}",$T}}[$W]))'
 
 
 class TrainerExpression(NamedTuple):
@@ -46,12 +52,15 @@ EXPRESSIONS: Mapping[str, TrainerExpression] = {
     "idle": TrainerExpression(
         f"sum(rate({WAIT}{{$T}}[$W]))\n  / sum(rate({STEP}{{$T}}[$W]))",
         "avg",
-        (f"avg(avg_over_time({_VERL}timing_s_gen{{$T}}[$W])\n  / {_VERL_STEP})",),
+        (
+            f"avg(avg_over_time({_VERL}timing_s_gen{{$T}}[$W])\n  / {_VERL_STEP})",
+            _phase("wait_for_generation_buffer"),
+        ),
     ),
     "sync": TrainerExpression(
         f"sum(rate({SYNC}{{$T}}[$W]))\n  / sum(rate({STEP}{{$T}}[$W]))",
         "avg",
-        (f"avg(avg_over_time({_VERL}timing_s_update_weights{{$T}}[$W])\n  / {_VERL_STEP})",),
+        (f"avg(avg_over_time({_VERL}timing_s_update_weights{{$T}}[$W])\n  / {_VERL_STEP})", _phase("sync_weights")),
     ),
     "queue": TrainerExpression(
         f"sum({QUEUED}{{$T}})",

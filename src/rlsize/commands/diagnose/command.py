@@ -121,10 +121,11 @@ def diagnose(
     run = read_run(inputs, found.logs, watch.format, watch.map or ())
     if not engines:
         inputs.settle()
-    seen = watched_engines(inputs, found, watch) if engines else None
+    seen = watched_engines(inputs, found, watch, recorded=True, trainer=not found.logs) if engines else None
+    run = run if seen is None or found.logs else seen.run
     evidence, loop = evidence_of(inputs, run, pools, asked)
     if seen:
-        evidence = replace(evidence, fleet=seen.seen, load=seen.load)
+        evidence = replace(evidence, fleet=seen.seen, load=seen.load, tail_of_wait=seen.tail)
     report = _answer(inputs, evidence, pools, (before, baseline), words, seen.doubts if seen else [], loop)
     if record is not None:
         save_observation(record, found.logs, report.results, (evidence.run, seen), pools, force=force)

@@ -12,7 +12,7 @@ from rlsize.reports.report import Column, Report, Table, Unseen
 from rlsize.reports.running_loop import apart_words, instances_table
 from rlsize.reports.wording import numbered, sentence, words
 from rlsize.units import show
-from rlsize.verdicts.diagnosis_rates import AGREE
+from rlsize.verdicts.diagnosis_rates import AGREE, waits_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -69,13 +69,15 @@ def diagnose_report(
         tables["instances"] = instances_table(fleet)
     verdict = Figure(key="verdict", value=found.verdict, provenance="predicted", source="the runbook's flow")
     logged = [run.figures[key] for key in ("step_seconds", "train_seconds", "staleness_steps") if key in run.figures]
+    waits = [one for one in waits_of(evidence) if one.known]
+    waits += [run.figures[key] for key in ("sync_pause_fraction",) if waits and key in run.figures]
     rates = (found.consumption, found.required, found.fleet_rate, found.matched)
     made = sum(one.status != "unknown" for one in found.findings)
     known = [f"{made} of {numbered(len(found.findings), 'check')} could be made."]
     known += [f"Not known: {', '.join(names)} ({why})." for why, names in _lacking(found).items()]
     return Report(
         headline=headline(found),
-        results=(verdict, found.trainer_idle, *logged, *rates, *costs),
+        results=(verdict, found.trainer_idle, *waits, *logged, *rates, *costs),
         inputs=tuple(inputs),
         tables={name: table for name, table in tables.items() if table.rows},
         warnings=(*(fleet.warnings if fleet else ()), *run.warnings, *_doubts(evidence), *warnings),
@@ -83,7 +85,7 @@ def diagnose_report(
         no=no,
         decision=Decision(
             take=[f"{place}. {_todo(one, found, changes)}." for place, one in enumerate(found.steps, 1)],
-            figures=[one.key for one in (found.trainer_idle, *logged[:2], *rates, *costs) if one.known],
+            figures=[one.key for one in (found.trainer_idle, *waits, *logged[:2], *rates, *costs) if one.known],
             why=[sentence(because(one)) for one in found.steps],
             sure=[*rollback[:1], *known],
             change=[f"{place}. done when {verification(one)}." for place, one in enumerate(found.steps, 1)],

@@ -13,7 +13,7 @@ import typer
 from rlsize.commands.diagnose.command import FAILING, evidence_of, failing_words, fails, limits_and_rates
 from rlsize.commands.diagnose.words import headline
 from rlsize.equations import imbalance
-from rlsize.errors import UnfinishedError
+from rlsize.errors import Fault, UnfinishedError
 from rlsize.estimates.figures import apply, numbers
 from rlsize.facts.figure import Figure, absent
 from rlsize.shell.access import blamed
@@ -96,6 +96,7 @@ class _Watch(NamedTuple):
         skip: Rows at the start that do not count; None to find them.
         said: Where engines are looked at, beside the log.
         told: What went wrong there.
+        last: The engines beside whose trainer the steps are, where a Prometheus has both.
     """
 
     inputs: Inputs
@@ -105,6 +106,22 @@ class _Watch(NamedTuple):
     skip: int | None
     said: WatchFlags
     told: list[str]
+    last: list[Engines]
+
+    def log(self) -> RunLog:
+        """
+        The trainer as the Prometheus has it now.
+
+        Raises:
+            InputError: It is asked for what it has not.
+            UnfinishedError: It does not answer, or has no trainer.
+        """
+        self.last[:] = [watched_engines(self.inputs.apart(), NamedInputs(), self.said, recorded=True, trainer=True)]
+        trainer = self.last[0].watched.trainer
+        if trainer is None or not trainer.ends:
+            todo = "does it scrape `rlsize export`? --trainer-selector and --window choose; or name the log"
+            raise UnfinishedError(Fault("has no steps of a trainer in the window", "--prometheus", todo))
+        return trainer.log
 
     def seen(self, log: RunLog, count: int) -> Seen | None:
         """The state after so many rows; None where none of them is settled."""
@@ -117,9 +134,9 @@ class _Watch(NamedTuple):
         if not run.steps:
             return None
         evidence, _ = evidence_of(self.inputs.apart(), run, self.pools, self.asked)
-        engines = self.engines() if self.said.prometheus else None
+        engines = (self.last[0] if self.last else self.engines()) if self.said.prometheus else None
         if engines is not None:
-            evidence = replace(evidence, fleet=engines.seen, load=engines.load)
+            evidence = replace(evidence, fleet=engines.seen, load=engines.load, tail_of_wait=engines.tail)
         found = diagnosis(evidence, np.random.default_rng(_SEED))
         limits = [(key, one.number) for key, one in self._limits(run).items() if key in trends.columns and one.known]
         ahead = [one for key, limit in limits if (one := forecast(key, trends.columns[key], limit)) is not None]
@@ -133,7 +150,7 @@ class _Watch(NamedTuple):
             InputError: It is asked for what it has not.
         """
         try:
-            return watched_engines(self.inputs.apart(), NamedInputs(), self.said)
+            return watched_engines(self.inputs.apart(), NamedInputs(), self.said, recorded=True)
         except UnfinishedError as error:
             if str(error) not in self.told:
                 tell(error)
@@ -184,7 +201,7 @@ class _Watch(NamedTuple):
 def watch(
     inputs: Inputs,
     said: WatchFlags,
-    log: str | None = argument("LOG", "A training log that grows."),
+    log: str | None = argument("LOG", "A training log that grows; with --prometheus it may be left out."),
     scenario: str | None = argument("SCENARIO", "The scenario or launch of the run."),
     fail_on: str | None = option(
         "--fail-on",
@@ -199,11 +216,11 @@ def watch(
     changes: Changes = None,
 ) -> None:
     """
-    Follow a training log: the verdict at each step, what changed, what is ahead.
+    Follow a training log, or a Prometheus: the verdict at each step, what changed, what is ahead.
 
     Example:  rlsize watch examples/operate/starving.jsonl --max-staleness 4 --kv-cache-tokens 400000 --once
     """
-    from rlsize.shell.following import ended_in_order, log_reader
+    from rlsize.shell.following import ended_in_order
     from rlsize.shell.webhook import read_webhook
 
     with blamed(inputs, scenario or "--set"):
@@ -211,13 +228,12 @@ def watch(
     inputs.load_rates()
     skip, every, pools = inputs.ask("skipped_steps"), inputs.ask("every_seconds"), pools_of(inputs)
     rows = int(skip.number) if skip.known else None
-    judge = _Watch(inputs, pools, limits_and_rates(inputs), _said_limits(inputs), rows, said, [])
+    judge = _Watch(inputs, pools, limits_and_rates(inputs), _said_limits(inputs), rows, said, [], [])
     words = failing_words(inputs, fail_on, [*_WORDS, _FORECAST], compared=True)
     hook: Webhook | None = None
     with blamed(inputs, "--webhook"):
         hook = read_webhook(webhook)
-    with blamed(inputs, log or "LOG"):
-        read = log_reader(log, said.format, said.map or ())
+    read, name = _read(judge, log)
     if said.pages:
         inputs.fault("is for engines that nobody follows", "--pages", "name a Prometheus: --prometheus URL")
     inputs.settle()
@@ -225,11 +241,11 @@ def watch(
         judge.engines()  # what is wrong with how it is asked is told before anything is watched
     try:
         failed = False
-        with ended_in_order(), _screen(str(log)) as show_:
-            for now, news in _news(_states(str(log), read, None if once else every.number, judge)):
+        with ended_in_order(), _screen(name) as show_:
+            for now, news in _news(_states(log, read, None if once else every.number, judge)):
                 show_(now, news)
                 if hook is not None and news:
-                    hook.send("\n".join((f"{log}, {now.line}", *news)))
+                    hook.send("\n".join((f"{name}, {now.line}", *news)))
                 failed = fails(words, now.found, ()) or (_FORECAST in words and bool(now.ahead))
                 if failed:
                     break
@@ -239,6 +255,20 @@ def watch(
         raise typer.Exit(INTERRUPTED) from None
     if failed:
         raise typer.Exit(1)
+
+
+def _read(judge: _Watch, log: str | None) -> tuple[Callable[[], RunLog], str]:
+    """What reads the steps, and what it is called: a log, or a Prometheus alone, whose URL may hold a login."""
+    from rlsize.readers.http_pages import masked
+    from rlsize.shell.following import log_reader
+
+    read, said = judge.log, judge.said
+    if log is not None or not said.prometheus:
+        with blamed(judge.inputs, log or "LOG"):
+            read = log_reader(log, said.format, said.map or ())
+    if said.trainer_selector is not None and (log is not None or not said.prometheus):
+        judge.inputs.fault("is for a Prometheus without a log", "--trainer-selector", "leave it out, or the log")
+    return read, log or masked(str(said.prometheus))
 
 
 def _said_limits(inputs: Inputs) -> dict[str, Figure]:
@@ -258,18 +288,20 @@ def _said_limits(inputs: Inputs) -> dict[str, Figure]:
     }
 
 
-def _states(log: str, read: Callable[[], RunLog], every: float | None, judge: _Watch) -> Iterator[Seen]:
+def _states(log: str | None, read: Callable[[], RunLog], every: float | None, judge: _Watch) -> Iterator[Seen]:
     """The state after the last step that is there, and after each that comes, looked for every so many seconds."""
     from rlsize.shell.following import followed
 
-    before = 0
-    for found in [read()] if every is None else followed(log, read, every):
+    before, last = 0, -1
+    for found in [read()] if every is None else filter(None, followed(log, read, every)):
         count = len(found.steps)
-        first = count if before == 0 or count < before else max(before + 1, count - _AT_ONCE)
+        if log is None:  # rows of a window that moves
+            before = sum(1 for one in found.steps if one.step <= last)
+        first = count if last < 0 or count < before else max(before + 1, count - _AT_ONCE)
         for upto in range(first, count + 1):
             if (now := judge.seen(found, upto)) is not None:
                 yield now
-        before = count
+        before, last = count, found.steps[-1].step if found.steps else last
 
 
 def _news(states: Iterator[Seen]) -> Iterator[tuple[Seen, list[str]]]:

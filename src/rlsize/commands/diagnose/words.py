@@ -223,13 +223,13 @@ def _size_evidence(found: Finding) -> str:
         return "sides that work in turn wait for each other at any size"
     rate, required = (said(found.figures, f"{which}_tokens_per_second") for which in ("fleet", "required"))
     idle, backlog = said(found.figures, "trainer_idle_fraction"), found.figures.get("backlog")
-    parts = [f"the trainer waits {idle} of the step" if idle != "-" else ""]
+    parts = [f"the trainer waits {idle} of the step{_parted(found)}" if idle != "-" else ""]
     parts.append(f"the fleet makes {rate} of {required} needed" if "-" not in (rate, required) else "")
     if backlog is not None and backlog.known and (backlog.key != _GROWTH or backlog.number > 0):
         parts.append(_BACKLOG[backlog.key].format(show(backlog.value, backlog.key)))
     if found.kind == "held_back":
         parts.append("its engines have room")
-    if found.kind == "tail":
+    if found.kind == "tail" and "tail_wait_fraction" not in found.figures:
         parts.append("few samples run, none wait, and instances make less than half of what they can")
     if found.kind == "limbo":
         parts.append("its engines have room: samples are held up between the two, or wait for a long tail")
@@ -242,6 +242,17 @@ def _size_evidence(found: Finding) -> str:
         parts.append(f"{low:.0f} to {high:.0f} instances match")
     told = "; ".join(part for part in parts if part)
     return told or "needs --consume, or a training log"
+
+
+def _parted(found: Finding) -> str:
+    """What a trainer waits for, with bounds."""
+    told = []
+    for key, why in (("tail_wait_fraction", "beside empty slots"), ("capacity_wait_fraction", "beside full engines")):
+        one = found.figures.get(key)
+        if one is not None:
+            around = f" ({show(one.band[0], key)} to {show(one.band[1], key)})" if one.band else ""
+            told.append(f"{show(one.value, key)}{around} {why}")
+    return f", {' and '.join(told)}" if told else ""
 
 
 _GROWTH = "backlog_growth_tokens_per_second"

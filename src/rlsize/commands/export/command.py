@@ -1,35 +1,41 @@
-"""`rlsize export`: the counters that rules ask a trainer for, from its log, for a Prometheus to scrape."""
+"""`rlsize export`: the counters that rules ask for, from a trainer's log and engines' pages, for a Prometheus."""
 
 from __future__ import annotations
 
 import json
 import math
 import sys
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from rlsize.errors import Fault, InputError, RlsizeError
-from rlsize.shell.access import blamed
+from rlsize.errors import Fault, InputError, RlsizeError, UnfinishedError
+from rlsize.shell.access import AUTHORITY, INSECURE, TOKEN_FILE, access_to, blamed
 from rlsize.shell.command import INTERRUPTED, argument, option, switch, tell
 from rlsize.shell.inputs import Inputs
 from rlsize.shell.live_engines import Map
 from rlsize.shell.quantity_flags import PRICES, asks_beside_files
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from rlsize.estimates.run_counts import Counters
+    from rlsize.facts.counters import EngineCounters
     from rlsize.facts.run_log import RunLog
+    from rlsize.readers.http_pages import Target
+    from rlsize.readers.metrics.pages import Reading
 
 _SERVED = "Serving"
 
 
-@asks_beside_files(Inputs=("rollout_gpus", "trainer_gpus", "every_seconds"), Prices=PRICES)
+@asks_beside_files(Inputs=("rollout_gpus", "trainer_gpus", "every_seconds", "timeout_seconds"), Prices=PRICES)
 def export(
     inputs: Inputs,
-    log: str | None = argument("LOG", "A training log, a tracker's folder or database, which may still grow."),
+    sources: list[str] | None = argument(
+        "SOURCE...", "A training log, a tracker's folder or database, which may still grow; engines (http://HOST:PORT)."
+    ),
     format: str | None = option("--format", "The format of the log, where its content does not tell.", metavar="NAME"),  # noqa: A002 (the flag's name)
     map: Map = None,  # noqa: A002 (the flag's name)
     listen: Annotated[
@@ -39,43 +45,108 @@ def export(
         "--state", "A file that keeps the counts, for logs that are begun anew or moved away.", _SERVED, "FILE"
     ),
     once: bool = switch("--once", "Print the page, and serve nothing.", _SERVED),
+    token_file: str | None = TOKEN_FILE,
+    ca: str | None = AUTHORITY,
+    insecure: bool = INSECURE,
 ) -> None:
     """
-    Serve what a training log tells as counters, for Prometheus.
+    Serve what a training log and engines tell as counters, for Prometheus.
 
     Example:  rlsize export examples/operate/starving.jsonl --once --gpu-hour 2.40
     """
     from rlsize.commands.export.server import address, serving
     from rlsize.estimates.run_counts import Counters
     from rlsize.shell.following import ended_in_order, followed, log_reader
-    from rlsize.writers.files import write_whole
 
-    counters, where = Counters({}, {}, ""), ("", 0)
+    counters, where = Counters({}, {}, "", {}), ("", 0)
     every, pools = inputs.ask("every_seconds"), _pools(inputs)
+    urls = [one for one in sources or [] if one.startswith(("http://", "https://"))]
+    logs = [one for one in sources or [] if one not in urls]
+    if len(logs) > 1:
+        inputs.fault(f"{len(logs)} training logs are named", logs[1], "name one; a run has one trainer")
+    log, read = logs[0] if logs else None, None
     with blamed(inputs, "--state"):
         counters = _read_counters(state)
     with blamed(inputs, "--listen"):
         where = address(listen)
-    with blamed(inputs, log or "LOG"):
-        read = log_reader(log, format, map or ())
+    if log is not None or not urls:
+        with blamed(inputs, log or "SOURCE"):
+            read = log_reader(log, format, map or ())
+    else:
+        _unused(inputs, "is for a training log", {"--format": format, "--map": map})
+    if not urls:
+        own = {"--token-file": token_file, "--ca": ca, "--insecure": insecure}
+        _unused(inputs, "is for engines", {**own, "--timeout": inputs.gives("timeout_seconds")})
+    look, shown = _engines(inputs, urls, token_file, ca, insecure=insecure)
     inputs.settle()
+    sys.stderr.write("".join(f"warning: {text}\n" for text in inputs.warnings))
     if once:
-        sys.stdout.write(_page(read(), counters, pools))
+        found, engines = None if read is None else read(), look()
+        if urls and not engines:
+            raise UnfinishedError(Fault("could not be read", " ".join(shown), "are they up?"))
+        sys.stdout.write(_page(found, engines, counters, pools))
         return
     try:
         with ended_in_order(), serving(*where) as server:
-            sys.stderr.write(f"serving {log} on {server.url}\n")
-            for found in followed(str(log), read, every.number):
-                text = _page(found, counters, pools)
-                try:
-                    if state is not None:  # first, so that what was scraped is never lost
-                        content = {"first": counters.first, "sums": counters.sums, "totals": counters.totals}
-                        write_whole(state, json.dumps(content) + "\n", force=True)
-                except RlsizeError as error:  # a full disk is no reason to serve nothing
-                    tell(error)
+            sys.stderr.write(f"serving {' '.join([*logs, *shown])} on {server.url}\n")
+            for found in followed(log, read, every.number, always=bool(urls)):
+                text = _page(found, look(), counters, pools)
+                _keep(state, counters)  # first, so that what was scraped is never lost
                 server.text = text  # which stays while a log cannot be read
     except KeyboardInterrupt:
         raise typer.Exit(INTERRUPTED) from None
+
+
+def _keep(state: str | None, counters: Counters) -> None:
+    from rlsize.writers.files import write_whole
+
+    try:
+        if state is not None:
+            write_whole(state, json.dumps({key: getattr(counters, key) for key in _KEPT}) + "\n", force=True)
+    except RlsizeError as error:  # a full disk is no reason to serve nothing
+        tell(error)
+
+
+_COUNTS = ("totals", "sums", "engines")
+_KEPT = ("first", *_COUNTS)
+
+
+def _unused(inputs: Inputs, what: str, said: Mapping[str, object]) -> None:
+    for flag in [flag for flag, value in said.items() if value]:
+        inputs.fault(f"{what}, and none is named", flag, "name it, or leave this out")
+
+
+def _engines(
+    inputs: Inputs, urls: list[str], token_file: str | None, ca: str | None, *, insecure: bool
+) -> tuple[Callable[[], dict[str, EngineCounters]], list[str]]:
+    """What looks at the engines once, and what they are called; one that fails is left out, and told of once."""
+    from rlsize.readers.http_pages import targets
+
+    found: list[Target] = []
+    with blamed(inputs, ""):
+        found = targets(urls) if urls else []
+    if not found:
+        return dict, []
+    access = access_to(found, inputs, token_file, ca, insecure=insecure)
+    told: dict[str, str] = {}
+
+    def look() -> dict[str, EngineCounters]:
+        from rlsize.readers.metrics.pages import live_reader
+
+        engines: dict[str, EngineCounters] = {}
+        for one in live_reader(found, access, time.monotonic)():
+            fault = "" if one.fault is None else str(UnfinishedError(one.fault))
+            if fault and told.get(one.instance) != fault:
+                sys.stderr.write(f"warning: {fault}\n")
+            told[one.instance] = fault
+            engines |= {_name(one, shot.counters): shot.counters for shot in one.snapshots}
+        return engines
+
+    return look, [one.shown for one in found]
+
+
+def _name(page: Reading, engine: EngineCounters) -> str:
+    return f"{page.instance} {engine.rank}" if len(page.snapshots) > 1 else page.instance
 
 
 def _read_counters(path: str | None) -> Counters:
@@ -90,20 +161,21 @@ def _read_counters(path: str | None) -> Counters:
     from rlsize.writers.files import check_target
 
     if path is None:
-        return Counters({}, {}, "")
+        return Counters({}, {}, "", {})
     check_target(path, force=True)
     if not Path(path).exists():
-        return Counters({}, {}, "")
+        return Counters({}, {}, "", {})
     text = read_text(path)
     try:
         found = json.loads(text)
-        totals, sums = ({str(key): float(value) for key, value in found[name].items()} for name in ("totals", "sums"))
+        kept = [{str(key): float(value) for key, value in found.get(name, {}).items()} for name in _COUNTS]
         first = str(found["first"])
     except (ValueError, TypeError, LookupError, AttributeError, RecursionError, OverflowError):
         raise InputError(Fault("holds no counts of `rlsize export`", path, "name another --state")) from None
-    if not all(math.isfinite(value) and value >= 0 for value in (*totals.values(), *sums.values())):
+    if not all(math.isfinite(value) and value >= 0 for each in kept for value in each.values()):
         raise InputError(Fault("holds counts that are no counts", path, "name another --state"))
-    return Counters(totals, sums, first)
+    totals, sums, engines = kept
+    return Counters(totals, sums, first, engines)
 
 
 def _pools(inputs: Inputs) -> dict[str, float]:
@@ -115,8 +187,19 @@ def _pools(inputs: Inputs) -> dict[str, float]:
     return {name: one.number for name, one in zip(names, (*sizes, *prices), strict=True) if one.known}
 
 
-def _page(found: RunLog, counters: Counters, pools: Mapping[str, float]) -> str:
+def _page(
+    found: RunLog | None, engines: Mapping[str, EngineCounters], counters: Counters, pools: Mapping[str, float]
+) -> str:
     from rlsize.estimates.run_counts import counts, first_row, gauges
+    from rlsize.facts.published import GENERATED
     from rlsize.writers.metrics_page import metrics_page
 
-    return metrics_page({**counters.read(first_row(found), counts(found, pools)), **gauges(found)})
+    told: dict[str, float] = {}
+    if found is not None:
+        sums = counts(found, pools)
+        if counters.engines or engines:  # who generates knows it better
+            sums.pop(GENERATED, None)
+        counters.read(first_row(found), sums)
+        told = gauges(found)
+    counters.generated({name: one.generation_tokens for name, one in engines.items()})
+    return metrics_page({**counters.totals, **told}, engines, "" if found is None else found.mode)

@@ -68,7 +68,8 @@ def observe(
     run = read_run(inputs, found.logs, watch.format, watch.map or ())
     if not engines:
         inputs.settle()
-    seen = watched_engines(inputs, found, watch) if engines else None
+    seen = watched_engines(inputs, found, watch, trainer=not found.logs) if engines else None
+    run = run if seen is None or found.logs else seen.run
     rates = rates_of(run, seen, pools)
     report = _report(inputs, run, seen)
     notes = [*_saved(save, rates, force=force), *_learned(learn, run, force=force)]

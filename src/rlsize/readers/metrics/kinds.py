@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from rlsize.errors import Fault, InputError
 from rlsize.readers.metrics.exposition import metric_names, series
+from rlsize.readers.metrics.recorded import KIND as RECORDED
 from rlsize.readers.metrics.sglang import KIND as SGLANG
 from rlsize.readers.metrics.trtllm import KIND as TRTLLM
 from rlsize.readers.metrics.vllm import KIND as VLLM
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
     from rlsize.facts.counters import EngineCounters
     from rlsize.readers.metrics.tables import EngineKind
 
-KINDS = (VLLM, SGLANG, TRTLLM)
+KINDS = (VLLM, SGLANG, TRTLLM, RECORDED)
 _OTHERS = {"tgi": "TGI", "sgl_router": "SGLang's router", "smg": "a SGLang gateway", "lmdeploy": "LMDeploy"}
 
 
@@ -44,7 +45,7 @@ def text_engines(text: str, instance: str) -> list[EngineCounters]:
 
 
 def _no_engine(names: Sequence[str], kind: EngineKind, instance: str) -> Fault:
-    known = listed([one.title for one in KINDS])
+    known = listed([one.title for one in KINDS if one is not RECORDED])
     other = next(
         (title for prefix, title in _OTHERS.items() if any(re.match(f"{prefix}[:_]", name) for name in names)), None
     )

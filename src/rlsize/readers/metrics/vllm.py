@@ -22,7 +22,8 @@ if TYPE_CHECKING:
 
 MOST_ENGINES = 1024
 
-_SYNC = "rl_weight_update_operation_duration_seconds"
+SYNC = "rl_weight_update_operation_duration_seconds"
+"""The histogram of weight syncs, by operation."""
 _SYNC_PARTS = frozenset({"start", "update", "finish"})
 
 _COUNTERS = {
@@ -43,8 +44,8 @@ _GAUGES = {
     "requests_waiting_for_capacity": Metric(("num_requests_waiting_by_reason",), {"reason": frozenset({"capacity"})}),
     "kv_cache_usage_fraction": Metric(("kv_cache_usage_perc", "gpu_cache_usage_perc")),
     # one of a sync's operations may run many times (an update per bucket of weights), but each sync finishes once
-    "weight_syncs": Metric((f"{_SYNC}_count",), {"operation": frozenset({"finish"})}, page_wide=True),
-    "weight_sync_seconds": Metric((f"{_SYNC}_sum",), {"operation": _SYNC_PARTS}, page_wide=True),
+    "weight_syncs": Metric((f"{SYNC}_count",), {"operation": frozenset({"finish"})}, page_wide=True),
+    "weight_sync_seconds": Metric((f"{SYNC}_sum",), {"operation": _SYNC_PARTS}, page_wide=True),
 }
 _HISTOGRAMS = {
     "response_tokens": Metric(("request_generation_tokens",)),
