@@ -16,6 +16,7 @@ from typing import Annotated
 import typer
 
 from rlsize.shell.command import UNFINISHED, Entry, Group
+from rlsize.shell.ending import ended_in_order
 from rlsize.shell.progress import saying_if_long
 
 COMMANDS: dict[str, Entry] = {
@@ -106,7 +107,7 @@ def main() -> None:
         raise SystemExit(UNFINISHED)
     command = " ".join(word for word in sys.argv[1:3] if word.isalpha())
     try:
-        with saying_if_long(f"rlsize {command}: working"):
+        with ended_in_order(), saying_if_long(f"rlsize {command}: working"):
             app()
     except OSError as error:
         raise SystemExit(_cannot_print(error)) from None

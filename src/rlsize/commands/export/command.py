@@ -12,7 +12,7 @@ import typer
 
 from rlsize.errors import Fault, InputError, RlsizeError
 from rlsize.shell.access import blamed
-from rlsize.shell.command import INTERRUPTED, argument, option, switch, tell
+from rlsize.shell.command import argument, option, switch, tell
 from rlsize.shell.inputs import Inputs
 from rlsize.shell.live_engines import Map
 from rlsize.shell.quantity_flags import PRICES, asks_beside_files
@@ -47,7 +47,7 @@ def export(
     """
     from rlsize.commands.export.server import address, serving
     from rlsize.estimates.run_counts import Counters
-    from rlsize.shell.following import ended_in_order, followed, log_reader
+    from rlsize.shell.following import followed, log_reader
     from rlsize.writers.files import write_whole
 
     counters, where = Counters({}, {}, ""), ("", 0)
@@ -62,20 +62,17 @@ def export(
     if once:
         sys.stdout.write(_page(read(), counters, pools))
         return
-    try:
-        with ended_in_order(), serving(*where) as server:
-            sys.stderr.write(f"serving {log} on {server.url}\n")
-            for found in followed(str(log), read, every.number):
-                text = _page(found, counters, pools)
-                try:
-                    if state is not None:  # first, so that what was scraped is never lost
-                        content = {"first": counters.first, "sums": counters.sums, "totals": counters.totals}
-                        write_whole(state, json.dumps(content) + "\n", force=True)
-                except RlsizeError as error:  # a full disk is no reason to serve nothing
-                    tell(error)
-                server.text = text  # which stays while a log cannot be read
-    except KeyboardInterrupt:
-        raise typer.Exit(INTERRUPTED) from None
+    with serving(*where) as server:
+        sys.stderr.write(f"serving {log} on {server.url}\n")
+        for found in followed(str(log), read, every.number):
+            text = _page(found, counters, pools)
+            try:
+                if state is not None:  # first, so that what was scraped is never lost
+                    content = {"first": counters.first, "sums": counters.sums, "totals": counters.totals}
+                    write_whole(state, json.dumps(content) + "\n", force=True)
+            except RlsizeError as error:  # a full disk is no reason to serve nothing
+                tell(error)
+            server.text = text  # which stays while a log cannot be read
 
 
 def _read_counters(path: str | None) -> Counters:

@@ -10,14 +10,13 @@ import typer
 from rlsize.errors import Fault, InputError, UnfinishedError
 from rlsize.reports.report import Report
 from rlsize.shell.access import AUTHORITY, INSECURE, TOKEN_FILE
-from rlsize.shell.command import Force, option, switch, tell
+from rlsize.shell.command import INTERRUPTED, Force, option, switch, tell
 from rlsize.shell.inputs import Inputs
 from rlsize.shell.quantity_flags import BATCH, LENGTHS, asks, short
 
 if TYPE_CHECKING:
     from rlsize.facts.rates import Rates
 
-INTERRUPTED = 130
 _ROLLOUT, _TRAINER, _SYNC = "Rollout", "Trainer", "Weight sync"
 
 

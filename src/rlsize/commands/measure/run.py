@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import shlex
-import signal
 import sys
 import tempfile
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -294,7 +292,7 @@ def run(inputs: Inputs, asked: dict[str, Any]) -> MeasurementOutcome:
         InputError: All that is wrong with what was asked; nothing is started before.
     """
     outcome, results = MeasurementOutcome(), StageResults()
-    with tempfile.TemporaryDirectory(prefix="rlsize-", ignore_cleanup_errors=True) as name, _ended_in_order():
+    with tempfile.TemporaryDirectory(prefix="rlsize-", ignore_cleanup_errors=True) as name:
         folder = Path(name)
         chosen = measurement(inputs, asked, folder)
         gpus = gpus_of(chosen)
@@ -330,20 +328,6 @@ def _warn_of_defaults(inputs: Inputs) -> None:
     if missing:
         wrong = "a rate at the wrong lengths sizes the wrong fleet (give a scenario, or flags)"
         inputs.warnings.append(f"taken for want of your recipe's: {', '.join(missing)}; {wrong}")
-
-
-@contextmanager
-def _ended_in_order() -> Iterator[None]:
-    """Treat the polite request to end as Ctrl-C: batch systems send it, and engines must not outlive it."""
-
-    def interrupt(*_: object) -> None:
-        raise KeyboardInterrupt
-
-    before = signal.signal(signal.SIGTERM, interrupt)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, before)
 
 
 def _rates(chosen: Measurement, inputs: Inputs, gpus: list[str], results: StageResults) -> Rates:

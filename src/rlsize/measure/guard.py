@@ -1,0 +1,85 @@
+"""
+Whatever this process starts ends with it, however it ends: a guard beside it waits for that, and ends what is left.
+
+All that is started after `guard()` inherits a mark in its environment, by which /proc shows it wherever it has gone:
+neither a session of its own, as torchrun gives its ranks, nor another parent hides it. Where there is no /proc, only
+the process groups of children are ended, by `child.py`. This file is the guard's program too, so it imports nothing of
+rlsize.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+import signal
+import subprocess
+import sys
+import time
+from contextlib import suppress
+from pathlib import Path
+
+MARK = "RLSIZE_MARK"  # the environment variable
+GRACE_SECONDS = 10.0  # between the polite end and the other one
+_PATIENCE_SECONDS = 5.0  # after it, for what the kernel holds
+_PROC = Path("/proc")
+_guards: list[subprocess.Popen[bytes]] = []
+
+
+def guard() -> None:
+    """Have a guard, from now on until this process has ended."""
+    if _guards and _guards[-1].poll() is None:
+        return
+    mark = f"{os.getpid()}-{secrets.token_hex(8)}"
+    environment = {name: value for name, value in os.environ.items() if name != MARK}
+    argv = [sys.executable, "-I", "-S", __file__, f"{MARK}={mark}"]
+    with suppress(OSError):  # a machine that can start no process has nothing to guard
+        _guards.append(
+            subprocess.Popen(  # noqa: S603 (this file)
+                argv, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=environment,
+                start_new_session=True,
+            )
+        )  # fmt: skip
+        os.environ[MARK] = mark
+
+
+def marked(mark: str) -> list[int]:
+    """Ids of the processes that were started with a `NAME=VALUE` in their environment, apart from this one."""
+    found, word, own = [], mark.encode(), str(os.getpid())
+    for place in _PROC.glob("[0-9]*/environ"):
+        with suppress(OSError):  # it has ended, or is somebody else's
+            if place.parent.name != own and word in place.read_bytes().split(b"\0"):
+                found.append(int(place.parent.name))
+    return found
+
+
+def end_marked(mark: str, seconds: float) -> None:
+    """
+    End all processes that have a mark, and what they start meanwhile.
+
+    Args:
+        mark: `NAME=VALUE` in their environment.
+        seconds: Between the polite request and the end. [s]
+    """
+    begun, asked = time.monotonic(), set[int]()
+    while found := marked(mark):
+        spent = time.monotonic() - begun
+        for pid in found:
+            if spent >= seconds or pid not in asked:
+                with suppress(OSError):
+                    os.kill(pid, signal.SIGKILL if spent >= seconds else signal.SIGTERM)
+        if spent > seconds + _PATIENCE_SECONDS:
+            return
+        asked.update(found)
+        time.sleep(0.02)
+
+
+def _main(mark: str) -> None:
+    """Wait until nobody holds the other end of standard input any more."""
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, signal.SIG_IGN)
+    sys.stdin.buffer.read()
+    end_marked(mark, GRACE_SECONDS)
+
+
+if __name__ == "__main__":
+    _main(sys.argv[1])
