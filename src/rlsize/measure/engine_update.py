@@ -77,17 +77,20 @@ def measure_engine_update(
         bytes_per_second=heard.results[0]["bytes"] / middle,
     )
     unproven = sum(not update["loaded"] for update in heard.results)
-    return heard.result(measured, update_doubts(measured, unproven))
+    return heard.result(measured, update_doubts(measured, unproven, pauses=ready.get("pauses", True)))
 
 
-def update_doubts(measured: EngineUpdate, unproven: int) -> Iterator[str]:
+def update_doubts(measured: EngineUpdate, unproven: int, *, pauses: bool = True) -> Iterator[str]:
     """
     Why the figures may not hold, a sentence each.
 
     Args:
         measured: The figures.
         unproven: Updates after which the engine did not answer as the new weights do.
+        pauses: Whether what ran was paused meanwhile.
     """
+    if not pauses:
+        yield "engine update: this vLLM has no pause that keeps what runs, so it ran on while its weights were changed."
     if unproven:
         yield f"engine update: after {unproven} updates the engine did not answer as the new weights do."
     yield from scatter_doubts("engine update", measured.scatter, "pauses")

@@ -1,15 +1,18 @@
 """
-New weights for a vLLM that generates: how long the update takes, and how long no token comes.
+New weights for a vLLM that generates, as RL gives them: pause, keep what runs, update, resume.
 
 The job is a JSON file: model, dtype, engine (arguments of `LLM`), requests, prompt_tokens, seed, seconds, disk. What it
 tells: `ready`, an `update` for each repeat and `done`; `failed` or `out_of_memory` where it cannot go on.
 
 Updates alternate between two sets of weights. After each one, a greedy answer must be the one of those weights: the
 first set's is known from the start, and the second one's must differ from it and stay the same.
+
+Without the pause, engine steps would run on weights that are half there, and recent versions die of it.
 """
 
 from __future__ import annotations
 
+import inspect
 import json
 import os
 import sys
@@ -50,6 +53,7 @@ class BusyEngine:
         self._prompt: int = job["prompt_tokens"]
         self._length: int = config.max_model_len - self._prompt
         self._requests: int = job["requests"]
+        self.pauses = "mode" in inspect.signature(llm.sleep).parameters  # versions before have no pause that keeps
         self._added = 0
         self._running: set[str] = set()
 
@@ -74,6 +78,16 @@ class BusyEngine:
             if outputs:
                 moments.append(time.perf_counter())
         return moments
+
+    def pause(self) -> None:
+        """Freeze what runs; it keeps its place and its KV cache."""
+        if self.pauses:
+            self.llm.sleep(level=0, mode="keep")
+
+    def resume(self) -> None:
+        """Go on where it was."""
+        if self.pauses:
+            self.llm.wake_up(tags=["scheduling"])
 
     def _fill(self) -> None:
         from vllm import SamplingParams
@@ -133,20 +147,23 @@ def _started(job: dict[str, Any], folder: Path) -> tuple[BusyEngine, FromDisk | 
     llm = vllm.LLM(skip_tokenizer_init=True, **options)
     way = OverNccl(llm, job, gpus) if nccl else FromDisk(llm, written)
     cuda = torch.cuda.is_available()
+    engine = BusyEngine(llm, job)
     say(
         "ready",
-        interface=way.interface,
+        interface=f"LLM.sleep(0, keep), {way.interface}, wake_up" if engine.pauses else way.interface,
+        pauses=engine.pauses,
         versions={"vllm": vllm.__version__, "torch": torch.__version__, "transformers": transformers.__version__},
         gpus=[torch.cuda.get_device_name(index) for index in range(gpus)] if cuda else [],
     )
-    return BusyEngine(llm, job), way, total
+    return engine, way, total
 
 
 def timed_update(engine: BusyEngine, way: FromDisk | OverNccl, seed: int) -> dict[str, float]:
     """
-    One update while requests run: its seconds, and by how much the longest gap between tokens exceeds a normal step.
+    One update while requests are in flight: the seconds of the update itself, and for how long no token came.
 
-    The update is called from a thread, as a trainer would call it, so that tokens are seen when they come.
+    The latter is the longest gap between tokens, less a normal step: pause and resume are in it. All three are called
+    from a thread, as a trainer would call them, so that tokens are seen when they come.
     """
     before = engine.steps(STEADY_STEPS)
     normal = median(later - earlier for earlier, later in pairwise(before[1:]))
@@ -154,12 +171,14 @@ def timed_update(engine: BusyEngine, way: FromDisk | OverNccl, seed: int) -> dic
     failed: list[BaseException] = []
 
     def update() -> None:
-        start = time.perf_counter()
         try:
+            engine.pause()
+            start = time.perf_counter()
             way.update(seed)
+            spent.append(time.perf_counter() - start)
+            engine.resume()
         except BaseException as error:  # noqa: BLE001 (it is raised again in the main thread)
             failed.append(error)
-        spent.append(time.perf_counter() - start)
 
     thread = threading.Thread(target=update)
     thread.start()
