@@ -13,7 +13,7 @@ import time
 from dataclasses import dataclass, field
 from random import Random
 from statistics import fmean
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from rlsize.equations.engine_step import cache_concurrency
 from rlsize.equations.kv_cache import mean_live_tokens
@@ -26,7 +26,7 @@ from rlsize.measure.child import ChildDiedError
 from rlsize.measure.instances import halt, phase
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Sequence
 
     from rlsize.facts.rollout_run import PhaseRun
     from rlsize.measure.instances import Instance
@@ -144,7 +144,7 @@ class Record:
 class Journal(Protocol):
     """What was measured in an earlier run, and where more of it is kept."""
 
-    levels: Mapping[int, list[PhaseRun]]
+    levels: dict[int, list[PhaseRun]]
 
     def keep_level(self, concurrency: int, runs: list[PhaseRun]) -> None:
         """Keep a level that is over."""
@@ -276,7 +276,7 @@ def _level(
     samples = min(plan.group_size, concurrency)
     lengths = list(plan.lengths(REFILL_GROUPS))
     random.shuffle(lengths)
-    starts = [
+    starts: list[list[list[Any]]] = [
         [
             [f"{name}/{place}/{index}", plan.prompt_tokens, 1, rest, age, str(sample)]
             for index, (age, rest) in enumerate(running_lengths(lengths, concurrency // samples, random))

@@ -213,6 +213,7 @@ class Measurement(NamedTuple):
         only: The stages to measure; None for what the machine can.
         quick: Whether a first look is enough.
         seconds: Time for each stage, starting apart. [s]
+        within: Whether somebody said that time, so that the finite batch keeps to it.
         start_seconds: Most that an engine or trainer may take to start. [s]
         seed: Of lengths, prompts and weights.
         device: cuda, cpu, or auto.
@@ -227,6 +228,7 @@ class Measurement(NamedTuple):
     only: tuple[Stage, ...] | None
     quick: bool
     seconds: float
+    within: bool
     start_seconds: float
     seed: int
     device: str
@@ -291,6 +293,7 @@ def measurement(inputs: Inputs, asked: Mapping[str, Any], folder: Path) -> Measu
         only=only,
         quick=asked["quick"],
         seconds=seconds.number,
+        within=asked["quick"] or inputs.gives("measurement_seconds"),
         start_seconds=start.number,
         seed=int(inputs.keep(Figure(key="seed", value=seed_of(inputs), source="--seed")).number),
         device=device,

@@ -10,7 +10,8 @@ import typer
 from rlsize.errors import Fault, InputError, UnfinishedError
 from rlsize.reports.report import Report
 from rlsize.shell.access import AUTHORITY, INSECURE, TOKEN_FILE
-from rlsize.shell.command import INTERRUPTED, Force, option, switch, tell
+from rlsize.shell.command import Force, option, switch, tell
+from rlsize.shell.ending import INTERRUPTED
 from rlsize.shell.inputs import Inputs
 from rlsize.shell.quantity_flags import BATCH, LENGTHS, asks, short
 
@@ -41,6 +42,9 @@ def measure(
         "--dummy-weights", "Random weights: nothing is downloaded, and speed needs no more.", "Inputs"
     ),
     quick: bool = switch("--quick", "A first look: two levels, 45 s for each kind.", "Inputs"),
+    resume: str | None = option(
+        "--resume", "The journal of a measurement that broke off: what it has is not measured again.", metavar="FILE"
+    ),
     show: str | None = option("--show", "Show what a rates file holds, and measure nothing.", metavar="FILE"),
     url: list[str] | None = option(
         "--url", "A server that runs already, http://HOST:PORT; repeatable for a fleet.", _ROLLOUT, "URL"

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from rlsize.facts.counters import EngineCounters
     from rlsize.facts.rollout_run import PhaseRun
     from rlsize.measure.instances import Instance
-    from rlsize.measure.rollout import Record, RolloutPlan
+    from rlsize.measure.rollout import Journal, Record, RolloutPlan
     from rlsize.readers.http_pages import Target
 
 
@@ -152,7 +152,9 @@ class RolloutResult(StageResult[RolloutMeasured]):
     asked_concurrency: int
 
 
-def run_rollout(asked: Measurement, folder: Path, say: Callable[[str, float], None]) -> RolloutResult:
+def run_rollout(
+    asked: Measurement, folder: Path, say: Callable[[str, float], None], journal: Journal | None = None
+) -> RolloutResult:
     """
     Measure rollouts on engines of our own, or on servers that run already.
 
@@ -160,6 +162,7 @@ def run_rollout(asked: Measurement, folder: Path, say: Callable[[str, float], No
         asked: What was asked for.
         folder: An empty folder for files of the engines.
         say: Told how far it has come.
+        journal: Has what an earlier run measured, and keeps what this one does.
 
     Raises:
         UnfinishedError: No engine could be measured.
@@ -171,7 +174,7 @@ def run_rollout(asked: Measurement, folder: Path, say: Callable[[str, float], No
     engines = MeasuredEngines(asked, plan, folder)
     try:
         instances = engines.start(say)
-        record = measure_rollout(instances, plan, say, engines.engine if not asked.targets else None)
+        record = measure_rollout(instances, plan, say, engines.engine if not asked.targets else None, journal)
     finally:
         engines.end()
     return _outcome(asked, engines, record)
@@ -189,6 +192,7 @@ def rollout_plan(asked: Measurement) -> RolloutPlan:
         seconds=asked.seconds,
         seed=asked.seed,
         quick=asked.quick,
+        within=asked.within,
         nonce=secrets.token_hex(4) if asked.targets else "",
     )
 

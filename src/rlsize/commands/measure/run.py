@@ -20,10 +20,12 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from rlsize.commands.measure.asked import Measurement
+    from rlsize.commands.measure.journal import Journal
     from rlsize.commands.measure.rollout import RolloutResult
     from rlsize.facts.measured import Stage, SyncMeasured
     from rlsize.facts.rates import Rates
     from rlsize.measure.jobs import StageResult
+    from rlsize.measure.machine_state import CpuState, Watch
     from rlsize.measure.train import TrainResult
     from rlsize.shell.inputs import Inputs
 
@@ -42,6 +44,11 @@ class StageResults:
     sync: StageResult[SyncMeasured] | None = None
     doubts: list[str] = field(default_factory=list)
     partial: list[str] = field(default_factory=list)
+
+    def recall(self, stage: Stage, found: StageResult[Any]) -> None:
+        """Take what an earlier run gave."""
+        setattr(self, stage, found)
+        self.doubts += found.doubts
 
     @property
     def parts(self) -> list[StageResult[Any]]:
@@ -116,6 +123,7 @@ class Workbench(NamedTuple):
         gpus: Names of this machine's GPUs; empty on a CPU.
         folder: A folder for files of engines and trainers; each stage has one of its own in it.
         say: Told how far it has come.
+        journal: Keeps what is measured.
     """
 
     asked: Measurement
@@ -123,6 +131,7 @@ class Workbench(NamedTuple):
     gpus: list[str]
     folder: Path
     say: Callable[[str, float], None]
+    journal: Journal | None = None
 
 
 def run_stage(stage: Stage, bench: Workbench, results: StageResults) -> None:
@@ -134,17 +143,17 @@ def run_stage(stage: Stage, bench: Workbench, results: StageResults) -> None:
         UnfinishedStageError: It broke off after it had measured something.
         InputError: The model or the workload cannot be run.
     """
-    from rlsize.measure.machine_state import Watch, cpu_doubts, cpu_state
+    from rlsize.measure.machine_state import Watch, cpu_state
 
-    asked = bench.asked
+    asked, journal = bench.asked, bench.journal
+    found: StageResult[Any]
     on_gpus = bench.gpus if stage != "sync" or _can_sync_gpus(asked, bench.gpus) else []
     before = None if results.parts else cpu_state()  # later, the load is that of the stages before
     folder = bench.folder / stage
     folder.mkdir()
-    found: StageResult[Any]
     with Watch() as watch:
         if stage == "rollout":
-            found = results.rollout = run_rollout(asked, folder, bench.say)
+            found = results.rollout = run_rollout(asked, folder, bench.say, journal)
         elif stage == "train":
             found = results.train = _run_train(bench, folder)
         else:
@@ -154,11 +163,23 @@ def run_stage(stage: Stage, bench: Workbench, results: StageResults) -> None:
             raise KeyboardInterrupt
         if found.partial:
             raise UnfinishedStageError(Fault(found.partial, stage, "its whole log: --log FILE"))
-    if stage != "rollout" or not asked.targets:
-        if watch.before and (on_gpus or stage == "rollout"):
-            results.doubts += watch.doubts()
-        elif before is not None:
-            results.doubts += cpu_doubts(before)
+    seen = (
+        []
+        if stage == "rollout" and asked.targets
+        else _seen(watch, on_gpus=bool(on_gpus) or stage == "rollout", cpu=before)
+    )
+    results.doubts += seen
+    if journal is not None:
+        journal.keep_stage(stage, replace(found, doubts=[*found.doubts, *seen]))
+
+
+def _seen(watch: Watch, *, on_gpus: bool, cpu: CpuState | None) -> list[str]:
+    """What else the machine did meanwhile."""
+    from rlsize.measure.machine_state import cpu_doubts
+
+    if watch.before and on_gpus:
+        return watch.doubts()
+    return [] if cpu is None else cpu_doubts(cpu)
 
 
 class UnfinishedStageError(RlsizeError):
@@ -291,6 +312,8 @@ def run(inputs: Inputs, asked: dict[str, Any]) -> MeasurementOutcome:
     Raises:
         InputError: All that is wrong with what was asked; nothing is started before.
     """
+    from rlsize.commands.measure.journal import Journal
+
     outcome, results = MeasurementOutcome(), StageResults()
     with tempfile.TemporaryDirectory(prefix="rlsize-", ignore_cleanup_errors=True) as name:
         folder = Path(name)
@@ -299,10 +322,13 @@ def run(inputs: Inputs, asked: dict[str, Any]) -> MeasurementOutcome:
         stages = stages_of(chosen, gpus, outcome.notes)
         if stages != ["sync"]:
             _warn_of_defaults(inputs)
+        journal = Journal(chosen, asked["resume"], asked["save"], force=asked["force"])
         try:
             with progress() as say:
-                bench = Workbench(asked=chosen, inputs=inputs, gpus=gpus, folder=folder, say=say)
-                for stage in stages:
+                bench = Workbench(asked=chosen, inputs=inputs, gpus=gpus, folder=folder, say=say, journal=journal)
+                for stage, found in journal.stages.items():
+                    results.recall(stage, found)
+                for stage in [one for one in stages if one not in journal.stages]:
                     run_stage(stage, bench, results)
         except KeyboardInterrupt:
             outcome.interrupted = True
@@ -316,6 +342,7 @@ def run(inputs: Inputs, asked: dict[str, Any]) -> MeasurementOutcome:
             logs = [place for stage in stages for place in sorted((folder / stage).glob("**/log"))]
             outcome.notes += _keep_logs(asked["log"], logs, force=asked["force"])
         outcome.interrupted = outcome.interrupted or "interrupted" in results.partial
+        journal.close(whole=not (outcome.interrupted or outcome.faults))
         if results.parts:
             outcome.rates = _rates(chosen, inputs, gpus, results)
     return outcome
