@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import os
 import secrets
+import shutil
 import signal
 import subprocess
 import sys
@@ -25,10 +26,21 @@ _PROC = Path("/proc")
 _guards: list[subprocess.Popen[bytes]] = []
 
 
-def guard() -> None:
-    """Have a guard, from now on until this process has ended."""
-    if _guards and _guards[-1].poll() is None:
-        return
+def guard(folder: str = "") -> None:
+    """
+    Have a guard, from now on until this process has ended.
+
+    Args:
+        folder: One that nobody needs any more then.
+    """
+    if not _guards or _guards[-1].poll() is not None:
+        _start()
+    with suppress(OSError, IndexError, AttributeError, ValueError):  # it has been killed, or there is none
+        _guards[-1].stdin.write(os.fsencode(folder) + b"\n")  # type: ignore[union-attr]  # a pipe
+        _guards[-1].stdin.flush()  # type: ignore[union-attr]  # likewise
+
+
+def _start() -> None:
     mark = f"{os.getpid()}-{secrets.token_hex(8)}"
     environment = {name: value for name, value in os.environ.items() if name != MARK}
     argv = [sys.executable, "-I", "-S", __file__, f"{MARK}={mark}"]
@@ -77,8 +89,10 @@ def _main(mark: str) -> None:
     """Wait until nobody holds the other end of standard input any more."""
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)
-    sys.stdin.buffer.read()
+    folders = sys.stdin.buffer.read().split(b"\n")
     end_marked(mark, GRACE_SECONDS)
+    for folder in filter(None, folders):
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 if __name__ == "__main__":

@@ -11,7 +11,8 @@ import json
 import os
 import sys
 import tempfile
-from dataclasses import fields
+from collections.abc import Mapping
+from dataclasses import fields, is_dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -67,23 +68,13 @@ class Journal:
     def keep_level(self, concurrency: int, runs: list[PhaseRun]) -> None:
         """Keep a level of the rollout that is over."""
         self.levels[concurrency] = runs
-        self._add({"level": concurrency, "runs": adapter(list[PhaseRun]).dump_python(runs, mode="json")})
+        self._add({"level": concurrency, "runs": _plain(runs)})
 
     def keep_stage(self, stage: Stage, result: StageResult[Any]) -> None:
         """Keep a stage that is over."""
         self.stages[stage] = result
-        kinds = {**_KINDS, "measured": _MEASURED[stage]}
         kept = [one.name for one in fields(RolloutResult if stage == "rollout" else StageResult)]
-        said = {name: getattr(result, name) for name in kept}
-        self._add(
-            {
-                "stage": stage,
-                "result": {
-                    name: adapter(kinds[name]).dump_python(value, mode="json") if name in kinds else value
-                    for name, value in said.items()
-                },
-            }
-        )
+        self._add({"stage": stage, "result": {name: _plain(getattr(result, name)) for name in kept}})
 
     def close(self, *, whole: bool) -> None:
         """Take it away where all was measured; else say how to go on, if anything was."""
@@ -137,6 +128,15 @@ class Journal:
                 for name, value in said.items()
             }
         )
+
+
+def _plain(value: Any) -> Any:
+    """A value as JSON takes it."""
+    if is_dataclass(value):
+        return {one.name: _plain(getattr(value, one.name)) for one in fields(value)}
+    if isinstance(value, Mapping):
+        return {str(name): _plain(one) for name, one in value.items()}
+    return [_plain(one) for one in value] if isinstance(value, list | tuple) else value
 
 
 def _object(line: str) -> dict[str, Any] | None:

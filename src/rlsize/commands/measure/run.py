@@ -313,6 +313,7 @@ def run(inputs: Inputs, asked: dict[str, Any]) -> MeasurementOutcome:
         InputError: All that is wrong with what was asked; nothing is started before.
     """
     from rlsize.commands.measure.journal import Journal
+    from rlsize.measure.guard import guard
 
     outcome, results = MeasurementOutcome(), StageResults()
     with tempfile.TemporaryDirectory(prefix="rlsize-", ignore_cleanup_errors=True) as name:
@@ -322,6 +323,7 @@ def run(inputs: Inputs, asked: dict[str, Any]) -> MeasurementOutcome:
         stages = stages_of(chosen, gpus, outcome.notes)
         if stages != ["sync"]:
             _warn_of_defaults(inputs)
+        guard(name)
         journal = Journal(chosen, asked["resume"], asked["save"], force=asked["force"])
         try:
             with progress() as say:
