@@ -28,6 +28,7 @@ class EngineUpdateJob:
         prompt_tokens: Tokens of each prompt.
         seed: Where the random weights begin.
         disk: Reload from disk also where the weight-update API could be used.
+        served: Through the routes of a server, which is started for it.
         start_seconds: Most that a silence may last, the start of the engine above all. [s]
     """
 
@@ -38,6 +39,7 @@ class EngineUpdateJob:
     prompt_tokens: int = 64
     seed: int = 0
     disk: bool = False
+    served: bool = False
     start_seconds: float = 1800.0
 
 
@@ -59,11 +61,12 @@ def measure_engine_update(
         KeyboardInterrupt: Likewise, by Ctrl-C.
     """
     full = "take a smaller model, or lower gpu_memory_utilization"
-    heard = WorkerEvents("engine update", repeated="update", when_full=full)
+    name = "server update" if job.served else "engine update"
+    heard = WorkerEvents(name, repeated="update", when_full=full)
 
     def told(event: dict[str, Any]) -> None:
         if event["event"] == "update":
-            say("engine update", min(1.0, len(heard.results) / FEWEST_REPEATS))
+            say(name, min(1.0, len(heard.results) / FEWEST_REPEATS))
 
     argv = command(python, "engine_update", {**asdict(job), "seconds": seconds}, folder)
     heard.listen(argv, folder, job.start_seconds, told)

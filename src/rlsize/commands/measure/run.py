@@ -261,10 +261,13 @@ def _run_sync(bench: Workbench, gpus: Sequence[str], folder: Path) -> StageResul
 def _with_engine_update(
     asked: Measurement, result: StageResult[SyncMeasured], folder: Path, say: Callable[[str, float], None]
 ) -> StageResult[SyncMeasured]:
-    """The same with the engine's own update; what was measured before stays where that fails."""
+    """
+    The same with the engine's own update, and with that through the routes of a server.
+
+    What was measured before stays where one fails; a server without such routes is only a doubt.
+    """
     from rlsize.measure.engine_update import EngineUpdateJob, measure_engine_update
 
-    folder.mkdir()
     arguments = engine_arguments(asked, rollout_plan(asked), asked.engine.most)
     for own in ("model", "load_format", "dtype"):  # the update sets them itself: it makes the weights that it loads
         arguments.pop(own, None)
@@ -276,19 +279,30 @@ def _with_engine_update(
         seed=asked.seed,
         start_seconds=asked.start_seconds,
     )
-    try:
-        update = measure_engine_update(job, asked.engine.python, folder, seconds=asked.seconds, say=say)
-    except KeyboardInterrupt:
-        return replace(result, partial="interrupted")
-    except RlsizeError as error:
-        return replace(result, partial=error.faults[0].what)
-    return replace(
-        result,
-        measured=replace(result.measured, engine_update=update.measured),
-        versions={**result.versions, **update.versions},
-        doubts=[*result.doubts, *update.doubts],
-        partial=update.partial,
-    )
+    for key, served in (("engine_update", False), ("server_update", True)):
+        place = folder / key
+        place.mkdir(parents=True)
+        try:
+            update = measure_engine_update(
+                replace(job, served=served), asked.engine.python, place, seconds=asked.seconds, say=say
+            )
+        except KeyboardInterrupt:
+            return replace(result, partial="interrupted")
+        except RlsizeError as error:
+            if not served:
+                return replace(result, partial=error.faults[0].what)
+            return replace(result, doubts=[*result.doubts, f"server update: not measured: {error.faults[0].what}"])
+        changed: dict[str, Any] = {key: update.measured}
+        result = replace(
+            result,
+            measured=replace(result.measured, **changed),
+            versions={**result.versions, **update.versions},
+            doubts=[*result.doubts, *update.doubts],
+            partial=update.partial,
+        )
+        if update.partial:
+            break
+    return result
 
 
 @dataclass(slots=True)

@@ -1,8 +1,9 @@
 """
 New weights for a vLLM that generates, as RL gives them: pause, keep what runs, update, resume.
 
-The job is a JSON file: model, dtype, engine (arguments of `LLM`), requests, prompt_tokens, seed, seconds, disk. What it
-tells: `ready`, an `update` for each repeat and `done`; `failed` or `out_of_memory` where it cannot go on.
+The job is a JSON file: model, dtype, engine (arguments of `LLM`), requests, prompt_tokens, seed, seconds, disk, served
+(through the routes of a server). What it tells: `ready`, an `update` for each repeat and `done`; `failed` or
+`out_of_memory` where it cannot go on.
 
 Updates alternate between two sets of weights. After each one, a greedy answer must be the one of those weights: the
 first set's is known from the start, and the second one's must differ from it and stay the same.
@@ -27,6 +28,7 @@ from typing import TYPE_CHECKING, Any
 from rlsize.measure.workers.events import say, say_why
 
 if TYPE_CHECKING:
+    from rlsize.measure.workers.engine_served import ServedEngine
     from rlsize.measure.workers.engine_ways import FromDisk, OverNccl
 
 LEAST_REPEATS = 5
@@ -128,15 +130,18 @@ def main(job: dict[str, Any], folder: Path) -> None:
     say("done")
 
 
-def _started(job: dict[str, Any], folder: Path) -> tuple[BusyEngine, FromDisk | OverNccl, int]:
+def _started(
+    job: dict[str, Any], folder: Path
+) -> tuple[BusyEngine | ServedEngine, FromDisk | OverNccl | ServedEngine, int]:
     import torch
     import transformers
     import vllm
 
+    from rlsize.measure.workers.engine_served import ServedEngine
     from rlsize.measure.workers.engine_ways import FromDisk, OverNccl, built, checkpoints, nccl_possible, weight_bytes
 
     gpus = int(job["engine"].get("tensor_parallel_size", 1))
-    nccl = not job["disk"] and nccl_possible(gpus)
+    nccl = not job["disk"] and not job["served"] and nccl_possible(gpus)
     seeds = (job["seed"],) if nccl else (job["seed"], job["seed"] + 1)
     model = built(job["model"], job["dtype"])
     written, total = checkpoints(model, seeds, folder), weight_bytes(model)
@@ -144,13 +149,19 @@ def _started(job: dict[str, Any], folder: Path) -> tuple[BusyEngine, FromDisk | 
     options = {**job["engine"], "model": str(written[job["seed"]]), "dtype": job["dtype"], "seed": job["seed"]}
     if nccl:
         options["weight_transfer_config"] = {"backend": "nccl"}
-    llm = vllm.LLM(skip_tokenizer_init=True, **options)
-    way = OverNccl(llm, job, gpus) if nccl else FromDisk(llm, written)
+    engine: BusyEngine | ServedEngine
+    way: FromDisk | OverNccl | ServedEngine
+    if job["served"]:
+        engine = way = ServedEngine(written, job, options, (list(PROBE), ANSWER_TOKENS))
+    else:
+        llm = vllm.LLM(skip_tokenizer_init=True, **options)
+        way = OverNccl(llm, job, gpus) if nccl else FromDisk(llm, written)
+        engine = BusyEngine(llm, job)
     cuda = torch.cuda.is_available()
-    engine = BusyEngine(llm, job)
+    paused = engine.pauses and engine is not way
     say(
         "ready",
-        interface=f"LLM.sleep(0, keep), {way.interface}, wake_up" if engine.pauses else way.interface,
+        interface=f"LLM.sleep(0, keep), {way.interface}, wake_up" if paused else way.interface,
         pauses=engine.pauses,
         versions={"vllm": vllm.__version__, "torch": torch.__version__, "transformers": transformers.__version__},
         gpus=[torch.cuda.get_device_name(index) for index in range(gpus)] if cuda else [],
@@ -158,7 +169,9 @@ def _started(job: dict[str, Any], folder: Path) -> tuple[BusyEngine, FromDisk | 
     return engine, way, total
 
 
-def timed_update(engine: BusyEngine, way: FromDisk | OverNccl, seed: int) -> dict[str, float]:
+def timed_update(
+    engine: BusyEngine | ServedEngine, way: FromDisk | OverNccl | ServedEngine, seed: int
+) -> dict[str, float]:
     """
     One update while requests are in flight: the seconds of the update itself, and for how long no token came.
 
