@@ -178,7 +178,8 @@ def bench(tmp_path: Path, model: Path) -> Callable[..., Workbench]:
         inputs = Inputs(changes=["placement.trainer_gpus=512"], texts={"model": str(model), **texts})
         switches = dict.fromkeys(("dummy_weights", "quick", "insecure", "engine_update"), False)
         names = ("only", "ca", "concurrency", "buckets", "torchrun", "token_file", "engine_python", "engine_arg")
-        asked = measurement(inputs, {**dict.fromkeys((*names, "trainer_python")), **switches, "url": url}, tmp_path)
+        flags = dict.fromkeys((*names, "trainer_python", "engines"))
+        asked = measurement(inputs, {**flags, **switches, "url": url}, tmp_path)
         return Workbench(asked=asked, inputs=inputs, gpus=[], folder=tmp_path, say=lambda *_: None)
 
     return made

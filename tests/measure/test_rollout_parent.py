@@ -17,7 +17,7 @@ from rlsize.commands.measure.rollout import scrape_as
 from rlsize.estimates.rollout_rate import level
 from rlsize.measure import instances
 from rlsize.measure.child import ChildDiedError
-from rlsize.measure.instances import Instance, started
+from rlsize.measure.instances import Instance, Launch, started
 from rlsize.measure.rollout import RolloutPlan, measure_rollout, sweep
 
 STUB = Path(__file__).with_name("engine_stub.py")
@@ -36,7 +36,7 @@ def start(tmp_path: Path) -> Iterator[Callable[[int], Instance]]:
         folder = tmp_path / f"engine-{next(numbers)}"
         folder.mkdir()
         argv = [sys.executable, str(STUB), str(limit)]
-        made.append(started("stub", argv, folder, scrape_as("stub"), 120.0))
+        made.extend(started([Launch("stub", argv, folder, scrape_as("stub"))], 120.0))
         return made[-1]
 
     yield starting
@@ -67,9 +67,9 @@ def test_out_of_memory_steps_down_and_goes_on(start: Any) -> None:
     """The engine is started anew for the next level down, and the doubt says so."""
     instances, asked = [start(32)], []
 
-    def restart(most: int) -> Instance:
+    def restart(most: int) -> list[Instance]:
         asked.append(most)
-        return start(most)  # type: ignore[no-any-return]  # the fixture's own function
+        return [start(most)]
 
     record = measure_rollout(instances, PLAN, quiet, restart)
     assert asked == [16]
@@ -82,7 +82,7 @@ def test_out_of_memory_steps_down_and_goes_on(start: Any) -> None:
 def test_out_of_memory_at_the_lowest_level_is_the_end(start: Any) -> None:
     """There is nothing to step down to."""
     with pytest.raises(ChildDiedError) as died:
-        measure_rollout([start(2)], PLAN, quiet, lambda _: start(2))
+        measure_rollout([start(2)], PLAN, quiet, lambda _: [start(2)])
     assert died.value.memory
 
 

@@ -16,11 +16,16 @@ import signal
 import subprocess
 import sys
 import time
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 MARK = "RLSIZE_MARK"  # the environment variable
 GRACE_SECONDS = 10.0  # between the polite end and the other one
+_ORPHANS_SECONDS = 2.0  # the same where nobody is left to whom they could tell anything
 _PATIENCE_SECONDS = 5.0  # after it, for what the kernel holds
 _PROC = Path("/proc")
 _guards: list[subprocess.Popen[bytes]] = []
@@ -52,6 +57,17 @@ def _start() -> None:
             )
         )  # fmt: skip
         os.environ[MARK] = mark
+
+
+@contextmanager
+def guarded(folder: str) -> Iterator[None]:
+    """Have a guard within it, for processes that are all ended at its end, and a folder that is not needed then."""
+    guard(folder)
+    try:
+        yield
+    finally:
+        with suppress(OSError, IndexError, subprocess.TimeoutExpired):
+            _guards.pop().communicate(timeout=_PATIENCE_SECONDS)
 
 
 def marked(mark: str) -> list[int]:
@@ -90,7 +106,7 @@ def _main(mark: str) -> None:
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)
     folders = sys.stdin.buffer.read().split(b"\n")
-    end_marked(mark, GRACE_SECONDS)
+    end_marked(mark, _ORPHANS_SECONDS)
     for folder in filter(None, folders):
         shutil.rmtree(folder, ignore_errors=True)
 

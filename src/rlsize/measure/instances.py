@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from contextlib import ExitStack
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from rlsize.errors import Fault, UnfinishedError
 from rlsize.facts.counters import EngineCounters, Snapshot
@@ -42,38 +42,52 @@ class Instance:
         self.first = self.scrape(str(self.facts.get("page") or ""))
 
 
-def started(
-    name: str,
-    argv: Sequence[str],
-    folder: Path,
-    scrape: Callable[[str], EngineCounters | None],
-    seconds: float,
-    env: Mapping[str, str] | None = None,
-) -> Instance:
+class Launch(NamedTuple):
     """
-    An instance, ready to be told what to do.
+    An instance to be started.
 
     Args:
         name: What to call it: `engine`, or the server's host and port.
         argv: The command that runs `workers/rollout_offline.py`, or `workers/rollout_online.py`.
         folder: A folder of its own.
         scrape: Reads its counters.
-        seconds: Most that it may take to be ready. [s]
         env: Variables on top of the environment.
+    """
+
+    name: str
+    argv: Sequence[str]
+    folder: Path
+    scrape: Callable[[str], EngineCounters | None]
+    env: Mapping[str, str] = {}
+
+
+def started(launches: Sequence[Launch], seconds: float) -> list[Instance]:
+    """
+    Instances, started together and ready to be told what to do.
+
+    Args:
+        launches: What to start.
+        seconds: Most that each may take to be ready. [s]
 
     Raises:
-        UnfinishedError: It does not start, or the server does not answer as it should.
+        UnfinishedError: One does not start, or its server does not answer as it should; then all are ended.
     """
-    child = Child(argv, folder, name, {**staged(folder), **(env or {})})
     with ExitStack() as unless_ready:
-        unless_ready.callback(child.end)
-        while (event := child.hear(seconds)) is not None:
-            refuse_if_gone(name, event)
-            if event.get("event") == "ready":
-                instance = Instance(name, child, event, scrape)
-                unless_ready.pop_all()
-                return instance
-    raise UnfinishedError(Fault("ended before it was ready", name, "look at its log: --log FILE"))
+        children = []
+        for one in launches:
+            children.append(Child(one.argv, one.folder, one.name, {**staged(one.folder), **one.env}))
+            unless_ready.callback(children[-1].end)
+        found = [_ready(one, child, seconds) for one, child in zip(launches, children, strict=True)]
+        unless_ready.pop_all()
+    return found
+
+
+def _ready(launch: Launch, child: Child, seconds: float) -> Instance:
+    while (event := child.hear(seconds)) is not None:
+        refuse_if_gone(launch.name, event)
+        if event.get("event") == "ready":
+            return Instance(launch.name, child, event, launch.scrape)
+    raise UnfinishedError(Fault("ended before it was ready", launch.name, "look at its log: --log FILE"))
 
 
 def refuse_if_gone(name: str, event: Mapping[str, Any]) -> None:

@@ -154,7 +154,7 @@ def measure_rollout(
     instances: list[Instance],
     plan: RolloutPlan,
     say: Callable[[str, float], None],
-    restart: Callable[[int], Instance] | None = None,
+    restart: Callable[[int], list[Instance]] | None = None,
     journal: Journal | None = None,
 ) -> Record:
     """
@@ -164,7 +164,7 @@ def measure_rollout(
         instances: The engines; all get the same load. The list follows a restart.
         plan: What to generate.
         say: Told what is going on, and the share of the time that has passed.
-        restart: Starts the only engine anew with a smaller limit on running samples, after it ran out of memory.
+        restart: Starts engines of our own anew with a smaller limit on running samples, after one ran out of memory.
         journal: Has the levels of an earlier run, and keeps those of this one.
     """
     record = _record(instances[0], plan)
@@ -184,7 +184,7 @@ def _run(
     plan: RolloutPlan,
     record: Record,
     say: Callable[[str, float], None],
-    restart: Callable[[int], Instance] | None,
+    restart: Callable[[int], list[Instance]] | None,
     journal: Journal | None,
 ) -> None:
     """Let engines compile and capture before anything counts; then the levels, from the top; then the batch."""
@@ -332,7 +332,7 @@ def _step_down(
     levels: Sequence[int],
     concurrency: int,
     error: ChildDiedError,
-    restart: Callable[[int], Instance] | None,
+    restart: Callable[[int], list[Instance]] | None,
 ) -> None:
     """After an engine ran out of memory, start it anew for the next level down."""
     record.levels.pop(concurrency, None)
@@ -341,8 +341,9 @@ def _step_down(
         raise error
     record.doubts.append(f"{concurrency} samples at once ran out of memory; {lower[-1]} is the next level down")
     record.limit, record.limited_by = lower[-1], "memory"
-    instances[0].child.end()
-    instances[0] = restart(lower[-1])
+    for instance in instances:
+        instance.child.end()
+    instances[:] = restart(lower[-1])
 
 
 def _sure(run: PhaseRun, shortest: float) -> bool:

@@ -16,7 +16,7 @@ from typing import Annotated
 import typer
 
 from rlsize.shell.command import UNFINISHED, Entry, Group
-from rlsize.shell.ending import ended_in_order
+from rlsize.shell.ending import INTERRUPTED, ended_in_order
 from rlsize.shell.progress import saying_if_long
 
 COMMANDS: dict[str, Entry] = {
@@ -109,6 +109,8 @@ def main() -> None:
     try:
         with ended_in_order(), saying_if_long(f"rlsize {command}: working"):
             app()
+    except KeyboardInterrupt:  # before a command could hear of it
+        raise SystemExit(INTERRUPTED) from None
     except OSError as error:
         raise SystemExit(_cannot_print(error)) from None
     except SystemExit as stop:

@@ -52,6 +52,9 @@ def measure(
     concurrency: str | None = option(
         "--concurrency", "Samples in flight to measure at, as 16,64,256.", _ROLLOUT, "LIST"
     ),
+    engines: str | None = option(
+        "--engines", "Engines on the visible GPUs, started and loaded together; all for the whole node.", _ROLLOUT, "N"
+    ),
     engine_python: str | None = option(
         "--engine-python", "The Python that has vLLM; by default this one.", _ROLLOUT, "PATH"
     ),

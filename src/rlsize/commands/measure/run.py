@@ -327,17 +327,16 @@ def run(inputs: Inputs, asked: dict[str, Any]) -> MeasurementOutcome:
         InputError: All that is wrong with what was asked; nothing is started before.
     """
     from rlsize.commands.measure.journal import Journal
-    from rlsize.measure.guard import guard
+    from rlsize.measure.guard import guarded
 
     outcome, results = MeasurementOutcome(), StageResults()
-    with tempfile.TemporaryDirectory(prefix="rlsize-", ignore_cleanup_errors=True) as name:
+    with tempfile.TemporaryDirectory(prefix="rlsize-", ignore_cleanup_errors=True) as name, guarded(name):
         folder = Path(name)
         chosen = measurement(inputs, asked, folder)
         gpus = gpus_of(chosen)
         stages = stages_of(chosen, gpus, outcome.notes)
         if stages != ["sync"]:
             _warn_of_defaults(inputs)
-        guard(name)
         journal = Journal(chosen, asked["resume"], asked["save"], force=asked["force"])
         try:
             with progress() as say:
