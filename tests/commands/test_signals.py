@@ -341,9 +341,12 @@ def test_a_measurement_goes_on_where_it_was_killed(start: Callable[..., Case]) -
 
 def test_a_hangup_that_was_ignored_at_the_start_stays_ignored(start: Callable[..., Case]) -> None:
     """As under nohup: the terminal closes, and the work goes on."""
-    case = start(*SIMULATE, "--seeds", "40", ignores=signal.SIGHUP)
-    case.said("0 of")
-    assert ended(case, signal.SIGHUP)[0] == 0
+    case = start("watch", "run.jsonl", "--every", "0.5", ignores=signal.SIGHUP)
+    case.said("is empty")
+    os.kill(case.process.pid, signal.SIGHUP)
+    (case.folder / "run.jsonl").write_text(LOG.read_text())
+    assert case.shown().startswith("step")
+    assert ended(case, signal.SIGTERM).code == 130
 
 
 def test_a_second_signal_hastens_the_end(start: Callable[..., Case]) -> None:
