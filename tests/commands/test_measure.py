@@ -6,12 +6,14 @@ import errno
 import json
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from rlsize.commands.measure import command
-from rlsize.commands.measure.asked import measurement
+from rlsize.commands.measure.asked import _engines, measurement
+from rlsize.commands.measure.rollout import engine_shares
 from rlsize.commands.measure.run import StageResults, Workbench, run_stage
 from rlsize.errors import InputError, UnfinishedError
 from rlsize.facts.rates import InstanceRate, Rates, RateSource
@@ -240,3 +242,30 @@ def test_what_nobody_said_of_the_workload_is_as_in_a_loop(bench: Callable[..., W
     assert (plain.prompts, plain.group_size, plain.prompt_tokens, plain.mean, plain.cap) == (32, 8, 512, 896.0, 3584.0)
     assert plain.cv == said.cv == QUANTITIES["response_cv"].default
     assert said.cap is None
+
+
+@pytest.mark.parametrize(
+    ("said", "gpus", "visible", "shares"),
+    [
+        (None, 8, None, [None]),
+        ("all", 5, None, ["0,1", "2,3"]),
+        ("2", 4, "GPU-a,GPU-b,3,4", ["GPU-a,GPU-b", "3,4"]),
+        ("3", 0, None, [None, None, None]),
+        ("3", 5, None, "3 engines of 2 GPUs need 6, and 5 can be seen"),
+    ],
+)
+def test_each_engine_has_visible_gpus_of_its_own(
+    said: str | None, gpus: int, visible: str | None, shares: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In the words of CUDA_VISIBLE_DEVICES, so that UUIDs stay; more than there are is refused."""
+    monkeypatch.setattr("rlsize.measure.machine_state.gpu_states", lambda: [None] * gpus)
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+    if visible is not None:
+        monkeypatch.setenv("CUDA_VISIBLE_DEVICES", visible)
+    engines = _engines(Inputs(), {"engines": said, "url": None})
+    engine: Any = SimpleNamespace(engines=engines, gpus=2)
+    if isinstance(shares, str):
+        with pytest.raises(InputError, match=shares):
+            engine_shares(engine, on_gpus=True)
+        return
+    assert [one.get("CUDA_VISIBLE_DEVICES") for one in engine_shares(engine, on_gpus=True)] == shares

@@ -126,6 +126,16 @@ def test_a_ramp_is_never_the_rate(start: Any, monkeypatch: pytest.MonkeyPatch) -
     assert next(text for text in told if "filling" in text) == "rollout, 64 in flight: filling with 1,008 tokens"
 
 
+def test_instances_are_full_together(start: Any) -> None:
+    """The clock starts when the last one is."""
+    record = measure_rollout(
+        [start(64), start(64)], replace(PLAN, concurrencies=(16,), batch=False, seconds=2.0), quiet
+    )
+    runs = record.levels[16]
+    assert len({run.full for run in runs}) == 1
+    assert all(run.full >= max(one.begun for one in runs) for run in runs)  # type: ignore[operator]  # they were full
+
+
 def test_a_level_that_never_fills_has_no_rate(start: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """It is given up after the whole time, with a doubt, and the next one comes."""
     monkeypatch.setenv("STUB_FILL", "200")
