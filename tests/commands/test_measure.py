@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import errno
+import http.server
 import json
+import threading
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -269,3 +272,44 @@ def test_each_engine_has_visible_gpus_of_its_own(
             engine_shares(engine, on_gpus=True)
         return
     assert [one.get("CUDA_VISIBLE_DEVICES") for one in engine_shares(engine, on_gpus=True)] == shares
+
+
+class Alive(http.server.BaseHTTPRequestHandler):
+    """A server that takes a request, and keeps its stream alive for ever without a token."""
+
+    def do_GET(self) -> None:
+        """List a model, or show a page."""
+        text = (
+            '{"data": [{"id": "m"}]}' if self.path == "/v1/models" else 'vllm:generation_tokens_total{engine="0"} 5\n'
+        )
+        self.send_response(200)
+        self.send_header("Content-Length", str(len(text)))
+        self.end_headers()
+        self.wfile.write(text.encode())
+
+    def do_POST(self) -> None:
+        """Begin a stream."""
+        self.send_response(200)
+        self.end_headers()
+        with suppress(OSError):
+            while not self.server.ended.wait(0.05):  # type: ignore[attr-defined]  # the test's
+                self.wfile.write(b': keep-alive\n\ndata: {"choices": []}\n\n')
+
+    def log_message(self, *_: Any) -> None:
+        """Keep quiet."""
+
+
+def test_a_server_that_only_keeps_alive_is_not_waited_for(rlsize: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Tokens count, not pages and comments: it ends in bounded time, with exit code 3 and a line that says so."""
+    monkeypatch.setattr("rlsize.measure.instances.TOKENLESS_SECONDS", 1.0)
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Alive) as server:
+        server.daemon_threads = True
+        server.ended = threading.Event()  # type: ignore[attr-defined]  # its own
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        ran = rlsize(
+            "measure", "--url", f"127.0.0.1:{server.server_port}", "--only", "rollout", "--response-tokens", "9"
+        )
+        server.ended.set()  # type: ignore[attr-defined]  # likewise
+        server.shutdown()
+    assert ran.code == 3
+    assert "made no token for 1 s (its pages still come)" in ran.stderr

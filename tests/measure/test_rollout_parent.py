@@ -128,10 +128,8 @@ def test_a_ramp_is_never_the_rate(start: Any, monkeypatch: pytest.MonkeyPatch) -
 
 def test_instances_are_full_together(start: Any) -> None:
     """The clock starts when the last one is."""
-    record = measure_rollout(
-        [start(64), start(64)], replace(PLAN, concurrencies=(16,), batch=False, seconds=2.0), quiet
-    )
-    runs = record.levels[16]
+    plan = replace(PLAN, concurrencies=(16,), batch=False, seconds=2.0)
+    runs = measure_rollout([start(64), start(64)], plan, quiet).levels[16]
     assert len({run.full for run in runs}) == 1
     assert all(run.full >= max(one.begun for one in runs) for run in runs)  # type: ignore[operator]  # they were full
 

@@ -92,9 +92,9 @@ def measure(
         from rlsize.commands.measure.report import measure_report
         from rlsize.readers.saved_files import read_rates
 
-        if save is not None or log is not None:
+        if save is not None or log is not None or resume is not None:
             what = "measures nothing, so there is nothing to write"
-            raise InputError(Fault(what, "--show", "leave --save and --log"))
+            raise InputError(Fault(what, "--show", "leave --save, --log and --resume"))
         return measure_report(read_rates(show))
     from rlsize.shell.answer import check_files
 
