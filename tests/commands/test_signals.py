@@ -75,10 +75,19 @@ class Case(NamedTuple):
         assert self.process.stdout is not None
         return self.process.stdout.readline()
 
+    def left(self) -> list[int]:
+        """What runs of it, by its environment or its command line."""
+        found = marked(self.mark)
+        for place in Path("/proc").glob("[0-9]*"):
+            with suppress(OSError):
+                if self.mark.partition("=")[2] in (place / "cmdline").read_text():
+                    found.append(int(place.name))
+        return found
+
     def children(self, word: str) -> list[int]:
         """What it has started, by a word of the command lines."""
         found = []
-        for pid in marked(self.mark):
+        for pid in self.left():
             with suppress(OSError):
                 if word in Path(f"/proc/{pid}/cmdline").read_text() and pid != self.process.pid:
                     found.append(pid)
@@ -140,15 +149,15 @@ def start(tmp_path: Path) -> Iterator[Callable[..., Case]]:
         case.process.communicate()
         for one in case.held:
             one.close()
-    for pid in marked(mark):
-        os.kill(pid, signal.SIGKILL)
+        for pid in case.left():
+            os.kill(pid, signal.SIGKILL)
 
 
 def ended(case: Case, sent: int, pid: int | None = None) -> Ran:
     """Send it, and wait until the pipes are closed and no process is left; exit code, stdout, stderr."""
     os.kill(pid or case.process.pid, sent)
     out, err = case.process.communicate(timeout=PATIENCE)  # which returns when nobody holds the pipes any more
-    case.until(lambda: not marked(case.mark))
+    case.until(lambda: not case.left())
     assert "Traceback" not in err
     return Ran(case.process.returncode, out, err)
 

@@ -1,7 +1,8 @@
 """
 A Python for `--engine-python` that has all libraries, by its word: engines are stubs, and torchrun starts a rank.
 
-Its rank has a session of its own, as those of torchrun have, and hears no polite request.
+Its rank has a session of its own, as those of torchrun have, and hears no polite request; an engine that loads has a
+process without an environment.
 """
 
 from __future__ import annotations
@@ -30,7 +31,8 @@ def main(words: list[str]) -> None:
         sys.stdout.write(json.dumps(words[2:]))
     elif "rlsize.measure.workers.rollout_offline" in words:
         if os.environ.get("STUB_LOADS"):
-            subprocess.run([sys.executable, "-c", RANK], check=False, start_new_session=True)
+            told = [sys.executable, "-c", RANK, os.environ["RLSIZE_CASE"]]
+            subprocess.run(told, check=False, env={})  # as one that writes a title over its environment
         stub = Path(__file__).with_name("engine_stub.py")
         os.execv(sys.executable, [sys.executable, str(stub), "64"])  # noqa: S606 (the stub)
     elif "torch.distributed.run" in words:

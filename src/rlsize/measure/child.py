@@ -105,6 +105,7 @@ class Child:
         except OSError as error:
             what = f"{argv[0]} cannot be started: {error.strerror or error}"
             raise UnfinishedError(Fault(what, name, "name a Python that has what it needs")) from None
+        guard(f"+{self._process.pid}")
 
     def __enter__(self) -> Self:
         return self
@@ -180,8 +181,9 @@ class Child:
                 self._process.wait(GRACE_SECONDS)
         finally:  # a second signal hastens the end, and its own children may outlive it
             self._signal(signal.SIGKILL)
-            end_marked(f"{EVENTS}={self._events}", 0.0)
+            end_marked(f"{EVENTS}={self._events}", 0.0, {self._process.pid})
             self._process.wait()
+            guard(f"-{self._process.pid}")
 
     def last_words(self) -> str:
         """What it printed last that says why it ended, in a line."""
