@@ -7,7 +7,7 @@ import statistics
 from random import Random
 from typing import Any
 
-PAIRS = 7
+PAIRS = 9
 DRAWS = 10_000  # of the bootstrap
 LOW, HIGH = 0.025, 0.975
 

@@ -30,7 +30,7 @@ from benchmarks.pairs import PAIRS, show
 
 from rlsize.commands.measure.rollout import scrape_as
 from rlsize.estimates.rollout_rate import finite_batch
-from rlsize.measure.instances import Instance, started
+from rlsize.measure.instances import Instance, Launch, started
 from rlsize.measure.jobs import command
 from rlsize.measure.rollout import RolloutPlan, measure_rollout
 
@@ -158,7 +158,7 @@ def compare_offline(python: str, program: str, model: Path, folder: Path) -> Non
         place = folder / f"engine-{turn}"
         place.mkdir()
         argv = command(python, "rollout_offline", job, place)
-        instance = started("engine", argv, place, scrape_as("engine"), 300.0)
+        [instance] = started([Launch("engine", argv, place, scrape_as("engine"))], 300.0)
         try:
             ours = by_rlsize(instance, GROUP, PROMPTS, turn, fresh=True)
         finally:
@@ -177,7 +177,7 @@ def compare_online(program: str, model: Path, folder: Path) -> None:
         place = folder / "client"
         place.mkdir()
         argv = command(sys.executable, "rollout_online", job, place)
-        instance = started("server", argv, place, scrape_as("server"), 300.0)
+        [instance] = started([Launch("server", argv, place, scrape_as("server"))], 300.0)
         try:
             pairs = [
                 (by_rlsize(instance, 1, SERVED, turn, fresh=turn == 0), by_bench_serve(program, model, port, folder))

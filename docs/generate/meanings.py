@@ -33,6 +33,8 @@ MEANINGS: dict[str, str] = {
     "binding_pool": "Pool without whose limit a step would be shortest: environments or verifiers.",
     "engine_step_seconds": "Time of one engine step, a token for each sample; prefill left out.",
     "engine_update_seconds": "Time of the calls that give a running engine new weights.",
+    "server_pause_seconds": "Time in which a server made no token while it loaded new weights by its own routes.",
+    "server_update_seconds": "Time of the calls that give a server new weights by its own routes.",
     "engine_kv_cache_tokens": "Tokens that the KV cache of a rollout instance holds, as its engine logs at start-up.",
     "engine_weight_bytes_per_gpu": "Weights that an engine loads on each GPU, copies of tensor parallelism included.",
     "expected_prefix_cache_hit_fraction": "Prefix-cache hit ratio to expect.",

@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import errno
+import http.server
 import json
+import threading
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from rlsize.commands.measure import command
-from rlsize.commands.measure.asked import measurement
+from rlsize.commands.measure.asked import _engines, measurement
+from rlsize.commands.measure.rollout import engine_shares
 from rlsize.commands.measure.run import StageResults, Workbench, run_stage
 from rlsize.errors import InputError, UnfinishedError
 from rlsize.facts.rates import InstanceRate, Rates, RateSource
@@ -178,7 +183,8 @@ def bench(tmp_path: Path, model: Path) -> Callable[..., Workbench]:
         inputs = Inputs(changes=["placement.trainer_gpus=512"], texts={"model": str(model), **texts})
         switches = dict.fromkeys(("dummy_weights", "quick", "insecure", "engine_update"), False)
         names = ("only", "ca", "concurrency", "buckets", "torchrun", "token_file", "engine_python", "engine_arg")
-        asked = measurement(inputs, {**dict.fromkeys((*names, "trainer_python")), **switches, "url": url}, tmp_path)
+        flags = dict.fromkeys((*names, "trainer_python", "engines"))
+        asked = measurement(inputs, {**flags, **switches, "url": url}, tmp_path)
         return Workbench(asked=asked, inputs=inputs, gpus=[], folder=tmp_path, say=lambda *_: None)
 
     return made
@@ -239,3 +245,71 @@ def test_what_nobody_said_of_the_workload_is_as_in_a_loop(bench: Callable[..., W
     assert (plain.prompts, plain.group_size, plain.prompt_tokens, plain.mean, plain.cap) == (32, 8, 512, 896.0, 3584.0)
     assert plain.cv == said.cv == QUANTITIES["response_cv"].default
     assert said.cap is None
+
+
+@pytest.mark.parametrize(
+    ("said", "gpus", "visible", "shares"),
+    [
+        (None, 8, None, [None]),
+        ("all", 5, None, ["0,1", "2,3"]),
+        ("2", 4, "GPU-a,GPU-b,3,4", ["GPU-a,GPU-b", "3,4"]),
+        ("3", 0, None, [None, None, None]),
+        ("3", 5, None, "3 engines of 2 GPUs need 6, and 5 can be seen"),
+    ],
+)
+def test_each_engine_has_visible_gpus_of_its_own(
+    said: str | None, gpus: int, visible: str | None, shares: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In the words of CUDA_VISIBLE_DEVICES, so that UUIDs stay; more than there are is refused."""
+    monkeypatch.setattr("rlsize.measure.machine_state.gpu_states", lambda: [None] * gpus)
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+    if visible is not None:
+        monkeypatch.setenv("CUDA_VISIBLE_DEVICES", visible)
+    engines = _engines(Inputs(), {"engines": said, "url": None})
+    engine: Any = SimpleNamespace(engines=engines, gpus=2)
+    if isinstance(shares, str):
+        with pytest.raises(InputError, match=shares):
+            engine_shares(engine, on_gpus=True)
+        return
+    assert [one.get("CUDA_VISIBLE_DEVICES") for one in engine_shares(engine, on_gpus=True)] == shares
+
+
+class Alive(http.server.BaseHTTPRequestHandler):
+    """A server that takes a request, and keeps its stream alive for ever without a token."""
+
+    def do_GET(self) -> None:
+        """List a model, or show a page."""
+        text = (
+            '{"data": [{"id": "m"}]}' if self.path == "/v1/models" else 'vllm:generation_tokens_total{engine="0"} 5\n'
+        )
+        self.send_response(200)
+        self.send_header("Content-Length", str(len(text)))
+        self.end_headers()
+        self.wfile.write(text.encode())
+
+    def do_POST(self) -> None:
+        """Begin a stream."""
+        self.send_response(200)
+        self.end_headers()
+        with suppress(OSError):
+            while not self.server.ended.wait(0.05):  # type: ignore[attr-defined]  # the test's
+                self.wfile.write(b': keep-alive\n\ndata: {"choices": []}\n\n')
+
+    def log_message(self, *_: Any) -> None:
+        """Keep quiet."""
+
+
+def test_a_server_that_only_keeps_alive_is_not_waited_for(rlsize: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Tokens count, not pages and comments: it ends in bounded time, with exit code 3 and a line that says so."""
+    monkeypatch.setattr("rlsize.measure.instances.TOKENLESS_SECONDS", 1.0)
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Alive) as server:
+        server.daemon_threads = True
+        server.ended = threading.Event()  # type: ignore[attr-defined]  # its own
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        ran = rlsize(
+            "measure", "--url", f"127.0.0.1:{server.server_port}", "--only", "rollout", "--response-tokens", "9"
+        )
+        server.ended.set()  # type: ignore[attr-defined]  # likewise
+        server.shutdown()
+    assert ran.code == 3
+    assert "made no token for 1 s (its pages still come)" in ran.stderr

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import signal
-import subprocess
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -193,25 +192,3 @@ def test_ctrl_c_while_a_trace_is_written_leaves_no_half_file(
     assert ran.code == 130
     assert "3 of 3 runs" in ran.stderr
     assert not [path for path in tmp_path.iterdir() if path.name.startswith((".", "trace"))]
-
-
-@pytest.mark.parametrize("jobs", ["1", "2"])
-def test_ctrl_c_ends_the_workers_too(tmp_path: Path, jobs: str, start_rlsize: Any) -> None:
-    """A signal to the command alone: it keeps what is finished, and no process is left that holds its stderr."""
-    path = tmp_path / "runs.jsonl"
-    large = [*LOOP, "--runs", str(path), "--json"]
-    for flag, text in (("--steps", "100"), ("--prompts", "64"), ("--seeds", "40"), ("--jobs", jobs)):
-        large[large.index(flag) + 1] = text
-    process: subprocess.Popen[str] = start_rlsize(*large)
-    assert process.stderr is not None
-    for told in process.stderr:
-        if told.endswith(" runs\n") and not told.startswith("0 of"):
-            break
-    process.send_signal(signal.SIGINT)
-    stdout, stderr = process.communicate()  # which returns when nobody holds the pipes any more
-    assert process.returncode == 130
-    assert "Traceback" not in stderr
-    assert any("interrupted" in warning for warning in json.loads(stdout)["warnings"])
-    kept = path.read_text(encoding="utf-8").splitlines()
-    assert 0 < len(kept) < 41
-    assert all(json.loads(line)["outcome"]["steps"] == 100 for line in kept)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import pty
-import signal
 import subprocess
 import sys
 import threading
@@ -16,7 +15,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.effort import THOROUGH
 
 LOG = Path(__file__).parents[2] / "examples" / "operate" / "starving.jsonl"
 SECRET = "T00/B00/secret"  # noqa: S105 (a made-up path of a webhook)
@@ -162,9 +160,8 @@ def test_what_is_wrong_is_told(
     assert SECRET not in ran.stderr
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, *([signal.SIGINT, signal.SIGHUP] if THOROUGH else [])])
-def test_a_verdict_that_changes_is_told_and_a_signal_ends_it(number: int, tmp_path: Path) -> None:
-    """A log that begins empty is waited for; a new verdict says what it was; a signal ends it with 130."""
+def test_a_verdict_that_changes_is_told(tmp_path: Path) -> None:
+    """A log that begins empty is waited for; a new verdict says what it was."""
     starving = rows()
     log = tmp_path / "run.jsonl"
     log.touch()
@@ -186,8 +183,6 @@ def test_a_verdict_that_changes_is_told_and_a_signal_ends_it(number: int, tmp_pa
             line = next(line for line in process.stdout if "(was starving trainer)" in line)
             assert line.strip().startswith("Both sides match.")
             assert "; step 31.39 s -> " in line
-            process.send_signal(number)
-            assert process.wait(PATIENCE) == 130
         finally:
             process.kill()
 

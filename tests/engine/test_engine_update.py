@@ -37,13 +37,23 @@ def test_the_engine_answers_with_the_weights_that_were_loaded(
     found = measured(tiny_models["qwen3"], engine_python, tmp_path)
     assert not [doubt for doubt in found.doubts if "did not answer" in doubt]
     update = found.measured
-    assert "reload_weights" in update.interface
+    assert update.interface.startswith("LLM.sleep(0, keep), LLM.collective_rpc('reload_weights'")
     assert update.scatter is not None
     assert update.scatter.parts >= 5
     assert update.pause_seconds == pytest.approx(update.seconds, rel=0.5)
     assert update.bytes_per_second * update.seconds == pytest.approx(1_115_648)  # two bytes for each of 557,824
     assert found.partial == ""
     assert "vllm" in found.versions
+
+
+def test_a_server_pauses_updates_and_resumes_by_its_own_routes(
+    engine_python: str, tiny_models: dict[str, Path], tmp_path: Path
+) -> None:
+    """It answers as the new weights do, its streams go on, and the pause holds the update and more."""
+    found = measured(tiny_models["qwen3"], engine_python, tmp_path, served=True)
+    assert not [doubt for doubt in found.doubts if "did not answer" in doubt]
+    assert "/pause?mode=keep" in found.measured.interface
+    assert found.measured.pause_seconds > found.measured.seconds
 
 
 def test_a_directory_without_a_model_says_so(engine_python: str, tmp_path: Path) -> None:

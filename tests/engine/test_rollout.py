@@ -20,7 +20,7 @@ from rlsize.estimates.counter_growth import grown
 from rlsize.estimates.rollout_rate import Interval, finite_batch, intervals, level, step_time_fit
 from rlsize.estimates.rollout_summary import crosschecks
 from rlsize.facts.measured import StepTimeFit
-from rlsize.measure.instances import Instance, started
+from rlsize.measure.instances import Instance, Launch, started
 from rlsize.measure.jobs import command
 from rlsize.measure.machine_state import descendants
 from rlsize.measure.rollout import Record, RolloutPlan, measure_rollout
@@ -49,7 +49,7 @@ def engine(engine_python: str, tiny_models: dict[str, Path], tmp_path_factory: p
     folder = tmp_path_factory.mktemp("engines") / "engine"
     folder.mkdir()
     argv = command(engine_python, "rollout_offline", job, folder)
-    instance = started("engine", argv, folder, scrape_as("engine"), 600.0)
+    [instance] = started([Launch("engine", argv, folder, scrape_as("engine"))], 600.0)
     yield instance
     instance.child.end()
 
@@ -238,7 +238,7 @@ def test_ctrl_c_keeps_what_was_measured_and_ends_the_engine(
     saved = read_rates(str(rates))
     assert saved.partial == "interrupted"
     assert saved.rollout is not None
-    assert not alive(started)
+    assert not alive(started)  # the guard beside it too
 
 
 def await_line(process: subprocess.Popen[str], text: str) -> str:

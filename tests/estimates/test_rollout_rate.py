@@ -50,8 +50,9 @@ def recorded(ramp: int = 5, full: int = 40, drain: int = 3, rate: float = RATE, 
         snapshots.append(Snapshot(seconds=float(second), counters=counters(tokens, batch)))
         tokens += rate * batch / BATCH
     return PhaseRun(
-        instance=instance, concurrency=BATCH, begun=0.0, ended=float(len(running)), snapshots=tuple(snapshots)
-    )
+        instance=instance, concurrency=BATCH, begun=0.0, full=float(ramp), ended=float(len(running)),
+        snapshots=tuple(snapshots),
+    )  # fmt: skip
 
 
 def test_filling_and_draining_are_no_part_of_the_rate() -> None:
@@ -97,14 +98,14 @@ def test_a_short_window_and_a_drift_are_told() -> None:
         )
         for entry in rising.snapshots
     )
-    drifting = {BATCH: [PhaseRun(instance="e", concurrency=BATCH, begun=0.0, ended=48.0, snapshots=grown)]}
+    drifting = {BATCH: [PhaseRun(instance="e", concurrency=BATCH, begun=0.0, full=5.0, ended=48.0, snapshots=grown)]}
     assert any("not steady" in doubt for doubt in rollout_doubts(drifting, [], summary(drifting)))
 
 
 def test_an_engine_that_is_held_up_by_something_else_is_told_apart() -> None:
     """Fewer samples in the mean step than in flight: the rate is that of the front end."""
     run = recorded()
-    held = PhaseRun(instance="e", concurrency=2 * BATCH, begun=0.0, ended=48.0, snapshots=run.snapshots)
+    held = PhaseRun(instance="e", concurrency=2 * BATCH, begun=0.0, full=5.0, ended=48.0, snapshots=run.snapshots)
     doubts = rollout_doubts({2 * BATCH: [held]}, [], summary({2 * BATCH: [held]}))
     assert any("front end" in doubt for doubt in doubts)
 

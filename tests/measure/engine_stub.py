@@ -2,7 +2,9 @@
 Plays a rollout engine for the tests of those who drive one: counters that grow at a rate, samples that finish in turn.
 
 It is no engine, and nothing that is measured on it is shown as a measurement. `python engine_stub.py LIMIT RATE` runs
-out of memory, as an engine says it, when more than LIMIT samples are to run.
+out of memory, as an engine says it, when more than LIMIT samples are to run. `STUB_FILL` has it read so many prompt
+tokens a second before a level's batch is full, while its rate rises; `STUB_HANG` has it make no token in phases of
+that name, though its pages come.
 """
 
 from __future__ import annotations
@@ -20,10 +22,12 @@ PAGE = (
     'vllm:num_requests_waiting{{engine="0"}} 0\nvllm:iteration_tokens_total_count{{engine="0"}} {steps}\n'
     'vllm:iteration_tokens_total_sum{{engine="0"}} {tokens}\nvllm:kv_cache_usage_perc{{engine="0"}} 0.5\n'
     'vllm:cache_config_info{{engine="0",block_size="16",num_gpu_blocks="100000"}} 1\n'
+    'vllm:prompt_tokens_total{{engine="0"}} {prompts}\n'
     'vllm:request_success_total{{engine="0"}} {finished}\n'
 )
 STEP = 0.002  # seconds
 commands: list[dict[str, Any]] = []
+read = [0.0, 0.0]  # prompt tokens before this phase, and after its start
 
 
 def say(event: str, **fields: Any) -> None:
@@ -41,18 +45,25 @@ def phase(command: dict[str, Any], begun: float, tokens: float) -> float:
     """Generate `concurrency` tokens in each step, until told to halt or done; the counter at the end."""
     running = command["concurrency"]
     todo = sum(samples * length for _, _, samples, length, *_ in command["groups"])
-    until = begun + (command["seconds"] or 3600.0)
+    asked = sum((prompt + sum(rest[1:2])) * samples for _, prompt, samples, *rest in command["groups"])
+    pace = float(os.environ.get("STUB_FILL", "inf"))
+    hangs = command["phase"].startswith(os.environ.get("STUB_HANG", "-"))
     start = tokens
     finished: list[tuple[float, int, int]] = []
+    read[1] = read[0] + asked
     while True:
         now = time.perf_counter()
         done = bool(command["refill"]) is False and tokens - start >= todo
-        text = PAGE.format(tokens=tokens, running=running, steps=tokens / running, finished=0)
+        spent = time.perf_counter() - begun
+        full = min(1.0, spent * (pace if command["refill"] else 1e9) / asked) if finished else 0.0
+        prompts = read[1] - asked * (1.0 - full)
+        text = PAGE.format(tokens=tokens, running=running, steps=tokens / running, finished=0, prompts=prompts)
         say("page", phase=command["phase"], seconds=now, text=text, finished=finished, in_flight=running, streamed=0)
-        if done or (command["refill"] and (now > until or any(each["do"] == "halt" for each in commands))):
+        if done or (command["refill"] and any(each["do"] == "halt" for each in commands)):
+            read[0] = read[1]
             return tokens
         time.sleep(0.05)
-        tokens += running * round((time.perf_counter() - now) / STEP)
+        tokens += 0 if hangs else full * running * round((time.perf_counter() - now) / STEP)
         finished = [(time.perf_counter(), running, running)]
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import time
 from typing import Any
 
 import pytest
@@ -16,7 +15,7 @@ def phase(**changes: Any) -> Phase:
     """A phase of two groups of four, refilled with groups of four."""
     command: dict[str, Any] = {
         "phase": "p", "groups": [["a", 8, 4, 5], ["b", 8, 4, 5]], "refill": [["r", 8, 4, 5], ["s", 8, 4, 5]],
-        "concurrency": 8, "page_seconds": 1.0, "seconds": None,
+        "concurrency": 8, "page_seconds": 1.0,
     }  # fmt: skip
     return Phase(command | changes)
 
@@ -120,8 +119,8 @@ def test_a_stream_that_is_not_what_was_asked_for_is_refused(events: tuple[Any, .
         streamed(*events, cut=100_000)
 
 
-def test_a_phase_ends_by_the_clock_or_by_order(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whichever comes first; a finite batch ends when it is done."""
+def test_a_phase_ends_by_order() -> None:
+    """A finite batch ends when it is done."""
 
     class Orders:
         halt = False
@@ -130,12 +129,18 @@ def test_a_phase_ends_by_the_clock_or_by_order(monkeypatch: pytest.MonkeyPatch) 
             return self.halt
 
     orders: Any = Orders()
-    now = [100.0]
-    monkeypatch.setattr(time, "perf_counter", lambda: now[0])
-    timed = phase(seconds=5.0)
-    assert not timed.over(orders)
-    now[0] = 106.0
-    assert timed.over(orders)
+    assert not phase().over(orders)
     orders.halt = True
     assert phase().over(orders)
     assert not phase(refill=[]).over(orders)
+
+
+def test_what_keeps_a_stream_alive_is_no_token() -> None:
+    """Comments and empty events are passed over; the first token opens the samples of its request."""
+    assert streamed(": ping", {}, {"choices": []}, *WHOLE, total(6)).streamed == 6
+    tale = Tale(phase())
+    stream = Stream(Group("k", 8, 4, 5), tale)
+    stream.take(b': ping\n\ndata: {"choices": []}\n\n')
+    assert (tale.streamed, tale.opened) == (0, None)
+    stream.take(b'data: {"choices": [{"text": "w"}]}\n\n')
+    assert (tale.streamed, tale.opened) == (1, 4)

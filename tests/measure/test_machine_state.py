@@ -31,6 +31,12 @@ IDLE = GpuState(
 AT_WORK = replace(IDLE, memory_used_bytes=70 * GIB, utilisation_fraction=0.98, sm_clock_hz=1980e6)
 
 
+@pytest.fixture(autouse=True)
+def _all_gpus(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever the tests' own machine hides."""
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+
+
 class NvmlError(Exception):
     """What NVML raises."""
 
@@ -55,6 +61,7 @@ def nvml(**changed: Any) -> Any:
         "nvmlDeviceGetCount": lambda: 2,
         "nvmlDeviceGetHandleByIndex": lambda index: index,
         "nvmlDeviceGetName": lambda _: "H100",
+        "nvmlDeviceGetUUID": lambda index: f"GPU-{index}",
         "nvmlDeviceGetMemoryInfo": only_first(SimpleNamespace(used=70 * GIB, total=80 * GIB)),
         "nvmlDeviceGetUtilizationRates": only_first(SimpleNamespace(gpu=98, memory=40)),
         "nvmlDeviceGetClockInfo": only_first(1500),
@@ -68,8 +75,9 @@ def nvml(**changed: Any) -> Any:
 def test_nvml_tells_what_it_can() -> None:
     """Numbers come in base units; what a GPU does not tell is None."""
     first, second = gpu_states(own={11}, nvml=nvml())
-    assert first == replace(AT_WORK, driver="570.1", sm_clock_hz=1500e6, throttles=("power cap",), foreign_processes=1)
-    assert second == GpuState(name="H100", driver="570.1")
+    slow = replace(AT_WORK, uuid="GPU-0", driver="570.1", sm_clock_hz=1500e6)
+    assert first == replace(slow, throttles=("power cap",), foreign_processes=1)
+    assert second == GpuState(name="H100", uuid="GPU-1", driver="570.1")
 
 
 def test_without_driver_there_is_nothing(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -93,6 +101,8 @@ def test_process_ids_of_another_namespace_say_nothing() -> None:
 
 SMI = """#!/bin/sh
 case "$1" in
+-L) echo "GPU 0: NVIDIA H100 80GB HBM3 (UUID: GPU-1)"; echo "  MIG 3g.40gb     Device  0: (UUID: MIG-7f)"
+    echo "GPU 1: NVIDIA H100 80GB HBM3 (UUID: GPU-2)" ;;
 *query-gpu*) echo "GPU-1, NVIDIA H100 80GB HBM3, 570.1, 71680, 81920, 98, 1500, 1980, 0x0000000000000044"
              echo "GPU-2, NVIDIA H100 80GB HBM3, 570.1, [N/A], 81920, [N/A], [N/A], 1980, [Not Supported]" ;;
 *) echo "GPU-1, 11"; echo "GPU-1, 12" ;;
@@ -119,6 +129,28 @@ def test_nvidia_smi_tells_the_same(monkeypatch: pytest.MonkeyPatch, tmp_path: Pa
     assert first.throttles == ("power cap", "hardware thermal slowdown")
     assert (first.foreign_processes, second.foreign_processes) == (1, 0)
     assert (second.memory_used_bytes, second.utilisation_fraction, second.throttles) == (None, None, ())
+
+
+@pytest.mark.parametrize(
+    ("said", "names"),
+    [
+        ("0", ["NVIDIA H100 80GB HBM3"]),
+        ("GPU-2,GPU-1", ["NVIDIA H100 80GB HBM3"] * 2),
+        ("GPU-", []),  # it may be either
+        ("1,7,0", ["NVIDIA H100 80GB HBM3"]),
+        ("MIG-7f,MIG-none", ["NVIDIA H100 80GB HBM3 MIG 3g.40gb"]),
+        ("MIG-none", []),
+        ("", []),
+    ],
+)
+def test_only_visible_gpus_are_there(
+    said: str, names: list[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """By index, by UUID or the beginning of one, and by MIG instance, of which CUDA takes one."""
+    smi(tmp_path, monkeypatch, SMI)
+    monkeypatch.setattr("rlsize.measure.machine_state.nvml_module", lambda: None)
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", said)
+    assert [state.name for state in gpu_states()] == names
 
 
 @pytest.mark.parametrize("text", ["#!/bin/sh\nexit 9\n", "#!/bin/sh\necho nonsense\n", "#!/bin/sh\nprintf '\\377'\n"])

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import itertools
+import re
 import sys
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -12,9 +14,10 @@ from typing import Any
 import pytest
 
 from rlsize.commands.measure.rollout import scrape_as
+from rlsize.estimates.rollout_rate import level
 from rlsize.measure import instances
 from rlsize.measure.child import ChildDiedError
-from rlsize.measure.instances import Instance, started
+from rlsize.measure.instances import Instance, Launch, started
 from rlsize.measure.rollout import RolloutPlan, measure_rollout, sweep
 
 STUB = Path(__file__).with_name("engine_stub.py")
@@ -33,7 +36,7 @@ def start(tmp_path: Path) -> Iterator[Callable[[int], Instance]]:
         folder = tmp_path / f"engine-{next(numbers)}"
         folder.mkdir()
         argv = [sys.executable, str(STUB), str(limit)]
-        made.append(started("stub", argv, folder, scrape_as("stub"), 120.0))
+        made.extend(started([Launch("stub", argv, folder, scrape_as("stub"))], 120.0))
         return made[-1]
 
     yield starting
@@ -49,10 +52,12 @@ def test_levels_run_from_the_top_and_the_batch_comes_last(start: Any) -> None:
     """The rate that sizes the fleet is measured first, should the rest be cut off."""
     told: list[str] = []
     record = measure_rollout([start(64)], PLAN, lambda text, _: told.append(text))
-    assert told == [
+    begun = [text.partition(":")[0] for text in told if "\t" not in text]
+    assert list(dict.fromkeys(begun)) == [
         "rollout, warming up", "rollout, 64 in flight", "rollout, 16 in flight", "rollout, 4 in flight",
         "rollout, one batch to its end",
     ]  # fmt: skip
+    assert any(re.fullmatch(r"rollout, 64 in flight\t[\d,]+ tok/s, \d s left", text) for text in told)
     assert list(record.levels) == [64, 16, 4]
     assert record.batch
     assert not record.partial
@@ -62,9 +67,9 @@ def test_out_of_memory_steps_down_and_goes_on(start: Any) -> None:
     """The engine is started anew for the next level down, and the doubt says so."""
     instances, asked = [start(32)], []
 
-    def restart(most: int) -> Instance:
+    def restart(most: int) -> list[Instance]:
         asked.append(most)
-        return start(most)  # type: ignore[no-any-return]  # the fixture's own function
+        return [start(most)]
 
     record = measure_rollout(instances, PLAN, quiet, restart)
     assert asked == [16]
@@ -77,7 +82,7 @@ def test_out_of_memory_steps_down_and_goes_on(start: Any) -> None:
 def test_out_of_memory_at_the_lowest_level_is_the_end(start: Any) -> None:
     """There is nothing to step down to."""
     with pytest.raises(ChildDiedError) as died:
-        measure_rollout([start(2)], PLAN, quiet, lambda _: start(2))
+        measure_rollout([start(2)], PLAN, quiet, lambda _: [start(2)])
     assert died.value.memory
 
 
@@ -106,12 +111,48 @@ def test_ctrl_c_keeps_the_levels_before(start: Any) -> None:
     assert list(record.levels) == [64]
 
 
-def test_a_silent_engine_is_not_waited_for_for_ever(start: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It says what it said last."""
-    monkeypatch.setattr(instances, "SILENT_SECONDS", 0.5)
+def test_a_ramp_is_never_the_rate(start: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The clock of a level starts when its prompts are read: the rate is the full one, however long the fill took."""
+    plain = measure_rollout([start(64)], replace(PLAN, concurrencies=(64,), batch=False, seconds=2.0), quiet)
+    monkeypatch.setenv("STUB_FILL", "1100")  # the fill takes most of what a level is given
+    told: list[str] = []
+    slow = replace(PLAN, concurrencies=(64,), batch=False, seconds=2.0)
+    filled = measure_rollout([start(64)], slow, lambda text, _: told.append(text))
+    rates = [level(record.levels[64], record.work) for record in (plain, filled)]
+    assert rates[0] is not None
+    assert rates[1] is not None
+    assert rates[1].tokens_per_second == pytest.approx(rates[0].tokens_per_second, rel=0.05)
+    assert filled.levels[64][0].full > filled.levels[64][0].begun + 1.0  # type: ignore[operator]  # it was full
+    assert next(text for text in told if "filling" in text) == "rollout, 64 in flight: filling with 1,008 tokens"
+
+
+def test_instances_are_full_together(start: Any) -> None:
+    """The clock starts when the last one is."""
+    plan = replace(PLAN, concurrencies=(16,), batch=False, seconds=2.0)
+    runs = measure_rollout([start(64), start(64)], plan, quiet).levels[16]
+    assert len({run.full for run in runs}) == 1
+    assert all(run.full >= max(one.begun for one in runs) for run in runs)  # type: ignore[operator]  # they were full
+
+
+def test_a_level_that_never_fills_has_no_rate(start: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is given up after the whole time, with a doubt, and the next one comes."""
+    monkeypatch.setenv("STUB_FILL", "200")
+    plan = replace(PLAN, concurrencies=(4, 64), batch=False, seconds=1.5)
+    record = measure_rollout([start(64)], plan, quiet)
+    assert list(record.levels) == [4]
+    assert any("64 in flight: not full after 2 s" in doubt for doubt in record.doubts)
+
+
+def test_an_engine_that_makes_no_token_is_not_waited_for(start: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """However many pages it sends; the levels before are kept. One that is silent altogether says what it said last."""
+    monkeypatch.setattr(instances, "TOKENLESS_SECONDS", 0.5)
+    monkeypatch.setenv("STUB_HANG", f"level/{PLAN.seed}/16")
+    record = measure_rollout([start(64)], PLAN, quiet)
+    assert record.partial == "stub: made no token for 0 s (its pages still come)"
+    assert 64 in record.levels
     instance = start(64)
     monkeypatch.setattr(instance.child, "tell", lambda _: None)  # the order is lost
-    with pytest.raises(ChildDiedError, match="said nothing"):
+    with pytest.raises(ChildDiedError, match="sends no page"):
         list(instances.phase([instance], [[["k", 1, 1, 1]]], [], 1, 1.0, "p"))
 
 
@@ -127,7 +168,7 @@ PAGE = 'vllm:generation_tokens_total{model_name="m",engine="0"} %d.0\n'
 )
 def test_one_count_is_used_through_a_phase(texts: tuple[str, ...], counted: list[int]) -> None:
     """The engine's own or the client's, never the difference of one and the other."""
-    notes = instances._Notes(SimpleNamespace(name="stub", scrape=scrape_as("stub")), 4)  # type: ignore[arg-type]  # all that is asked of it
+    notes = instances._Notes(SimpleNamespace(name="stub", scrape=scrape_as("stub")), 4, ())  # type: ignore[arg-type]  # all that is asked of it
     for second, text in enumerate(texts):
         page = {"event": "page", "seconds": second, "text": text, "streamed": 10 * second, "in_flight": 4}
         notes.take({**page, "finished": [(second, 1, 7)]})

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from rlsize.facts.counters import Snapshot
     from rlsize.facts.rollout_run import PhaseRun, RolloutWork
 
-FULL = 0.95  # share of the plateau from which the batch counts as full
+FULL = 0.95  # share of the plateau below which the batch drains
 PARTS = 10  # equal parts of a window whose scatter is shown
 SETTLING = 1  # intervals after the batch is full that still hold the last prompts' prefill
 NEAR_BEST = 0.95  # share of the best rate that the knee must reach
@@ -96,23 +96,15 @@ def _live_tokens(first: Snapshot, second: Snapshot, batch: float, work: RolloutW
 
 
 def steady(run: PhaseRun) -> tuple[Snapshot, ...]:
-    """
-    The snapshots of its steady state: from when the batch has filled to before it drains.
-
-    An engine whose page does not say what runs is taken to be steady from half of the phase.
-    """
-    later = run.snapshots[len(run.snapshots) // 2 :]
-    batches = [snapshot.counters.requests_running for snapshot in later]
-    known = [batch for batch in batches if batch is not None]
-    plateau = median(known) if known else 0.0
-    if not plateau:
-        return later
-    full = [
-        index
-        for index, snapshot in enumerate(run.snapshots)
-        if (snapshot.counters.requests_running or 0.0) >= FULL * plateau
-    ]
-    return run.snapshots[full[0] + SETTLING : full[-1] + 1]
+    """The snapshots of its steady state: from a full batch to before it drains; none where it never was full."""
+    if run.full is None:
+        return ()
+    window = [snapshot for snapshot in run.snapshots if snapshot.seconds >= run.full][SETTLING:]
+    known = [batch for snapshot in window if (batch := snapshot.counters.requests_running) is not None]
+    least = FULL * median(known) if known else 0.0
+    while window and (window[-1].counters.requests_running or 0.0) < least:
+        window.pop()
+    return tuple(window)
 
 
 def relative_error(run: PhaseRun) -> float | None:

@@ -227,6 +227,7 @@ class SyncMeasured:
     engine_update: Annotated[EngineUpdate | None, Says("the reload through the engine, where it has an interface")] = (
         None
     )
+    server_update: Annotated[EngineUpdate | None, Says("the same through the routes of a server")] = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from rlsize.facts.counters import Snapshot
+from rlsize.facts.counters import Snapshot  # noqa: TC001 (a field's type, resolved at run time)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,6 +32,7 @@ class PhaseRun:
         instance: What it is called.
         concurrency: Samples kept in flight; of a finite batch, all of them. [1]
         begun: When the first request was sent, on the clock of the run. [s]
+        full: When all that it began with had been read, on all instances; None before that, and of a finite batch. [s]
         ended: When the phase ended; None where it broke off. [s]
         asked: Response tokens asked for. [token]
         snapshots: Counters, the first from before the phase; an engine without a page has those of the client.
@@ -46,6 +45,7 @@ class PhaseRun:
     instance: str
     concurrency: int
     begun: float
+    full: float | None = None
     ended: float | None = None
     asked: int = 0
     snapshots: tuple[Snapshot, ...] = ()

@@ -2,7 +2,8 @@
 A process that measures: started under a Python of its own, told what to do, heard, and ended with all that it started.
 
 It writes one JSON object per line to a file of events; what it prints goes to a log. On its standard input it reads one
-JSON object per line. It runs in a session of its own, so that Ctrl-C reaches rlsize alone, which ends it in order.
+JSON object per line. It runs in a session of its own, so that Ctrl-C reaches rlsize alone, which ends it in order; a
+guard does where rlsize itself was killed.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rlsize.errors import Fault, UnfinishedError
+from rlsize.measure.guard import GRACE_SECONDS, end_marked, guard
 from rlsize.units import cut
 
 if TYPE_CHECKING:
@@ -28,7 +30,6 @@ if TYPE_CHECKING:
 WORKERS = Path(__file__).parent / "workers"
 EVENTS = "RLSIZE_EVENTS"  # the environment variable that names the file of events
 POLL_SECONDS = 0.02
-GRACE_SECONDS = 10.0  # between the polite end and the other one
 LARGEST_EVENTS = 256 * 2**20
 WHOLE_LOG = "its whole log: --log FILE"
 _TOLD = 400  # characters of a child's last words
@@ -94,6 +95,7 @@ class Child:
         self._read = 0
         self._rest = b""
         self._waiting: list[dict[str, Any]] = []
+        guard()
         whole = {**os.environ, **(env or {}), EVENTS: str(self._events)}
         try:
             with self.log.open("wb") as log:
@@ -103,6 +105,7 @@ class Child:
         except OSError as error:
             what = f"{argv[0]} cannot be started: {error.strerror or error}"
             raise UnfinishedError(Fault(what, name, "name a Python that has what it needs")) from None
+        guard(f"+{self._process.pid}")
 
     def __enter__(self) -> Self:
         return self
@@ -169,14 +172,18 @@ class Child:
 
     def end(self) -> None:
         """End it and all that it started; politely, then not."""
-        if self._process.stdin is not None:
-            with suppress(OSError):
-                self._process.stdin.close()
-        self._signal(signal.SIGTERM)
-        with suppress(subprocess.TimeoutExpired):
-            self._process.wait(GRACE_SECONDS)
-        self._signal(signal.SIGKILL)  # its own children may outlive it
-        self._process.wait()
+        try:
+            if self._process.stdin is not None:
+                with suppress(OSError):
+                    self._process.stdin.close()
+            self._signal(signal.SIGTERM)
+            with suppress(subprocess.TimeoutExpired):
+                self._process.wait(GRACE_SECONDS)
+        finally:  # a second signal hastens the end, and its own children may outlive it
+            self._signal(signal.SIGKILL)
+            end_marked(f"{EVENTS}={self._events}", 0.0, {self._process.pid})
+            self._process.wait()
+            guard(f"-{self._process.pid}")
 
     def last_words(self) -> str:
         """What it printed last that says why it ended, in a line."""

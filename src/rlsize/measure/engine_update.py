@@ -28,6 +28,7 @@ class EngineUpdateJob:
         prompt_tokens: Tokens of each prompt.
         seed: Where the random weights begin.
         disk: Reload from disk also where the weight-update API could be used.
+        served: Through the routes of a server, which is started for it.
         start_seconds: Most that a silence may last, the start of the engine above all. [s]
     """
 
@@ -38,6 +39,7 @@ class EngineUpdateJob:
     prompt_tokens: int = 64
     seed: int = 0
     disk: bool = False
+    served: bool = False
     start_seconds: float = 1800.0
 
 
@@ -59,11 +61,12 @@ def measure_engine_update(
         KeyboardInterrupt: Likewise, by Ctrl-C.
     """
     full = "take a smaller model, or lower gpu_memory_utilization"
-    heard = WorkerEvents("engine update", repeated="update", when_full=full)
+    name = "server update" if job.served else "engine update"
+    heard = WorkerEvents(name, repeated="update", when_full=full)
 
     def told(event: dict[str, Any]) -> None:
         if event["event"] == "update":
-            say("engine update", min(1.0, len(heard.results) / FEWEST_REPEATS))
+            say(name, min(1.0, len(heard.results) / FEWEST_REPEATS))
 
     argv = command(python, "engine_update", {**asdict(job), "seconds": seconds}, folder)
     heard.listen(argv, folder, job.start_seconds, told)
@@ -77,17 +80,20 @@ def measure_engine_update(
         bytes_per_second=heard.results[0]["bytes"] / middle,
     )
     unproven = sum(not update["loaded"] for update in heard.results)
-    return heard.result(measured, update_doubts(measured, unproven))
+    return heard.result(measured, update_doubts(measured, unproven, pauses=ready.get("pauses", True)))
 
 
-def update_doubts(measured: EngineUpdate, unproven: int) -> Iterator[str]:
+def update_doubts(measured: EngineUpdate, unproven: int, *, pauses: bool = True) -> Iterator[str]:
     """
     Why the figures may not hold, a sentence each.
 
     Args:
         measured: The figures.
         unproven: Updates after which the engine did not answer as the new weights do.
+        pauses: Whether what ran was paused meanwhile.
     """
+    if not pauses:
+        yield "engine update: this vLLM has no pause that keeps what runs, so it ran on while its weights were changed."
     if unproven:
         yield f"engine update: after {unproven} updates the engine did not answer as the new weights do."
     yield from scatter_doubts("engine update", measured.scatter, "pauses")

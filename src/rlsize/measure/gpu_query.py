@@ -1,4 +1,9 @@
-"""The GPUs of this machine as NVML or `nvidia-smi` describes them; an empty list where neither is at hand."""
+"""
+The GPUs of this machine as NVML or `nvidia-smi` describes them; an empty list where neither is at hand.
+
+What a Slurm job or a container must not use, neither shows. What `CUDA_VISIBLE_DEVICES` leaves out both show, and
+nothing here takes it: the rules are CUDA's (CUDA C++ Programming Guide, CUDA environment variables).
+"""
 
 from __future__ import annotations
 
@@ -31,6 +36,7 @@ _FIELDS = (
     "uuid", "name", "driver_version", "memory.used", "memory.total", "utilization.gpu", "clocks.sm", "clocks.max.sm",
     "clocks_throttle_reasons.active",
 )  # fmt: skip
+_LISTED = re.compile(r"\(UUID: (?P<uuid>(?:GPU|MIG)-[^)\s]+)\)")
 _HEX = re.compile(r"[0-9a-fA-F]+")
 
 
@@ -40,7 +46,8 @@ class GpuState:
     One GPU at one moment; None where the driver does not tell.
 
     Args:
-        name: Its name.
+        name: Its name; that of a MIG instance ends in its profile.
+        uuid: By which CUDA_VISIBLE_DEVICES may name it.
         driver: Version of the driver.
         memory_used_bytes: Memory in use, by anybody. [B]
         memory_total_bytes: Memory that it has. [B]
@@ -53,6 +60,7 @@ class GpuState:
     """
 
     name: str
+    uuid: str = ""
     driver: str = ""
     memory_used_bytes: float | None = None
     memory_total_bytes: float | None = None
@@ -61,6 +69,51 @@ class GpuState:
     max_sm_clock_hz: float | None = None
     throttles: tuple[str, ...] = ()
     foreign_processes: int | None = None
+
+
+def visible(states: Sequence[GpuState], said: str | None, slices: Mapping[str, tuple[str, str]]) -> list[GpuState]:
+    """
+    The GPUs that CUDA sees, in its order.
+
+    A list ends at the first entry that names nothing, or a GPU again. Of MIG instances CUDA takes one; what NVML tells
+    of memory and load is its whole GPU's, so it is left out.
+
+    Args:
+        states: All GPUs.
+        said: CUDA_VISIBLE_DEVICES; None where it is not set.
+        slices: UUIDs of MIG instances, with the UUID of their GPU and their profile.
+
+    >>> two = [GpuState(name="A", uuid="GPU-1f"), GpuState(name="B", uuid="GPU-20")]
+    >>> [[one.name for one in visible(two, said, {})] for said in (None, "1,0", "GPU-2", "0,0,1", "-1", "")]
+    [['A', 'B'], ['B', 'A'], ['B'], ['A'], [], []]
+    """
+    if said is None:
+        return list(states)
+    found: list[GpuState] = []
+    for word in (part.strip() for part in said.split(",")):
+        if word.startswith("MIG-"):
+            of, profile = slices.get(word, ("", ""))
+            parents = [one for one in states if one.uuid == of and of]
+            return found or [GpuState(name=f"{one.name} {profile}", uuid=word, driver=one.driver) for one in parents]
+        by_name = [one for one in states if one.uuid.startswith(word)] if word.startswith("GPU-") else []
+        named = states[int(word)] if word.isdecimal() and int(word) < len(states) else None
+        one = by_name[0] if len(by_name) == 1 else named
+        if one is None or one in found:
+            break
+        found.append(one)
+    return found
+
+
+def mig_slices() -> dict[str, tuple[str, str]]:
+    """UUIDs of the MIG instances that `nvidia-smi -L` lists, with the UUID of their GPU and their profile."""
+    found, of = {}, ""
+    for line in _told_by_smi("-L") or ():
+        if match := _LISTED.search(line):
+            if match["uuid"].startswith("MIG-"):
+                found[match["uuid"]] = (of, line.split("Device")[0].strip())
+            else:
+                of = match["uuid"]
+    return found
 
 
 def throttles(bits: int) -> tuple[str, ...]:
@@ -129,6 +182,7 @@ def _nvml_state(nvml: Any, handle: Any, driver: str, others: int | None) -> GpuS
     most = _told(nvml, nvml.nvmlDeviceGetMaxClockInfo, handle, nvml.NVML_CLOCK_SM)
     return GpuState(
         name=_text(_told(nvml, nvml.nvmlDeviceGetName, handle) or "GPU"),
+        uuid=_text(_told(nvml, nvml.nvmlDeviceGetUUID, handle) or ""),
         driver=driver,
         memory_used_bytes=memory.used if memory else None,
         memory_total_bytes=memory.total if memory else None,
@@ -173,21 +227,28 @@ def smi_states(own: Collection[int]) -> list[GpuState]:
 
 def _smi(query: str) -> list[list[str]] | None:
     """The rows of one query; None where there is no answer."""
+    lines = _told_by_smi(query, "--format=csv,noheader,nounits")
+    return None if lines is None else [[part.strip() for part in line.split(",")] for line in lines]
+
+
+def _told_by_smi(*words: str) -> list[str] | None:
+    """The lines of an answer; None where there is none."""
     try:
         answer = subprocess.run(  # noqa: S603 (fixed words)
-            ["nvidia-smi", query, "--format=csv,noheader,nounits"],  # noqa: S607 (wherever the driver put it)
+            ["nvidia-smi", *words],  # noqa: S607 (wherever the driver put it)
             capture_output=True, text=True, timeout=_ASKED_SECONDS, check=True,
         )  # fmt: skip
     except (OSError, subprocess.SubprocessError, UnicodeDecodeError):
         return None
-    return [[part.strip() for part in line.split(",")] for line in answer.stdout.splitlines() if line.strip()]
+    return [line for line in answer.stdout.splitlines() if line.strip()]
 
 
 def _smi_state(row: list[str], others: int | None) -> GpuState:
-    _, name, driver, used, total, busy, clock, most, reasons = row
+    uuid, name, driver, used, total, busy, clock, most, reasons = row
     bits = reasons.removeprefix("0x")
     return GpuState(
         name=name,
+        uuid=uuid,
         driver=driver,
         memory_used_bytes=_number(used, MIB),
         memory_total_bytes=_number(total, MIB),

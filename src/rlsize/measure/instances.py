@@ -5,18 +5,19 @@ from __future__ import annotations
 import time
 from contextlib import ExitStack
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from rlsize.errors import Fault, UnfinishedError
 from rlsize.facts.counters import EngineCounters, Snapshot
 from rlsize.facts.rollout_run import Finished, PhaseRun
-from rlsize.measure.child import Child, staged
+from rlsize.measure.child import Child, ChildDiedError, staged
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
     from pathlib import Path
 
-SILENT_SECONDS = 120.0  # an engine that says nothing for so long in the middle of a phase hangs
+TOKENLESS_SECONDS = 120.0  # an engine that makes no token for so long in the middle of a phase hangs, whatever it says
+FULL = 0.95  # share of what a level begins with whose prompts must have been read
 
 
 @dataclass(slots=True)
@@ -41,38 +42,52 @@ class Instance:
         self.first = self.scrape(str(self.facts.get("page") or ""))
 
 
-def started(
-    name: str,
-    argv: Sequence[str],
-    folder: Path,
-    scrape: Callable[[str], EngineCounters | None],
-    seconds: float,
-    env: Mapping[str, str] | None = None,
-) -> Instance:
+class Launch(NamedTuple):
     """
-    An instance, ready to be told what to do.
+    An instance to be started.
 
     Args:
         name: What to call it: `engine`, or the server's host and port.
         argv: The command that runs `workers/rollout_offline.py`, or `workers/rollout_online.py`.
         folder: A folder of its own.
         scrape: Reads its counters.
-        seconds: Most that it may take to be ready. [s]
         env: Variables on top of the environment.
+    """
+
+    name: str
+    argv: Sequence[str]
+    folder: Path
+    scrape: Callable[[str], EngineCounters | None]
+    env: Mapping[str, str] = {}
+
+
+def started(launches: Sequence[Launch], seconds: float) -> list[Instance]:
+    """
+    Instances, started together and ready to be told what to do.
+
+    Args:
+        launches: What to start.
+        seconds: Most that each may take to be ready. [s]
 
     Raises:
-        UnfinishedError: It does not start, or the server does not answer as it should.
+        UnfinishedError: One does not start, or its server does not answer as it should; then all are ended.
     """
-    child = Child(argv, folder, name, {**staged(folder), **(env or {})})
     with ExitStack() as unless_ready:
-        unless_ready.callback(child.end)
-        while (event := child.hear(seconds)) is not None:
-            refuse_if_gone(name, event)
-            if event.get("event") == "ready":
-                instance = Instance(name, child, event, scrape)
-                unless_ready.pop_all()
-                return instance
-    raise UnfinishedError(Fault("ended before it was ready", name, "look at its log: --log FILE"))
+        children = []
+        for one in launches:
+            children.append(Child(one.argv, one.folder, one.name, {**staged(one.folder), **one.env}))
+            unless_ready.callback(children[-1].end)
+        found = [_ready(one, child, seconds) for one, child in zip(launches, children, strict=True)]
+        unless_ready.pop_all()
+    return found
+
+
+def _ready(launch: Launch, child: Child, seconds: float) -> Instance:
+    while (event := child.hear(seconds)) is not None:
+        refuse_if_gone(launch.name, event)
+        if event.get("event") == "ready":
+            return Instance(launch.name, child, event, launch.scrape)
+    raise UnfinishedError(Fault("ended before it was ready", launch.name, "look at its log: --log FILE"))
 
 
 def refuse_if_gone(name: str, event: Mapping[str, Any]) -> None:
@@ -94,7 +109,6 @@ def phase(
     concurrency: int,
     page_seconds: float,
     name: str,
-    seconds: float | None = None,
 ) -> Iterator[list[PhaseRun]]:
     """
     Run a phase on all instances; what is recorded so far, each time something was.
@@ -105,27 +119,27 @@ def phase(
         refill: What it goes on with, again and again; empty for a phase that ends when all is done.
         concurrency: Samples in flight of each. [1]
         page_seconds: Time between two looks at its counters. [s]
-        name: What to call the phase.
-        seconds: When a phase with refill ends, unless it is halted before. [s]
+        name: What to call the phase; one with refill ends when it is halted.
 
     Raises:
-        ChildDiedError: An instance died.
+        ChildDiedError: An instance died, or made no token for too long, however many pages it sent.
         UnfinishedError: A server has gone.
     """
-    notes = [_Notes(instance, concurrency) for instance in instances]
+    notes = [
+        _Notes(instance, concurrency, own if refill else ()) for instance, own in zip(instances, groups, strict=True)
+    ]
     for instance, own in zip(instances, groups, strict=True):
         told = {"do": "load", "phase": name, "groups": own, "refill": refill, "concurrency": concurrency}
-        instance.child.tell({**told, "page_seconds": page_seconds, "seconds": seconds})
-    quiet_since = time.monotonic()
+        instance.child.tell({**told, "page_seconds": page_seconds})
     while running := [note for note in notes if note.end is None]:
         said = [note.take(event) for note in running for event in note.instance.child.heard()]
+        full = [note.full for note in notes]
         if any(said):
-            quiet_since = time.monotonic()
-            yield [note.run() for note in notes]
-        elif time.monotonic() - quiet_since > SILENT_SECONDS:
-            running[0].instance.child.hear(0.0)  # says who was silent, and its last words
+            yield [note.run(None if None in full else max(moment or 0.0 for moment in full)) for note in notes]
         else:
             time.sleep(0.02)
+        for note in running:
+            note.refuse_if_tokenless()
 
 
 def halt(instances: Sequence[Instance]) -> None:
@@ -137,9 +151,15 @@ def halt(instances: Sequence[Instance]) -> None:
 class _Notes:
     """What one instance said of one phase."""
 
-    def __init__(self, instance: Instance, concurrency: int) -> None:
+    def __init__(self, instance: Instance, concurrency: int, start: Sequence[Any]) -> None:
+        """With the groups that a level begins with: key, prompt tokens, samples, response tokens, age."""
         self.instance = instance
         self.concurrency = concurrency
+        self.start_samples = sum(group[2] for group in start)
+        self.start_tokens = sum((group[1] + sum(group[4:5])) * group[2] for group in start)
+        self.full: float | None = None
+        self.made = -1.0
+        self.made_at = time.monotonic()
         self.begun: float | None = None
         self.end: Mapping[str, Any] | None = None
         self.own = True
@@ -150,6 +170,8 @@ class _Notes:
         """Note an event; whether it says anything new about the phase."""
         refuse_if_gone(self.instance.name, event)
         kind = event.get("event")
+        if kind in {"begun", "idle"}:  # what it does between phases has its own end
+            self.made_at = time.monotonic()
         if kind == "begun":
             self.begun = event["seconds"]
         elif kind == "page":
@@ -176,16 +198,48 @@ class _Notes:
             )
         if counters is not None:
             self.snapshots.append(Snapshot(seconds=event["seconds"], counters=counters))
+            self._look(event, counters)
         for when, many, tokens in event["finished"]:
             self.finished.append(Finished(seconds=when, samples=many, tokens=tokens))
 
-    def run(self) -> PhaseRun:
-        """The phase as it was recorded so far."""
+    def _look(self, event: Mapping[str, Any], counters: EngineCounters) -> None:
+        """
+        Whether it makes tokens, and whether it has read what it began with.
+
+        A client counts its own streams: what a server makes for others, or keeps a connection alive with, is none of
+        ours. An engine of our own tells of prompts by its counters.
+        """
+        opened = event.get("opened")
+        prompts = (counters.prompt_tokens or 0.0) - (self.snapshots[0].counters.prompt_tokens or 0.0)
+        made = event["streamed"] if opened is not None else counters.generation_tokens + prompts
+        if made != self.made:
+            self.made, self.made_at = made, time.monotonic()
+        share = opened / self.start_samples if opened is not None and self.start_samples else 0.0
+        if opened is None and self.start_tokens:
+            share = prompts / self.start_tokens
+        if self.full is None and share >= FULL:
+            self.full = event["seconds"]
+
+    def refuse_if_tokenless(self) -> None:
+        """
+        Give up an instance that makes no token any more.
+
+        Raises:
+            ChildDiedError: It does not.
+        """
+        if self.end is None and time.monotonic() - self.made_at > TOKENLESS_SECONDS:
+            child, still = self.instance.child, "its pages still come" if self.snapshots else "it sends no page"
+            what = f"made no token for {TOKENLESS_SECONDS:.0f} s ({still})"
+            raise ChildDiedError(Fault(what, self.instance.name, "its last words: " + child.last_words()))
+
+    def run(self, full: float | None = None) -> PhaseRun:
+        """The phase as it was recorded so far; full when all instances are."""
         end = self.end or {}
         return PhaseRun(
             instance=self.instance.name,
             concurrency=self.concurrency,
             begun=self.begun or 0.0,
+            full=full,
             ended=end.get("seconds"),
             asked=end.get("asked", 0),
             snapshots=tuple(self.snapshots),

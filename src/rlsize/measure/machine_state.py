@@ -14,7 +14,7 @@ from pathlib import Path
 from statistics import fmean, median
 from typing import TYPE_CHECKING, Any, Self
 
-from rlsize.measure.gpu_query import GpuState, nvml_module, nvml_states, smi_states
+from rlsize.measure.gpu_query import GpuState, mig_slices, nvml_module, nvml_states, smi_states, visible
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Sequence
@@ -56,7 +56,7 @@ def descendants(root: int | None = None, proc: Path = _PROC) -> set[int]:
 
 def gpu_states(own: Collection[int] = (), nvml: Any = None) -> list[GpuState]:
     """
-    All GPUs of this machine now; empty without GPU, driver, or a way to ask it.
+    All GPUs of this machine that CUDA sees, now; empty without GPU, driver, or a way to ask it.
 
     Args:
         own: Ids of the processes that measure; without them all count as foreign.
@@ -64,7 +64,8 @@ def gpu_states(own: Collection[int] = (), nvml: Any = None) -> list[GpuState]:
     """
     module = nvml or nvml_module()
     found = nvml_states(module, own) if module is not None else None
-    return smi_states(own) if found is None else found
+    every, said = smi_states(own) if found is None else found, os.environ.get("CUDA_VISIBLE_DEVICES")
+    return visible(every, said, mig_slices() if said and "MIG-" in said and every else {})
 
 
 @dataclass(slots=True)
@@ -73,7 +74,7 @@ class Watch:
     Looks at the GPUs before, every second during, and after what happens inside the `with`.
 
     Args:
-        used: Indices of the GPUs that are measured, as NVML counts; without them those that are ever busy.
+        used: Indices of the GPUs that are measured, among those that CUDA sees; without them those that are ever busy.
         own: Tells the ids of the processes that measure, as they come and go.
         look: Tells the state of all GPUs.
         every: Seconds between two looks. [s]

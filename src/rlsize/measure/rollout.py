@@ -2,21 +2,23 @@
 Rollouts on real engines: a sweep over concurrency in steady state, and one batch waited for to its end.
 
 A level starts as if it had run for hours: its first samples are given the ages that running samples have, as prompt.
-So a few seconds show what would otherwise take several lengths of the longest response.
+So a few seconds show what would otherwise take several lengths of the longest response. Reading those prompts is the
+fill; the clock of a level starts when it is over, and a level that never fills has no rate.
 """
 
 from __future__ import annotations
 
 import math
 import time
-from collections import deque
 from dataclasses import dataclass, field
 from random import Random
-from typing import TYPE_CHECKING
+from statistics import fmean
+from typing import TYPE_CHECKING, Any, Protocol
 
 from rlsize.equations.engine_step import cache_concurrency
 from rlsize.equations.kv_cache import mean_live_tokens
 from rlsize.errors import RlsizeError
+from rlsize.estimates.counter_growth import grown
 from rlsize.estimates.lengths import response_lengths, running_lengths
 from rlsize.estimates.rollout_rate import relative_error, steady
 from rlsize.facts.rollout_run import RolloutWork
@@ -37,6 +39,8 @@ REFILL_GROUPS = 256
 BATCH_SHARE = 0.4  # of the time, kept for the batch
 DEFAULT_MOST = 256  # samples at once, where nobody says what the engine takes
 PAGES = 40  # looks at the counters in a level
+FILL_PATIENCE = 3.0  # times the estimate, and the whole time at least, until a fill is given up
+BATCH_PACE = 0.5  # of the steady rate, as a batch reaches it on its way down to one sample
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,6 +78,7 @@ class RolloutPlan(Workload):
         seed: Of lengths and prompts.
         quick: Whether to measure two levels instead of a curve.
         batch: Whether to run the finite batch.
+        within: Whether to size that batch to the time; else it is whole, however long it takes.
         nonce: What makes prompts differ from those of another run: a server keeps its prefix cache.
     """
 
@@ -83,6 +88,7 @@ class RolloutPlan(Workload):
     seed: int = 0
     quick: bool = False
     batch: bool = True
+    within: bool = True
     nonce: str = ""
 
     def lengths(self, prompts: int) -> tuple[int, ...]:
@@ -132,13 +138,24 @@ class Record:
     doubts: list[str] = field(default_factory=list)
     partial: str = ""
     interrupted: bool = False
+    prefill_rate: float = 0.0
+
+
+class Journal(Protocol):
+    """What was measured in an earlier run, and where more of it is kept."""
+
+    levels: dict[int, list[PhaseRun]]
+
+    def keep_level(self, concurrency: int, runs: list[PhaseRun]) -> None:
+        """Keep a level that is over."""
 
 
 def measure_rollout(
     instances: list[Instance],
     plan: RolloutPlan,
     say: Callable[[str, float], None],
-    restart: Callable[[int], Instance] | None = None,
+    restart: Callable[[int], list[Instance]] | None = None,
+    journal: Journal | None = None,
 ) -> Record:
     """
     Sweep over concurrency, then one batch; what was recorded until then if it breaks off.
@@ -147,29 +164,12 @@ def measure_rollout(
         instances: The engines; all get the same load. The list follows a restart.
         plan: What to generate.
         say: Told what is going on, and the share of the time that has passed.
-        restart: Starts the only engine anew with a smaller limit on running samples, after it ran out of memory.
+        restart: Starts engines of our own anew with a smaller limit on running samples, after one ran out of memory.
+        journal: Has the levels of an earlier run, and keeps those of this one.
     """
     record = _record(instances[0], plan)
-    begun = time.monotonic()
     try:
-        # let engines compile and capture before anything counts
-        say("rollout, warming up", 0.0)
-        name, sizes = f"warm/{plan.nonce}{plan.seed}", (plan.prompt_tokens, plan.group_size, WARM_UP_TOKENS)
-        short = [[f"{name}/{index}", *sizes] for index in range(max(1, record.limit // plan.group_size))]
-        deque(phase(instances, [short] * len(instances), [], record.limit, 1.0, "warm"), maxlen=0)
-        levels = plan.concurrencies
-        if levels is None:
-            levels = sweep(record.limit, plan.group_size, quick=plan.quick)
-        share = (1.0 - BATCH_SHARE if plan.batch else 1.0) * plan.seconds / max(1, len(levels))
-        for place, concurrency in enumerate(sorted(levels, reverse=True)):
-            say(f"rollout, {concurrency} in flight", place * share / plan.seconds)
-            try:
-                _level(instances, plan, record, concurrency, share)
-            except ChildDiedError as error:
-                _step_down(instances, record, sorted(levels), concurrency, error, restart)
-        if plan.batch:
-            say("rollout, one batch to its end", (time.monotonic() - begun) / plan.seconds)
-            _batch(instances, plan, record, plan.seconds - (time.monotonic() - begun))
+        _run(instances, plan, record, say, restart, journal)
     except KeyboardInterrupt:
         record.partial, record.interrupted = "interrupted", True
     except RlsizeError as error:
@@ -177,6 +177,40 @@ def measure_rollout(
             raise
         record.partial = f"{error.faults[0].where}: {error.faults[0].what}"
     return record
+
+
+def _run(
+    instances: list[Instance],
+    plan: RolloutPlan,
+    record: Record,
+    say: Callable[[str, float], None],
+    restart: Callable[[int], list[Instance]] | None,
+    journal: Journal | None,
+) -> None:
+    """Let engines compile and capture before anything counts; then the levels, from the top; then the batch."""
+    say("rollout, warming up", 0.0)
+    name, sizes = f"warm/{plan.nonce}{plan.seed}", (plan.prompt_tokens, plan.group_size, WARM_UP_TOKENS)
+    short = [[f"{name}/{index}", *sizes] for index in range(max(1, record.limit // plan.group_size))]
+    for runs in phase(instances, [short] * len(instances), [], record.limit, 1.0, "warm"):
+        record.prefill_rate = _prefill_rate(runs[0], runs[0].ended)
+    levels = plan.concurrencies
+    if levels is None:
+        levels = sweep(record.limit, plan.group_size, quick=plan.quick)
+    kept = journal.levels if journal is not None else {}
+    share = (1.0 - BATCH_SHARE if plan.batch else 1.0) * plan.seconds / max(1, len(levels))
+    for place, concurrency in enumerate(sorted(levels, reverse=True)):
+        if concurrency in kept:
+            record.levels[concurrency] = kept[concurrency]
+            continue
+        try:
+            _level(instances, plan, record, concurrency, share, _from(say, place * share / plan.seconds))
+        except ChildDiedError as error:
+            _step_down(instances, record, sorted(levels), concurrency, error, restart)
+        if journal is not None and concurrency in record.levels:
+            journal.keep_level(concurrency, record.levels[concurrency])
+    if plan.batch:
+        done = len(levels) * share
+        _batch(instances, plan, record, plan.seconds - done, _from(say, done / plan.seconds))
 
 
 def sweep(limit: int, group_size: int, *, quick: bool) -> tuple[int, ...]:
@@ -217,14 +251,32 @@ def _record(instance: Instance, plan: RolloutPlan) -> Record:
     return Record(work=work, limit=limit, limited_by=why)
 
 
-def _level(instances: Sequence[Instance], plan: RolloutPlan, record: Record, concurrency: int, seconds: float) -> None:
-    """One concurrency, until its rate is known well or the time is up."""
+def _from(say: Callable[[str, float], None], share: float) -> Callable[[str], None]:
+    return lambda text: say(text, share)
+
+
+def _prefill_rate(run: PhaseRun, until: float | None) -> float:
+    """Prompt tokens that were computed per second up to a moment; 0 where nobody counts them. [token/s]"""
+    pages = [one for one in run.snapshots if until is not None and one.seconds <= until]
+    computed = grown([(pages[0].counters, pages[-1].counters)], "computed_prompt_tokens") if pages else None
+    return (computed or 0.0) / ((until or 0.0) - run.begun or 1.0)
+
+
+def _level(
+    instances: Sequence[Instance],
+    plan: RolloutPlan,
+    record: Record,
+    concurrency: int,
+    seconds: float,
+    say: Callable[[str], None],
+) -> None:
+    """One concurrency, until its rate is known well or its time since it was full is up."""
     name = f"level/{plan.nonce}{plan.seed}/{concurrency}"
     random = Random(f"level {plan.seed} {concurrency}")  # noqa: S311 (a workload, no secret)
     samples = min(plan.group_size, concurrency)
     lengths = list(plan.lengths(REFILL_GROUPS))
     random.shuffle(lengths)
-    starts = [
+    starts: list[list[list[Any]]] = [
         [
             [f"{name}/{place}/{index}", plan.prompt_tokens, 1, rest, age, str(sample)]
             for index, (age, rest) in enumerate(running_lengths(lengths, concurrency // samples, random))
@@ -235,11 +287,43 @@ def _level(instances: Sequence[Instance], plan: RolloutPlan, record: Record, con
     refill = [[f"{name}/next/{index}", plan.prompt_tokens, samples, length] for index, length in enumerate(lengths)]
     page_seconds = min(1.0, max(0.1, seconds / PAGES))
     in_flight, halted = concurrency // samples * samples, False
-    for runs in phase(instances, starts, refill, in_flight, page_seconds, name, seconds):
+    tokens = sum(group[4] + (plan.prompt_tokens if group[5] == "0" else 0) for group in starts[0])
+    fill = tokens / record.prefill_rate if record.prefill_rate else 0.0
+    told = f"rollout, {concurrency} in flight"
+    say(f"{told}: filling with {tokens:,} tokens" + (f", about {math.ceil(fill)} s" if fill else ""))
+    begun, longest_fill = time.monotonic(), max(plan.seconds, FILL_PATIENCE * fill)
+    for runs in phase(instances, starts, refill, in_flight, page_seconds, name):
+        if runs[0].full is None:
+            if not halted and time.monotonic() - begun > longest_fill:
+                halt(instances)
+                halted = True
+                record.doubts.append(f"{concurrency} in flight: not full after {longest_fill:.0f} s, so it has no rate")
+            continue
         record.levels[concurrency] = runs
-        if not halted and all(_sure(run, SHORTEST_SHARE * seconds) for run in runs):
+        spent = runs[0].snapshots[-1].seconds - runs[0].full
+        if not halted:
+            say(f"{told}\t{_rate(runs)}, {max(0.0, seconds - spent):.0f} s left")
+        if not halted and (spent > seconds or all(_sure(run, SHORTEST_SHARE * seconds) for run in runs)):
             halt(instances)
             halted = True
+    if concurrency in record.levels:
+        full = record.levels[concurrency][0]
+        record.prefill_rate = _prefill_rate(full, full.full) or record.prefill_rate
+        say(f"{told}: {_rate(record.levels[concurrency])}")
+
+
+def _rate(runs: Sequence[PhaseRun]) -> str:
+    """The mean rate of the instances so far, in words."""
+    rates = [rate for run in runs if (rate := _steady_rate(run)) is not None]
+    return f"{fmean(rates):,.0f} tok/s" if len(rates) == len(runs) else "full"
+
+
+def _steady_rate(run: PhaseRun) -> float | None:
+    window = steady(run)
+    if len(window) < 2:  # noqa: PLR2004 (both ends)
+        return None
+    grew = grown([(window[0].counters, window[-1].counters)], "generation_tokens") or 0.0
+    return grew / (window[-1].seconds - window[0].seconds)
 
 
 def _step_down(
@@ -248,7 +332,7 @@ def _step_down(
     levels: Sequence[int],
     concurrency: int,
     error: ChildDiedError,
-    restart: Callable[[int], Instance] | None,
+    restart: Callable[[int], list[Instance]] | None,
 ) -> None:
     """After an engine ran out of memory, start it anew for the next level down."""
     record.levels.pop(concurrency, None)
@@ -257,8 +341,9 @@ def _step_down(
         raise error
     record.doubts.append(f"{concurrency} samples at once ran out of memory; {lower[-1]} is the next level down")
     record.limit, record.limited_by = lower[-1], "memory"
-    instances[0].child.end()
-    instances[0] = restart(lower[-1])
+    for instance in instances:
+        instance.child.end()
+    instances[:] = restart(lower[-1])
 
 
 def _sure(run: PhaseRun, shortest: float) -> bool:
@@ -267,9 +352,15 @@ def _sure(run: PhaseRun, shortest: float) -> bool:
     return error is not None and error < SURE and window[-1].seconds - window[0].seconds > shortest
 
 
-def _batch(instances: Sequence[Instance], plan: RolloutPlan, record: Record, seconds: float) -> None:
-    """One optimizer step's samples, or as many as the time that is left allows, sent at once."""
-    prompts = min(plan.prompts, _affordable(plan, record, seconds))
+def _batch(
+    instances: Sequence[Instance], plan: RolloutPlan, record: Record, seconds: float, say: Callable[[str], None]
+) -> None:
+    """One optimizer step's samples, or as many as the time allows where it was said, sent at once."""
+    rates = [rate for runs in record.levels.values() if (rate := _steady_rate(runs[0])) is not None]
+    pace = BATCH_PACE * max(rates, default=0.0) / (plan.mean * plan.group_size)  # groups per second
+    prompts = plan.prompts
+    if plan.within and pace:
+        prompts = min(prompts, max(2, int(max(0.0, seconds) * pace)))
     lengths = plan.lengths(prompts * len(instances))
     name = f"batch/{plan.nonce}{plan.seed}"
     numbered = enumerate(lengths)
@@ -279,20 +370,10 @@ def _batch(instances: Sequence[Instance], plan: RolloutPlan, record: Record, sec
     if prompts < plan.prompts:
         held = f"{prompts} of the {plan.prompts} prompts that an instance gets in a step"
         record.doubts.append(f"the batch held {held}, as more would take too long (--seconds)")
+    told = "rollout, one batch to its end"
+    say(f"{told}: {prompts * plan.group_size:,} samples" + (f", about {math.ceil(prompts / pace)} s" if pace else ""))
     page_seconds = min(1.0, max(0.1, seconds / (2 * PAGES)))
     for runs in phase(instances, groups, [], prompts * plan.group_size, page_seconds, "batch"):
         record.batch = runs
-
-
-def _affordable(plan: RolloutPlan, record: Record, seconds: float) -> int:
-    """Groups of an instance that fit into the time, going by the rates that were measured; at least two."""
-    rates = [
-        (window[-1].counters.generation_tokens - window[0].counters.generation_tokens)
-        / (window[-1].seconds - window[0].seconds)
-        for runs in record.levels.values()
-        for window in [steady(runs[0])]
-        if len(window) > 1
-    ]
-    if not rates:
-        return plan.prompts
-    return max(2, int(max(0.0, seconds) * max(rates) / 2.0 / (plan.mean * plan.group_size)))
+        over = sum(done.samples for run in runs for done in run.finished)
+        say(f"{told}\t{over:,} of {len(lengths) * plan.group_size:,} samples")

@@ -261,7 +261,10 @@ def step_doubts(measured: TrainMeasured, heard: WorkerEvents) -> Iterator[str]:
     outside = 1 - sum(sum(step["phases"].values()) for step in timed) / sum(seconds)
     if outside > UNSEEN:
         yield f"{100 * outside:.0f} % of the time of a step lies between its phases and is in no figure"
-    left_out = heard.others.get("done", {}).get("left_out")
+    done = heard.others.get("done", {})
+    for how in done.get("fell_back", ()):
+        yield f"attention ran {how}, as torch has no packed kernel for it: a trainer with one is faster at long samples"
+    left_out = done.get("left_out")
     if left_out:
         yield f"the trainer left out what the model has: {', '.join(left_out)}"
 

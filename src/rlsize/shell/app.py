@@ -16,6 +16,7 @@ from typing import Annotated
 import typer
 
 from rlsize.shell.command import UNFINISHED, Entry, Group
+from rlsize.shell.ending import INTERRUPTED, ended_in_order
 from rlsize.shell.progress import saying_if_long
 
 COMMANDS: dict[str, Entry] = {
@@ -110,8 +111,10 @@ def main() -> None:
         raise SystemExit(UNFINISHED)
     command = " ".join(word for word in sys.argv[1:3] if word.isalpha())
     try:
-        with saying_if_long(f"rlsize {command}: working"):
+        with ended_in_order(), saying_if_long(f"rlsize {command}: working"):
             app()
+    except KeyboardInterrupt:  # before a command could hear of it
+        raise SystemExit(INTERRUPTED) from None
     except OSError as error:
         raise SystemExit(_cannot_print(error)) from None
     except SystemExit as stop:

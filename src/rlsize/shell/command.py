@@ -20,6 +20,7 @@ from typer.core import TyperCommand, TyperGroup
 from typer.models import ParameterInfo
 
 from rlsize.errors import Fault, InputError, RlsizeError
+from rlsize.shell.ending import INTERRUPTED, ended_in_order
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -31,7 +32,6 @@ TERMINAL = "-"
 FULL = "--full"
 EXAMPLES = "examples/"
 UNFINISHED = 3
-INTERRUPTED = 130
 _PAIR = 2
 _FLAG = re.compile("--[a-z][a-z-]*")
 _MOST_TOLD = 25
@@ -147,7 +147,11 @@ class Plain(TyperCommand):
     def invoke(self, ctx: typer.Context) -> Any:  # type: ignore[override]  # typer's context is the one it makes
         """Run the command's function, and turn faults into messages and exit codes."""
         try:
-            return self.answer(ctx)
+            with ended_in_order():
+                return self.answer(ctx)
+        except KeyboardInterrupt:
+            sys.stderr.write("interrupted\n")
+            raise typer.Exit(INTERRUPTED) from None
         except RlsizeError as error:
             tell(error)
             raise typer.Exit(error.exit_code) from None

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import signal
 import time
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,25 +14,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from rlsize.facts.run_log import RunLog
-
-_ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-
-
-@contextmanager
-def ended_in_order() -> Iterator[None]:
-    """INT, TERM and HUP alike raise KeyboardInterrupt; a HUP that was ignored at the start (nohup) stays ignored."""
-
-    def end(*_: object) -> None:
-        raise KeyboardInterrupt
-
-    stop_waiting()  # what runs until it is told to stop tells of itself
-    heard = [number for number in _ENDING if (number, signal.getsignal(number)) != (signal.SIGHUP, signal.SIG_IGN)]
-    before = {number: signal.signal(number, end) for number in heard}
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
 
 
 def log_reader(log: str | None, format: str | None, mapped: Sequence[str]) -> Callable[[], RunLog]:  # noqa: A002 (the flag's name)
@@ -68,6 +47,7 @@ def followed(
         every: Seconds between two looks. [s]
         always: Whether each look yields what was read last, if only nothing.
     """
+    stop_waiting()  # what runs until it is told to stop tells of itself
     seen, told, found = "", "", None
     while True:
         now = "" if log is None else _look(log)

@@ -15,6 +15,7 @@ from rlsize.errors import Fault, InputError, UnfinishedError, noting
 from rlsize.facts.figure import Figure
 from rlsize.shell.access import AUTHORITY, INSECURE, TOKEN_FILE, access_to, blamed
 from rlsize.shell.command import option, tell
+from rlsize.shell.ending import INTERRUPTED
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -29,7 +30,6 @@ if TYPE_CHECKING:
     from rlsize.shell.inputs import Inputs
     from rlsize.shell.named_inputs import NamedInputs
 
-INTERRUPTED = 130
 MOST_SNAPSHOTS = 100_000  # of one engine at one moment; about 350 MB
 WATCH = ("skipped_steps", "group_size", "max_num_seqs", "seconds", "every_seconds", "timeout_seconds")
 """What is asked of a loop that is watched."""

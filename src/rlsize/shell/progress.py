@@ -1,4 +1,8 @@
-"""How far a long work has come: a bar on a terminal, a line for each thing that begins elsewhere; always on stderr."""
+"""
+How far a long work has come: a bar on a terminal, a line for each thing that begins elsewhere; always on stderr.
+
+What follows a tab is how it goes meanwhile: elsewhere, it is said now and then.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +12,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 
+MEANWHILE_SECONDS = 10.0
 Say = Callable[[str, float], None]
 _waiting: list[threading.Timer] = []
 
@@ -54,7 +59,7 @@ def progress() -> Iterator[Say]:
     columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.percentage:>3.0f} %"))
     with Progress(*columns, TimeElapsedColumn(), console=console, transient=True) as bar:
         task = bar.add_task("starting", total=1.0)
-        yield lambda text, share: bar.update(task, description=text, completed=min(1.0, share))
+        yield lambda text, share: bar.update(task, description=text.replace("\t", ": "), completed=min(1.0, share))
 
 
 @contextmanager
@@ -72,12 +77,13 @@ def late_progress(text: str) -> Iterator[Callable[[float], None]]:
 
 
 def _lines() -> Say:
-    told = [""]
+    told, when = [""], [time.monotonic()]
 
     def say(text: str, _: float) -> None:
-        if text != told[0]:
-            told[0] = text
-            sys.stderr.write(f"{text}\n")
+        now = time.monotonic()
+        if (now - when[0] > MEANWHILE_SECONDS) if "\t" in text else text != told[0]:
+            told[0], when[0] = text, now
+            sys.stderr.write(text.replace("\t", ": ") + "\n")
             sys.stderr.flush()
 
     return say

@@ -15,8 +15,9 @@ from rlsize.reports.report import Report
 from rlsize.shell.access import blamed
 from rlsize.shell.answer import check_files, deliver
 from rlsize.shell.command import Force, argument, option
+from rlsize.shell.ending import INTERRUPTED
 from rlsize.shell.inputs import Inputs
-from rlsize.shell.live_engines import INTERRUPTED, WATCH, WatchFlags, check_watch, watched_engines
+from rlsize.shell.live_engines import WATCH, WatchFlags, check_watch, watched_engines
 from rlsize.shell.named_inputs import NamedInputs, named_inputs
 from rlsize.shell.observation import (
     DECIDED,

@@ -17,7 +17,7 @@ from rlsize.errors import Fault, UnfinishedError
 from rlsize.estimates.figures import apply, numbers
 from rlsize.facts.figure import Figure, absent
 from rlsize.shell.access import blamed
-from rlsize.shell.command import INTERRUPTED, argument, option, switch, tell
+from rlsize.shell.command import argument, option, switch, tell
 from rlsize.shell.inputs import Inputs
 from rlsize.shell.live_engines import WatchFlags, watched_engines
 from rlsize.shell.named_inputs import NamedInputs
@@ -220,7 +220,6 @@ def watch(
 
     Example:  rlsize watch examples/operate/starving.jsonl --max-staleness 4 --kv-cache-tokens 400000 --once
     """
-    from rlsize.shell.following import ended_in_order
     from rlsize.shell.webhook import read_webhook
 
     with blamed(inputs, scenario or "--set"):
@@ -239,20 +238,17 @@ def watch(
     inputs.settle()
     if said.prometheus:
         judge.engines()  # what is wrong with how it is asked is told before anything is watched
-    try:
-        failed = False
-        with ended_in_order(), _screen(name) as show_:
-            for now, news in _news(_states(log, read, None if once else every.number, judge)):
-                show_(now, news)
-                if hook is not None and news:
-                    hook.send("\n".join((f"{name}, {now.line}", *news)))
-                failed = fails(words, now.found, ()) or (_FORECAST in words and bool(now.ahead))
-                if failed:
-                    break
-            if hook is not None:
-                hook.finish()
-    except KeyboardInterrupt:
-        raise typer.Exit(INTERRUPTED) from None
+    failed = False
+    with _screen(name) as show_:
+        for now, news in _news(_states(log, read, None if once else every.number, judge)):
+            show_(now, news)
+            if hook is not None and news:
+                hook.send("\n".join((f"{name}, {now.line}", *news)))
+            failed = fails(words, now.found, ()) or (_FORECAST in words and bool(now.ahead))
+            if failed:
+                break
+        if hook is not None:
+            hook.finish()
     if failed:
         raise typer.Exit(1)
 

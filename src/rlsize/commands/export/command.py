@@ -13,7 +13,7 @@ import typer
 
 from rlsize.errors import Fault, InputError, RlsizeError, UnfinishedError
 from rlsize.shell.access import AUTHORITY, INSECURE, TOKEN_FILE, access_to, blamed
-from rlsize.shell.command import INTERRUPTED, argument, option, switch, tell
+from rlsize.shell.command import argument, option, switch, tell
 from rlsize.shell.inputs import Inputs
 from rlsize.shell.live_engines import Map
 from rlsize.shell.quantity_flags import PRICES, asks_beside_files
@@ -56,7 +56,7 @@ def export(
     """
     from rlsize.commands.export.server import address, serving
     from rlsize.estimates.run_counts import Counters
-    from rlsize.shell.following import ended_in_order, followed, log_reader
+    from rlsize.shell.following import followed, log_reader
 
     counters, where = Counters({}, {}, "", {}), ("", 0)
     every, pools = inputs.ask("every_seconds"), _pools(inputs)
@@ -86,15 +86,12 @@ def export(
             raise UnfinishedError(Fault("could not be read", " ".join(shown), "are they up?"))
         sys.stdout.write(_page(found, engines, counters, pools))
         return
-    try:
-        with ended_in_order(), serving(*where) as server:
-            sys.stderr.write(f"serving {' '.join([*logs, *shown])} on {server.url}\n")
-            for found in followed(log, read, every.number, always=bool(urls)):
-                text = _page(found, look(), counters, pools)
-                _keep(state, counters)  # first, so that what was scraped is never lost
-                server.text = text  # which stays while a log cannot be read
-    except KeyboardInterrupt:
-        raise typer.Exit(INTERRUPTED) from None
+    with serving(*where) as server:
+        sys.stderr.write(f"serving {' '.join([*logs, *shown])} on {server.url}\n")
+        for found in followed(log, read, every.number, always=bool(urls)):
+            text = _page(found, look(), counters, pools)
+            _keep(state, counters)  # first, so that what was scraped is never lost
+            server.text = text  # which stays while a log cannot be read
 
 
 def _keep(state: str | None, counters: Counters) -> None:

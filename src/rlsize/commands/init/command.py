@@ -10,7 +10,8 @@ import typer
 
 from rlsize.commands.init.questions import QUESTIONS, RATE, RATES_FLAG, Desk, train_unmeasured
 from rlsize.quantities.table import QUANTITIES
-from rlsize.shell.command import INTERRUPTED, TERMINAL, Force, Profiles, option, switch
+from rlsize.shell.command import TERMINAL, Force, Profiles, option, switch
+from rlsize.shell.ending import INTERRUPTED
 from rlsize.shell.inputs import Inputs
 from rlsize.shell.quantity_flags import Asks, texts_of
 

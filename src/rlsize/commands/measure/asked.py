@@ -38,6 +38,7 @@ TORCH_DTYPES = {"bf16": "bfloat16", "fp16": "float16", "fp32": "float32", "fp8":
 KV_DTYPES = {"bf16": "auto", "fp16": "auto", "fp32": "auto", "fp8": "fp8"}
 QUICK_SECONDS = 45.0
 _CONCURRENCY = Quantity("count", most=65_536, whole=True)
+_RANKS = Quantity("count", most=1024, whole=True)
 _BUCKET = Quantity("B", least=1e3, most=1e12)
 _CAP_FACTOR = 4  # the plain workload's cap, in mean lengths
 _PROMPT_SHARE = 8  # the plain prompt takes at most one part in so many of a model's context
@@ -171,9 +172,10 @@ class MeasuredWork(Workload):
 
 
 class OwnEngine(NamedTuple):
-    """A rollout engine to start; what is None is left to its own defaults."""
+    """Rollout engines to start, 0 for as many as GPUs take; what is None is left to their own defaults."""
 
     python: str
+    engines: int
     concurrencies: tuple[int, ...] | None
     most: int | None
     tensor_parallel: int | None
@@ -213,6 +215,7 @@ class Measurement(NamedTuple):
         only: The stages to measure; None for what the machine can.
         quick: Whether a first look is enough.
         seconds: Time for each stage, starting apart. [s]
+        within: Whether somebody said that time, so that the finite batch keeps to it.
         start_seconds: Most that an engine or trainer may take to start. [s]
         seed: Of lengths, prompts and weights.
         device: cuda, cpu, or auto.
@@ -227,6 +230,7 @@ class Measurement(NamedTuple):
     only: tuple[Stage, ...] | None
     quick: bool
     seconds: float
+    within: bool
     start_seconds: float
     seed: int
     device: str
@@ -291,6 +295,7 @@ def measurement(inputs: Inputs, asked: Mapping[str, Any], folder: Path) -> Measu
         only=only,
         quick=asked["quick"],
         seconds=seconds.number,
+        within=asked["quick"] or inputs.gives("measurement_seconds"),
         start_seconds=start.number,
         seed=int(inputs.keep(Figure(key="seed", value=seed_of(inputs), source="--seed")).number),
         device=device,
@@ -373,6 +378,7 @@ def _engine(inputs: Inputs, asked: Mapping[str, Any]) -> OwnEngine:
     share = inputs.ask("memory_fraction")
     return OwnEngine(
         python=asked["engine_python"] or sys.executable,
+        engines=_engines(inputs, asked),
         concurrencies=_list(inputs, "--concurrency", asked["concurrency"], _CONCURRENCY, "16,64,256"),
         most=_count(inputs, "max_num_seqs"),
         tensor_parallel=_count(inputs, "rollout_tensor_parallel"),
@@ -382,6 +388,17 @@ def _engine(inputs: Inputs, asked: Mapping[str, Any]) -> OwnEngine:
         memory_fraction=share.number if share.known else None,
         arguments=_engine_args(inputs, asked["engine_arg"]),
     )
+
+
+def _engines(inputs: Inputs, asked: Mapping[str, Any]) -> int:
+    """How many engines to start; 0 for all that GPUs take."""
+    said = asked["engines"]
+    if said is not None and asked["url"]:
+        inputs.fault("starts engines, and --url has servers that run", "--engines", "leave one of them out")
+    if said in {None, "all"}:
+        return 1 if said is None else 0
+    [count] = _list(inputs, "--engines", said if "," not in said else "?", _RANKS, "4, or all") or (1,)
+    return count
 
 
 def _trainer(inputs: Inputs, asked: Mapping[str, Any]) -> OwnTrainer:

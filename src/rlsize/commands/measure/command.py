@@ -11,13 +11,13 @@ from rlsize.errors import Fault, InputError, UnfinishedError
 from rlsize.reports.report import Report
 from rlsize.shell.access import AUTHORITY, INSECURE, TOKEN_FILE
 from rlsize.shell.command import Force, option, switch, tell
+from rlsize.shell.ending import INTERRUPTED
 from rlsize.shell.inputs import Inputs
 from rlsize.shell.quantity_flags import BATCH, LENGTHS, asks, short
 
 if TYPE_CHECKING:
     from rlsize.facts.rates import Rates
 
-INTERRUPTED = 130
 _ROLLOUT, _TRAINER, _SYNC = "Rollout", "Trainer", "Weight sync"
 
 
@@ -42,12 +42,18 @@ def measure(
         "--dummy-weights", "Random weights: nothing is downloaded, and speed needs no more.", "Inputs"
     ),
     quick: bool = switch("--quick", "A first look: two levels, 45 s for each kind.", "Inputs"),
+    resume: str | None = option(
+        "--resume", "The journal of a measurement that broke off: what it has is not measured again.", metavar="FILE"
+    ),
     show: str | None = option("--show", "Show what a rates file holds, and measure nothing.", metavar="FILE"),
     url: list[str] | None = option(
         "--url", "A server that runs already, http://HOST:PORT; repeatable for a fleet.", _ROLLOUT, "URL"
     ),
     concurrency: str | None = option(
         "--concurrency", "Samples in flight to measure at, as 16,64,256.", _ROLLOUT, "LIST"
+    ),
+    engines: str | None = option(
+        "--engines", "Engines on the visible GPUs, started and loaded together; all for the whole node.", _ROLLOUT, "N"
     ),
     engine_python: str | None = option(
         "--engine-python", "The Python that has vLLM; by default this one.", _ROLLOUT, "PATH"
@@ -86,9 +92,9 @@ def measure(
         from rlsize.commands.measure.report import measure_report
         from rlsize.readers.saved_files import read_rates
 
-        if save is not None or log is not None:
+        if save is not None or log is not None or resume is not None:
             what = "measures nothing, so there is nothing to write"
-            raise InputError(Fault(what, "--show", "leave --save and --log"))
+            raise InputError(Fault(what, "--show", "leave --save, --log and --resume"))
         return measure_report(read_rates(show))
     from rlsize.shell.answer import check_files
 

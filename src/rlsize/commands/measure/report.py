@@ -156,10 +156,10 @@ def _sync(sync: SyncMeasured) -> Iterator[Figure]:
     yield measured("sync_tensors", sync.tensors)
     yield measured("sync_message_seconds", sync.per_message_seconds, "fitted over the tensors", "more tensors")
     yield measured("sync_wire_bytes_per_second", sync.wire_bytes_per_second, "fitted over the tensors", "more tensors")
-    if sync.engine_update is not None:
-        update = sync.engine_update
-        yield measured("engine_update_seconds", update.seconds, update.interface)
-        yield measured("engine_pause_seconds", update.pause_seconds, update.interface)
+    for name, update in (("engine", sync.engine_update), ("server", sync.server_update)):
+        if update is not None:
+            yield measured(f"{name}_update_seconds", update.seconds, update.interface)
+            yield measured(f"{name}_pause_seconds", update.pause_seconds, update.interface)
 
 
 def _fastest(sync: SyncMeasured) -> SyncMethod:

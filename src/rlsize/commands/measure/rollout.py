@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import secrets
 import sys
 from contextlib import suppress
@@ -12,7 +13,7 @@ from rlsize.commands.measure.asked import KV_DTYPES, TORCH_DTYPES
 from rlsize.errors import Fault, InputError, UnfinishedError
 from rlsize.facts.measured import RolloutMeasured
 from rlsize.facts.rates import MeasuredInstance, RateConditions
-from rlsize.measure.instances import started
+from rlsize.measure.instances import Launch, started
 from rlsize.measure.jobs import StageResult, command
 from rlsize.readers.http_pages import TOKEN_VARIABLE
 
@@ -20,16 +21,17 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
     from pathlib import Path
 
-    from rlsize.commands.measure.asked import Measurement
+    from rlsize.commands.measure.asked import Measurement, OwnEngine
     from rlsize.facts.counters import EngineCounters
     from rlsize.facts.rollout_run import PhaseRun
     from rlsize.measure.instances import Instance
-    from rlsize.measure.rollout import Record, RolloutPlan
+    from rlsize.measure.rollout import Journal, Record, RolloutPlan
     from rlsize.readers.http_pages import Target
 
 
 UNKNOWN_VOCABULARY = 1000  # token ids that every model has
 REACH = 3.0  # time-outs until a server counts as out of reach: it is asked for three pages
+VISIBLE = "CUDA_VISIBLE_DEVICES"
 ROOM = 8  # tokens more than the longest sample that an engine is given
 
 
@@ -60,12 +62,13 @@ class MeasuredEngines:
         """Start an engine, or reach the servers."""
         if self.asked.targets:
             say(f"reaching {len(self.asked.targets)} server(s)", 0.0)
-            for target in self.asked.targets:
-                self.instances.append(self._reached(target))
+            patience = REACH * self.asked.access.seconds
+            self.instances += started([self._reached(target) for target in self.asked.targets], patience)
             _check_context(self.plan, self.instances)
         else:
-            say("the engine loads", 0.0)
-            self.instances.append(self.engine(self.asked.engine.most))
+            shares = engine_shares(self.asked.engine, on_gpus=self.asked.device != "cpu")
+            say(f"{len(shares)} engines load" if len(shares) > 1 else "the engine loads", 0.0)
+            self.instances += self.engines(self.asked.engine.most)
         return self.instances
 
     def end(self) -> None:
@@ -73,18 +76,23 @@ class MeasuredEngines:
         for instance in self.instances:
             instance.child.end()
 
-    def engine(self, most: int | None) -> Instance:
-        """An engine, with a limit on running samples."""
-        place = self._place("engine")
+    def engines(self, most: int | None) -> list[Instance]:
+        """Engines of our own, each with a limit on running samples."""
+        shares = engine_shares(self.asked.engine, on_gpus=self.asked.device != "cpu")
         job = {
             "engine": engine_arguments(self.asked, self.plan, most),
             "temperature": self.asked.work.temperature,
             "seed": self.asked.seed,
         }
-        argv = command(self.asked.engine.python, "rollout_offline", job, place)
-        return started("engine", argv, place, scrape_as("engine"), self.asked.start_seconds)
+        launches = []
+        for number, share in enumerate(shares, start=1):
+            name = f"engine {number}" if len(shares) > 1 else "engine"
+            place = self._place("engine")
+            argv = command(self.asked.engine.python, "rollout_offline", job, place)
+            launches.append(Launch(name, argv, place, scrape_as(name), share))
+        return started(launches, self.asked.start_seconds)
 
-    def _reached(self, target: Target) -> Instance:
+    def _reached(self, target: Target) -> Launch:
         place, access = self._place("client"), self.asked.access
         profile = self.asked.model.profile if self.asked.model else None
         job = {
@@ -97,8 +105,8 @@ class MeasuredEngines:
             "insecure": access.insecure,
         }
         argv = command(sys.executable, "rollout_online", job, place)
-        patience, token = REACH * access.seconds, {TOKEN_VARIABLE: access.token}  # in the environment: it is no file
-        return started(target.shown, argv, place, scrape_as(target.shown), patience, token)
+        token = {TOKEN_VARIABLE: access.token}  # in the environment: it is no file
+        return Launch(target.shown, argv, place, scrape_as(target.shown), token)
 
     def _place(self, kind: str) -> Path:
         """An empty folder for the next engine, or client of a server."""
@@ -106,6 +114,29 @@ class MeasuredEngines:
         place = self.folder / f"{kind}-{self.started}"
         place.mkdir(parents=True)
         return place
+
+
+def engine_shares(engine: OwnEngine, *, on_gpus: bool) -> list[dict[str, str]]:
+    """
+    The environment of each engine: which of the visible GPUs it has, where there is more than one.
+
+    Raises:
+        InputError: There are not GPUs enough for so many engines.
+    """
+    from rlsize.measure.machine_state import gpu_states
+
+    if engine.engines == 1:
+        return [{}]
+    found = len(gpu_states()) if on_gpus else 0
+    count = engine.engines or max(1, found // engine.gpus)
+    if not found:
+        return [{}] * count
+    if count * engine.gpus > found:
+        what = f"{count} engines of {engine.gpus} GPUs need {count * engine.gpus}, and {found} can be seen"
+        raise InputError(Fault(what, "--engines", "start fewer, or all"))
+    said = os.environ.get(VISIBLE)
+    words = said.split(",") if said is not None else [str(index) for index in range(found)]
+    return [{VISIBLE: ",".join(words[place * engine.gpus : (place + 1) * engine.gpus])} for place in range(count)]
 
 
 def engine_arguments(asked: Measurement, plan: RolloutPlan, most: int | None) -> dict[str, Any]:
@@ -152,7 +183,9 @@ class RolloutResult(StageResult[RolloutMeasured]):
     asked_concurrency: int
 
 
-def run_rollout(asked: Measurement, folder: Path, say: Callable[[str, float], None]) -> RolloutResult:
+def run_rollout(
+    asked: Measurement, folder: Path, say: Callable[[str, float], None], journal: Journal | None = None
+) -> RolloutResult:
     """
     Measure rollouts on engines of our own, or on servers that run already.
 
@@ -160,6 +193,7 @@ def run_rollout(asked: Measurement, folder: Path, say: Callable[[str, float], No
         asked: What was asked for.
         folder: An empty folder for files of the engines.
         say: Told how far it has come.
+        journal: Has what an earlier run measured, and keeps what this one does.
 
     Raises:
         UnfinishedError: No engine could be measured.
@@ -171,7 +205,7 @@ def run_rollout(asked: Measurement, folder: Path, say: Callable[[str, float], No
     engines = MeasuredEngines(asked, plan, folder)
     try:
         instances = engines.start(say)
-        record = measure_rollout(instances, plan, say, engines.engine if not asked.targets else None)
+        record = measure_rollout(instances, plan, say, engines.engines if not asked.targets else None, journal)
     finally:
         engines.end()
     return _outcome(asked, engines, record)
@@ -189,6 +223,7 @@ def rollout_plan(asked: Measurement) -> RolloutPlan:
         seconds=asked.seconds,
         seed=asked.seed,
         quick=asked.quick,
+        within=asked.within,
         nonce=secrets.token_hex(4) if asked.targets else "",
     )
 
@@ -197,7 +232,7 @@ def _outcome(asked: Measurement, engines: MeasuredEngines, record: Record) -> Ro
     from rlsize.estimates.rollout_summary import rollout_doubts, rollout_measured
 
     facts: Mapping[str, Any] = engines.instances[0].facts
-    gpus = list(facts.get("gpus") or [])
+    gpus = [gpu for instance in engines.instances for gpu in instance.facts.get("gpus") or []]
     if asked.targets:  # a server does not tell its GPUs, and an engine on a CPU has none
         size = float(asked.engine.gpus) if asked.engine.tensor_parallel else None
     else:

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import shlex
-import signal
 import sys
 import tempfile
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -22,10 +20,12 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from rlsize.commands.measure.asked import Measurement
+    from rlsize.commands.measure.journal import Journal
     from rlsize.commands.measure.rollout import RolloutResult
     from rlsize.facts.measured import Stage, SyncMeasured
     from rlsize.facts.rates import Rates
     from rlsize.measure.jobs import StageResult
+    from rlsize.measure.machine_state import CpuState, Watch
     from rlsize.measure.train import TrainResult
     from rlsize.shell.inputs import Inputs
 
@@ -44,6 +44,11 @@ class StageResults:
     sync: StageResult[SyncMeasured] | None = None
     doubts: list[str] = field(default_factory=list)
     partial: list[str] = field(default_factory=list)
+
+    def recall(self, stage: Stage, found: StageResult[Any]) -> None:
+        """Take what an earlier run gave."""
+        setattr(self, stage, found)
+        self.doubts += found.doubts
 
     @property
     def parts(self) -> list[StageResult[Any]]:
@@ -118,6 +123,7 @@ class Workbench(NamedTuple):
         gpus: Names of this machine's GPUs; empty on a CPU.
         folder: A folder for files of engines and trainers; each stage has one of its own in it.
         say: Told how far it has come.
+        journal: Keeps what is measured.
     """
 
     asked: Measurement
@@ -125,6 +131,7 @@ class Workbench(NamedTuple):
     gpus: list[str]
     folder: Path
     say: Callable[[str, float], None]
+    journal: Journal | None = None
 
 
 def run_stage(stage: Stage, bench: Workbench, results: StageResults) -> None:
@@ -136,17 +143,17 @@ def run_stage(stage: Stage, bench: Workbench, results: StageResults) -> None:
         UnfinishedStageError: It broke off after it had measured something.
         InputError: The model or the workload cannot be run.
     """
-    from rlsize.measure.machine_state import Watch, cpu_doubts, cpu_state
+    from rlsize.measure.machine_state import Watch, cpu_state
 
-    asked = bench.asked
+    asked, journal = bench.asked, bench.journal
+    found: StageResult[Any]
     on_gpus = bench.gpus if stage != "sync" or _can_sync_gpus(asked, bench.gpus) else []
     before = None if results.parts else cpu_state()  # later, the load is that of the stages before
     folder = bench.folder / stage
     folder.mkdir()
-    found: StageResult[Any]
     with Watch() as watch:
         if stage == "rollout":
-            found = results.rollout = run_rollout(asked, folder, bench.say)
+            found = results.rollout = run_rollout(asked, folder, bench.say, journal)
         elif stage == "train":
             found = results.train = _run_train(bench, folder)
         else:
@@ -156,11 +163,23 @@ def run_stage(stage: Stage, bench: Workbench, results: StageResults) -> None:
             raise KeyboardInterrupt
         if found.partial:
             raise UnfinishedStageError(Fault(found.partial, stage, "its whole log: --log FILE"))
-    if stage != "rollout" or not asked.targets:
-        if watch.before and (on_gpus or stage == "rollout"):
-            results.doubts += watch.doubts()
-        elif before is not None:
-            results.doubts += cpu_doubts(before)
+    seen = (
+        []
+        if stage == "rollout" and asked.targets
+        else _seen(watch, on_gpus=bool(on_gpus) or stage == "rollout", cpu=before)
+    )
+    results.doubts += seen
+    if journal is not None:
+        journal.keep_stage(stage, replace(found, doubts=[*found.doubts, *seen]))
+
+
+def _seen(watch: Watch, *, on_gpus: bool, cpu: CpuState | None) -> list[str]:
+    """What else the machine did meanwhile."""
+    from rlsize.measure.machine_state import cpu_doubts
+
+    if watch.before and on_gpus:
+        return watch.doubts()
+    return [] if cpu is None else cpu_doubts(cpu)
 
 
 class UnfinishedStageError(RlsizeError):
@@ -242,10 +261,13 @@ def _run_sync(bench: Workbench, gpus: Sequence[str], folder: Path) -> StageResul
 def _with_engine_update(
     asked: Measurement, result: StageResult[SyncMeasured], folder: Path, say: Callable[[str, float], None]
 ) -> StageResult[SyncMeasured]:
-    """The same with the engine's own update; what was measured before stays where that fails."""
+    """
+    The same with the engine's own update, and with that through the routes of a server.
+
+    What was measured before stays where one fails; a server without such routes is only a doubt.
+    """
     from rlsize.measure.engine_update import EngineUpdateJob, measure_engine_update
 
-    folder.mkdir()
     arguments = engine_arguments(asked, rollout_plan(asked), asked.engine.most)
     for own in ("model", "load_format", "dtype"):  # the update sets them itself: it makes the weights that it loads
         arguments.pop(own, None)
@@ -257,19 +279,30 @@ def _with_engine_update(
         seed=asked.seed,
         start_seconds=asked.start_seconds,
     )
-    try:
-        update = measure_engine_update(job, asked.engine.python, folder, seconds=asked.seconds, say=say)
-    except KeyboardInterrupt:
-        return replace(result, partial="interrupted")
-    except RlsizeError as error:
-        return replace(result, partial=error.faults[0].what)
-    return replace(
-        result,
-        measured=replace(result.measured, engine_update=update.measured),
-        versions={**result.versions, **update.versions},
-        doubts=[*result.doubts, *update.doubts],
-        partial=update.partial,
-    )
+    for key, served in (("engine_update", False), ("server_update", True)):
+        place = folder / key
+        place.mkdir(parents=True)
+        try:
+            update = measure_engine_update(
+                replace(job, served=served), asked.engine.python, place, seconds=asked.seconds, say=say
+            )
+        except KeyboardInterrupt:
+            return replace(result, partial="interrupted")
+        except RlsizeError as error:
+            if not served:
+                return replace(result, partial=error.faults[0].what)
+            return replace(result, doubts=[*result.doubts, f"server update: not measured: {error.faults[0].what}"])
+        changed: dict[str, Any] = {key: update.measured}
+        result = replace(
+            result,
+            measured=replace(result.measured, **changed),
+            versions={**result.versions, **update.versions},
+            doubts=[*result.doubts, *update.doubts],
+            partial=update.partial,
+        )
+        if update.partial:
+            break
+    return result
 
 
 @dataclass(slots=True)
@@ -293,18 +326,24 @@ def run(inputs: Inputs, asked: dict[str, Any]) -> MeasurementOutcome:
     Raises:
         InputError: All that is wrong with what was asked; nothing is started before.
     """
+    from rlsize.commands.measure.journal import Journal
+    from rlsize.measure.guard import guarded
+
     outcome, results = MeasurementOutcome(), StageResults()
-    with tempfile.TemporaryDirectory(prefix="rlsize-", ignore_cleanup_errors=True) as name, _ended_in_order():
+    with tempfile.TemporaryDirectory(prefix="rlsize-", ignore_cleanup_errors=True) as name, guarded(name):
         folder = Path(name)
         chosen = measurement(inputs, asked, folder)
         gpus = gpus_of(chosen)
         stages = stages_of(chosen, gpus, outcome.notes)
         if stages != ["sync"]:
             _warn_of_defaults(inputs)
+        journal = Journal(chosen, asked["resume"], asked["save"], force=asked["force"])
         try:
             with progress() as say:
-                bench = Workbench(asked=chosen, inputs=inputs, gpus=gpus, folder=folder, say=say)
-                for stage in stages:
+                bench = Workbench(asked=chosen, inputs=inputs, gpus=gpus, folder=folder, say=say, journal=journal)
+                for stage, found in journal.stages.items():
+                    results.recall(stage, found)
+                for stage in [one for one in stages if one not in journal.stages]:
                     run_stage(stage, bench, results)
         except KeyboardInterrupt:
             outcome.interrupted = True
@@ -318,6 +357,7 @@ def run(inputs: Inputs, asked: dict[str, Any]) -> MeasurementOutcome:
             logs = [place for stage in stages for place in sorted((folder / stage).glob("**/log"))]
             outcome.notes += _keep_logs(asked["log"], logs, force=asked["force"])
         outcome.interrupted = outcome.interrupted or "interrupted" in results.partial
+        journal.close(whole=not (outcome.interrupted or outcome.faults))
         if results.parts:
             outcome.rates = _rates(chosen, inputs, gpus, results)
     return outcome
@@ -330,20 +370,6 @@ def _warn_of_defaults(inputs: Inputs) -> None:
     if missing:
         wrong = "a rate at the wrong lengths sizes the wrong fleet (give a scenario, or flags)"
         inputs.warnings.append(f"taken for want of your recipe's: {', '.join(missing)}; {wrong}")
-
-
-@contextmanager
-def _ended_in_order() -> Iterator[None]:
-    """Treat the polite request to end as Ctrl-C: batch systems send it, and engines must not outlive it."""
-
-    def interrupt(*_: object) -> None:
-        raise KeyboardInterrupt
-
-    before = signal.signal(signal.SIGTERM, interrupt)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, before)
 
 
 def _rates(chosen: Measurement, inputs: Inputs, gpus: list[str], results: StageResults) -> Rates:

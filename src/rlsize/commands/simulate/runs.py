@@ -8,6 +8,7 @@ import multiprocessing
 import signal
 import sys
 import threading
+from concurrent.futures.process import BrokenProcessPool
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass, fields
 from functools import partial
@@ -22,6 +23,7 @@ import typer
 from rlsize.errors import Fault, InputError, suggestion
 from rlsize.facts.figure import Figure
 from rlsize.reports.wording import numbered
+from rlsize.shell.ending import INTERRUPTED
 from rlsize.units import show
 from rlsize.version import VERSION
 
@@ -52,7 +54,6 @@ _TOLD = 10  # times that progress is told
 _DIGITS = 24  # of a run's key
 _LARGEST_FILE = 256 * 2**20
 _OPENING = '{"key": "'  # of each line
-_INTERRUPTED = 130
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -178,6 +179,8 @@ def run_job(job: Job, *, compiled: bool = False) -> Done:
 
     if multiprocessing.parent_process() is not None:  # Ctrl-C is the parent's to hear
         signal.signal(signal.SIGINT, signal.SIG_IGN)
+        if hasattr(signal, "SIGHUP"):
+            signal.signal(signal.SIGHUP, signal.SIG_IGN)
     setting = job.setting
     ledger = simulate(setting, job.steps, job.seed, compiled=compiled, partly=True)
     if len(ledger) < job.steps:
@@ -274,8 +277,29 @@ def _results(jobs: Sequence[Job], backend: str, workers: int) -> Iterator[Done]:
     if len(jobs) <= 1 or workers == 1 or small:
         yield from map(play, jobs)
         return
+    over = 0
+    try:
+        for done in _side_by_side(jobs, play, backend, workers):
+            yield done
+            over += 1
+    except BrokenProcessPool:
+        sys.stderr.write("a worker was killed: the rest is run here, one after the other\n")
+        yield from map(play, jobs[over:])
+
+
+def _side_by_side(jobs: Sequence[Job], play: Callable[[Job], Done], backend: str, workers: int) -> Iterator[Done]:
+    """
+    Results in the order of the jobs, by a back end of joblib.
+
+    Raises:
+        BrokenProcessPool: A worker was killed.
+    """
     import joblib
 
+    from rlsize.measure.guard import guard
+
+    guard()  # workers that wait for work would outlive a parent that was killed
+    threading.excepthook = lambda _: None  # joblib's threads would tell at length of work that they lose to a signal
     with _registered(backend), joblib.parallel_config(backend=BACKENDS[backend], n_jobs=workers):
         at_once = len(jobs)
         if backend in _LISTS_ONLY:
@@ -283,25 +307,6 @@ def _results(jobs: Sequence[Job], backend: str, workers: int) -> Iterator[Done]:
         for first in range(0, len(jobs), at_once):
             how = {} if backend in _LISTS_ONLY else {"return_as": "generator", "pre_dispatch": "3*n_jobs"}
             yield from joblib.Parallel(**how)(joblib.delayed(play)(job) for job in jobs[first : first + at_once])
-
-
-@contextmanager
-def _terminable() -> Iterator[None]:
-    """Have Ctrl-C and a request to terminate end the runs, and their workers, where this thread may hear of them."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-
-    def end(_number: int, _frame: object) -> None:
-        threading.excepthook = lambda _: None  # joblib's threads lose their work, and would tell of it at length
-        raise KeyboardInterrupt
-
-    before = {number: signal.signal(number, end) for number in (signal.SIGINT, signal.SIGTERM)}
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
 
 
 @contextmanager
@@ -328,7 +333,7 @@ def run(jobs: Sequence[Job], orders: Orders) -> tuple[dict[int, Done], bool]:
 
     check_bounds(jobs, orders.most_samples)
     kept = KeptRuns(orders.runs) if orders.runs is not None else None
-    with _terminable(), progress() as say:
+    with progress() as say:
         done = run_all(jobs, say, backend=orders.backend, workers=orders.workers, kept=kept)
     return done, len(done) < len(jobs)
 
@@ -336,7 +341,7 @@ def run(jobs: Sequence[Job], orders: Orders) -> tuple[dict[int, Done], bool]:
 def nothing_finished() -> typer.Exit:
     """Say that Ctrl-C came before there was anything to answer with."""
     sys.stderr.write("interrupted: no run was finished\n")
-    return typer.Exit(_INTERRUPTED)
+    return typer.Exit(INTERRUPTED)
 
 
 def leave(report: Report, orders: Orders) -> Report:
@@ -345,7 +350,7 @@ def leave(report: Report, orders: Orders) -> Report:
 
     deliver(report, {**orders.output, "plot": None})
     sys.stdout.flush()
-    raise typer.Exit(_INTERRUPTED)
+    raise typer.Exit(INTERRUPTED)
 
 
 class KeptRuns:

@@ -1,15 +1,19 @@
 """
-New weights for a vLLM that generates: how long the update takes, and how long no token comes.
+New weights for a vLLM that generates, as RL gives them: pause, keep what runs, update, resume.
 
-The job is a JSON file: model, dtype, engine (arguments of `LLM`), requests, prompt_tokens, seed, seconds, disk. What it
-tells: `ready`, an `update` for each repeat and `done`; `failed` or `out_of_memory` where it cannot go on.
+The job is a JSON file: model, dtype, engine (arguments of `LLM`), requests, prompt_tokens, seed, seconds, disk, served
+(through the routes of a server). What it tells: `ready`, an `update` for each repeat and `done`; `failed` or
+`out_of_memory` where it cannot go on.
 
 Updates alternate between two sets of weights. After each one, a greedy answer must be the one of those weights: the
 first set's is known from the start, and the second one's must differ from it and stay the same.
+
+Without the pause, engine steps would run on weights that are half there, and recent versions die of it.
 """
 
 from __future__ import annotations
 
+import inspect
 import json
 import os
 import sys
@@ -24,6 +28,7 @@ from typing import TYPE_CHECKING, Any
 from rlsize.measure.workers.events import say, say_why
 
 if TYPE_CHECKING:
+    from rlsize.measure.workers.engine_served import ServedEngine
     from rlsize.measure.workers.engine_ways import FromDisk, OverNccl
 
 LEAST_REPEATS = 5
@@ -50,6 +55,7 @@ class BusyEngine:
         self._prompt: int = job["prompt_tokens"]
         self._length: int = config.max_model_len - self._prompt
         self._requests: int = job["requests"]
+        self.pauses = "mode" in inspect.signature(llm.sleep).parameters  # versions before have no pause that keeps
         self._added = 0
         self._running: set[str] = set()
 
@@ -74,6 +80,16 @@ class BusyEngine:
             if outputs:
                 moments.append(time.perf_counter())
         return moments
+
+    def pause(self) -> None:
+        """Freeze what runs; it keeps its place and its KV cache."""
+        if self.pauses:
+            self.llm.sleep(level=0, mode="keep")
+
+    def resume(self) -> None:
+        """Go on where it was."""
+        if self.pauses:
+            self.llm.wake_up(tags=["scheduling"])
 
     def _fill(self) -> None:
         from vllm import SamplingParams
@@ -114,15 +130,18 @@ def main(job: dict[str, Any], folder: Path) -> None:
     say("done")
 
 
-def _started(job: dict[str, Any], folder: Path) -> tuple[BusyEngine, FromDisk | OverNccl, int]:
+def _started(
+    job: dict[str, Any], folder: Path
+) -> tuple[BusyEngine | ServedEngine, FromDisk | OverNccl | ServedEngine, int]:
     import torch
     import transformers
     import vllm
 
+    from rlsize.measure.workers.engine_served import ServedEngine
     from rlsize.measure.workers.engine_ways import FromDisk, OverNccl, built, checkpoints, nccl_possible, weight_bytes
 
     gpus = int(job["engine"].get("tensor_parallel_size", 1))
-    nccl = not job["disk"] and nccl_possible(gpus)
+    nccl = not job["disk"] and not job["served"] and nccl_possible(gpus)
     seeds = (job["seed"],) if nccl else (job["seed"], job["seed"] + 1)
     model = built(job["model"], job["dtype"])
     written, total = checkpoints(model, seeds, folder), weight_bytes(model)
@@ -130,23 +149,34 @@ def _started(job: dict[str, Any], folder: Path) -> tuple[BusyEngine, FromDisk | 
     options = {**job["engine"], "model": str(written[job["seed"]]), "dtype": job["dtype"], "seed": job["seed"]}
     if nccl:
         options["weight_transfer_config"] = {"backend": "nccl"}
-    llm = vllm.LLM(skip_tokenizer_init=True, **options)
-    way = OverNccl(llm, job, gpus) if nccl else FromDisk(llm, written)
+    engine: BusyEngine | ServedEngine
+    way: FromDisk | OverNccl | ServedEngine
+    if job["served"]:
+        engine = way = ServedEngine(written, job, options, (list(PROBE), ANSWER_TOKENS))
+    else:
+        llm = vllm.LLM(skip_tokenizer_init=True, **options)
+        way = OverNccl(llm, job, gpus) if nccl else FromDisk(llm, written)
+        engine = BusyEngine(llm, job)
     cuda = torch.cuda.is_available()
+    paused = engine.pauses and engine is not way
     say(
         "ready",
-        interface=way.interface,
+        interface=f"LLM.sleep(0, keep), {way.interface}, wake_up" if paused else way.interface,
+        pauses=engine.pauses,
         versions={"vllm": vllm.__version__, "torch": torch.__version__, "transformers": transformers.__version__},
         gpus=[torch.cuda.get_device_name(index) for index in range(gpus)] if cuda else [],
     )
-    return BusyEngine(llm, job), way, total
+    return engine, way, total
 
 
-def timed_update(engine: BusyEngine, way: FromDisk | OverNccl, seed: int) -> dict[str, float]:
+def timed_update(
+    engine: BusyEngine | ServedEngine, way: FromDisk | OverNccl | ServedEngine, seed: int
+) -> dict[str, float]:
     """
-    One update while requests run: its seconds, and by how much the longest gap between tokens exceeds a normal step.
+    One update while requests are in flight: the seconds of the update itself, and for how long no token came.
 
-    The update is called from a thread, as a trainer would call it, so that tokens are seen when they come.
+    The latter is the longest gap between tokens, less a normal step: pause and resume are in it. All three are called
+    from a thread, as a trainer would call them, so that tokens are seen when they come.
     """
     before = engine.steps(STEADY_STEPS)
     normal = median(later - earlier for earlier, later in pairwise(before[1:]))
@@ -154,12 +184,14 @@ def timed_update(engine: BusyEngine, way: FromDisk | OverNccl, seed: int) -> dic
     failed: list[BaseException] = []
 
     def update() -> None:
-        start = time.perf_counter()
         try:
+            engine.pause()
+            start = time.perf_counter()
             way.update(seed)
+            spent.append(time.perf_counter() - start)
+            engine.resume()
         except BaseException as error:  # noqa: BLE001 (it is raised again in the main thread)
             failed.append(error)
-        spent.append(time.perf_counter() - start)
 
     thread = threading.Thread(target=update)
     thread.start()

@@ -107,7 +107,7 @@ class OverNccl:
         torch.cuda.set_device(self._gpu)
         self._model = built(job["model"], job["dtype"], f"cuda:{self._gpu}")
         info = nccl.NCCLTrainerInitInfo(
-            master_address="127.0.0.1", master_port=_free_port(), world_size=engine_gpus + 1, rank=0
+            master_address="127.0.0.1", master_port=free_port(), world_size=engine_gpus + 1, rank=0
         )
         source = transfer.ModuleSource(self._model)
         self._trainer = nccl.NCCLTrainerWeightTransferEngine.trainer_init(info, client=_Client(llm), source=source)
@@ -154,7 +154,8 @@ def nccl_possible(engine_gpus: int) -> bool:
     return both and hasattr(llm, "start_weight_update")
 
 
-def _free_port() -> int:
+def free_port() -> int:
+    """A port of loopback that nobody listens on."""
     with socket.socket() as chosen:
         chosen.bind(("127.0.0.1", 0))
         port: int = chosen.getsockname()[1]

@@ -71,7 +71,7 @@ class Phase:
 
     Args:
         command: `groups` to start with, `refill` to go on with (again and again, with fresh prompts), `concurrency`,
-            `page_seconds` between two looks at the engine's counters, `seconds` after which it ends (None: when done).
+            `page_seconds` between two looks at the engine's counters.
     """
 
     def __init__(self, command: dict[str, Any]) -> None:
@@ -79,7 +79,6 @@ class Phase:
         self.page_seconds: float = command["page_seconds"]
         self.concurrency: int = command["concurrency"]
         self.endless = bool(command["refill"])
-        self._until = time.perf_counter() + (command["seconds"] or float("inf"))
         self.in_flight = 0
         self.asked = 0
         self._groups = self._all(command)
@@ -107,7 +106,7 @@ class Phase:
 
     def over(self, commands: Commands) -> bool:
         """Whether it should end, done or not."""
-        return self.endless and (commands.halted() or time.perf_counter() > self._until)
+        return self.endless and commands.halted()
 
     def ended(self, group: Group) -> None:
         """Note that a group left the engine."""
@@ -157,6 +156,7 @@ class Tale:
     def __init__(self, phase: Phase) -> None:
         self.phase = phase
         self.streamed = 0
+        self.opened: int | None = None  # samples whose first token has come, where a client sees it
         self._finished: list[tuple[float, int, int]] = []
         self._due = 0.0
 
@@ -184,6 +184,7 @@ class Tale:
             finished=self._finished,
             in_flight=self.phase.in_flight,
             streamed=self.streamed,
+            opened=self.opened,
         )
         self._finished = []
         self._due = now + self.phase.page_seconds

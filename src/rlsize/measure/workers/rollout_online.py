@@ -27,7 +27,7 @@ LARGEST_PAGE = 32 * 2**20
 BUSY = frozenset({429, 503})
 IN_FLIGHT = ("vllm:num_requests_running", "vllm:num_requests_waiting")
 LAST = Group("settle", prompt_tokens=1, samples=1, response_tokens=1)
-NOTHING = {"phase": "", "groups": [], "refill": [], "concurrency": 1, "page_seconds": 1.0, "seconds": None}
+NOTHING = {"phase": "", "groups": [], "refill": [], "concurrency": 1, "page_seconds": 1.0}
 LARGEST_CHUNK = 16 * 2**10  # bytes of a stream for each token asked for; a stream with more is none
 
 
@@ -76,10 +76,12 @@ class Stream:
             self.tale.finish(1, self.group.response_tokens)
         elif b'"completion_tokens":' in line:
             self._tokens = usage(line)
-        elif line != b"[DONE]":
+        elif b'"text"' in line or b'"delta"' in line:  # nothing else is a token
             self._count()
 
     def _count(self) -> None:
+        if not self._counted:
+            self.tale.opened = (self.tale.opened or 0) + self.group.samples
         self._counted += 1
         self.tale.streamed += 1
 
@@ -262,6 +264,7 @@ async def run(server: Server, phase: Phase, commands: Commands) -> None:
         ServerGoneError: The server cannot be worked with any more.
     """
     tale = Tale(phase)
+    tale.opened = 0
     tale.begin(await server.page())
     server.answered = time.perf_counter()
     running: dict[asyncio.Task[None], Group] = {}
@@ -300,7 +303,8 @@ async def settled(server: Server) -> None:
     A last small request follows: engines hand their counts on with the next step's outputs, and those of samples that
     were thrown out last would arrive in the middle of what comes next.
     """
-    for _ in range(100):
+    until = time.perf_counter() + PATIENCE_SECONDS
+    while time.perf_counter() < until:
         lines = (await server.page()).splitlines()
         if all(line.rstrip().endswith((" 0.0", " 0")) for line in lines if line.startswith(IN_FLIGHT)):
             break

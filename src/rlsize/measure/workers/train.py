@@ -101,7 +101,7 @@ def _run(job: dict[str, Any], place: Place) -> None:
     place.say("memory", bytes=slowest([_peak_bytes(place.device)])[0])
     if job["count_flops"]:
         place.say("flops", **counted(trainer, work, plan, place.rank))
-    place.say("done", left_out=sorted(train_attention.left_out))
+    place.say("done", left_out=sorted(train_attention.left_out), fell_back=sorted(train_attention.fell_back))
 
 
 def _train(job: dict[str, Any], place: Place, trainer: Trainer, work: Work, whole: Plan) -> None:

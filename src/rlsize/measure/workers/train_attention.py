@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 NAME = "rlsize_packed"
 LARGEST_VARLEN_HEAD = 256  # widest head that the flash kernels take
 FEATURES = {"s_aux": "attention sinks", "softcap": "a cap on attention scores"}
+fell_back: set[str] = set()  # how attention ran on a GPU where no packed kernel took it
 left_out: set[str] = set()  # what a model asked for and does not get, by name; it does not change the speed by much
 
 
@@ -88,6 +89,9 @@ def packed_attention(
         raise RuntimeError("this transformers builds an attention mask over the whole micro-batch; use 4.53 or newer")
     left_out.update(told for name, told in FEATURES.items() if others.get(name) is not None)
     attend = _varlen if _fits_varlen(query, value, sliding_window, packing) else _one_by_one
+    if attend is _one_by_one and query.device.type == "cuda" and not packing.countable:
+        dtype = str(query.dtype).removeprefix("torch.")
+        fell_back.add(f"one sequence after the other, in {dtype}, heads {query.shape[-1]} wide")
     arguments = (query[0], key[0], value[0], packing, scaling, sliding_window)
     if packing.recompute and torch.is_grad_enabled():
         return checkpoint(attend, *arguments, use_reentrant=False)[None], None
