@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from rlsize.equations import long_tail
 from rlsize.estimates.figures import apply
 from rlsize.estimates.prefix_cache import SPREADS, routed_hits
-from rlsize.facts.figure import Figure
+from rlsize.facts.figure import Figure, absent
 from rlsize.facts.inference_engines import inference_engine
 from rlsize.quantities.table import QUANTITIES
 from rlsize.quantities.workload import MOST_MEAN_LENGTHS, UNDER_CAP, UNDER_CAP_SPREAD
@@ -61,8 +61,8 @@ def response_length(said: Said, *, guess: bool = False) -> Figure:
         said: What was said.
         guess: Whether a usual response stands in where nobody says a cap either.
     """
-    cap = said.ask("max_response_tokens")
-    if cap.known and cap.number > 0 and not said.gives("response_tokens"):
+    cap = absent("max_response_tokens", "") if said.gives("response_tokens") else said.ask("max_response_tokens")
+    if cap.known and cap.number > 0:
         model = said.model() if said.gives("model") else None
         longest = cap.number if model is None else float(model.architecture.max_context)
         mean = float(long_tail.assumed_mean(max_tokens=cap.number, max_context=longest, **UNDER_CAP))

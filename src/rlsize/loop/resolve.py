@@ -182,7 +182,8 @@ def resolve_on(said: Said, found: Pools, *, placed: bool = True) -> Loop:
     from rlsize.planner.outlook import outlook_of
 
     seed = seed_of(said)
-    response_length(said)
+    if not said.gives("response_tokens"):
+        response_length(said)
     known = known_rates(said)
     prices = gpu_hours(said)
     stages = _modelled(said, found, known)

@@ -34,6 +34,7 @@ _BRACKETS = re.compile(r"\([^)]{0,80}\)")
 _FAMILY = re.compile(r"[a-z]+")
 _DATE = re.compile(r"\d{4}")
 _MEMORY = re.compile(r"(\d{2,3})\s?(?:gb?|gib)(?![a-z0-9])")
+_FORMS = re.compile(r"\d{1,3}(?:gb?|gib)?|gib?|gb|hbm\d?e?|sxm\d?|pcie|nvl|node|server")  # what may follow a GPU's name
 _COUNT = re.compile(r"^\d{1,5}\s?[x*]\s?(?=[a-z])")  # 8x H100
 _TUNED = frozenset({
     "instruct", "base", "chat", "it", "pt", "hf", "fp8", "bf16", "fp16", "fp4", "nvfp4", "mxfp4", "mxfp8", "awq",
@@ -92,7 +93,9 @@ def gpu_named(text: object, catalogue: Catalogue) -> tuple[str, str]:
             continue
         if length == len(tokens):
             return found, ""
-        return _variant(found, tokens[length:], whole, catalogue)
+        name, note = _variant(found, tokens[length:], whole, catalogue)
+        strange = [word for word in tokens[length:] if not _FORMS.fullmatch(word)]
+        return name, note or (f"{said} is taken for {name}" if strange else "")
     raise Refused(_missing("GPU", said, catalogue.known("gpu")))
 
 

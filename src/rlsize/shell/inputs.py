@@ -527,7 +527,7 @@ class Inputs:
 
     def named(self, kind: str, name: str) -> Any:
         """
-        A profile of that name; a model's or GPU's may be spelt otherwise, or stand in for it with a warning.
+        A profile of that name; a model's or GPU's may be spelt otherwise, another model stands in with a warning.
 
         Raises:
             InputError: There is none.
@@ -537,15 +537,19 @@ class Inputs:
 
         try:
             return self.catalogue.get(kind, name)
-        except InputError:
+        except InputError as unknown:
             try:
                 found, note = {"model": model_named, "gpu": gpu_named}[kind](name, self.catalogue)
             except (KeyError, Refused):
-                found = ""
-            if not found:
+                raise unknown from None
+            if kind == "gpu" and note:
                 raise
-        told = f"{note}: --set {kind} says another" if note and kind == "model" else note
-        if told and told not in self.warnings:
+            if "@" in found and "/" not in name:  # a name that people publish has an owner: this may be a slip
+                only = unknown.faults[0]
+                todo = only.todo.rpartition(": ")[0]
+                raise InputError(only._replace(todo=f"{todo}: {found}")) from None
+        told = f"{note}: --set model says another"
+        if note and told not in self.warnings:
             self.warnings.append(told)
         return self.catalogue.get(kind, found)
 

@@ -261,7 +261,7 @@ def _made(
         reason = _refused(inputs, named, variant.form, text)
         if not reason:
             return replace(made, unset=tuple(name for name in made.unset if name in liked and name in QUANTITIES)), text
-    todo = "give more GPUs, smaller micro batches or more recomputation, or let `rlsize plan --framework` choose"
+    todo = "`rlsize memory` says what makes it fit; or let `rlsize plan --framework` choose"
     raise DoesNotFitError(Fault(f"as {framework.title} keeps its memory, {reason}", "", todo))
 
 
