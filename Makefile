@@ -15,7 +15,7 @@ QUICK := tests/test_units.py tests/test_errors.py tests/equations tests/facts te
 	tests/docs/test_commands.py tests/commands/test_startup.py tests/commands/test_bad_input.py tests/commands/test_alerts.py \
 	tests/commands/test_init.py
 
-.PHONY: demo quick test check lint format types imports docs docs-write docs-site test-wheel test-lowest sbom engine test-engine browser test-browser \
+.PHONY: demo quick test nightly check lint format types imports docs docs-write docs-site test-wheel test-lowest sbom engine test-engine browser test-browser \
 	prometheus test-prometheus frameworks test-frameworks \
 	bench bench-engine clean help
 
@@ -42,6 +42,11 @@ quick: $(VENV)/.dev  ## within a minute: ruff, import contract, equations, examp
 	$(BIN)/ruff check .
 	$(BIN)/lint-imports
 	$(BIN)/python -m pytest $(PYTEST_FLAGS) $(QUICK) $(ALSO)
+
+nightly: $(VENV)/.dev  ## an hour or two: all that long tests can try, every signal, 500 loops, the oldest dependencies
+	RLSIZE_NIGHTLY=1 $(BIN)/python -m pytest $(PYTEST_FLAGS)
+	$(BIN)/python -m benchmarks.closed_form 500
+	$(MAKE) test-lowest
 
 check: lint types imports test  ## lint, types, import contract, tests; the generated pages are among the tests
 

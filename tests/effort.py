@@ -1,12 +1,17 @@
-"""How much long tests try: some of it wherever tests run, all of it where `RLSIZE_THOROUGH` is set, as in CI."""
+"""
+How much long tests try: some of it wherever tests run, all of it in the nightly run (`RLSIZE_NIGHTLY`).
+
+CI (`RLSIZE_CI`) adds what nothing else holds: every generated page, and predictions of every published run.
+"""
 
 from __future__ import annotations
 
 import os
 
-THOROUGH = bool(os.environ.get("RLSIZE_THOROUGH"))
+NIGHTLY = bool(os.environ.get("RLSIZE_NIGHTLY"))
+CI = NIGHTLY or bool(os.environ.get("RLSIZE_CI"))
 
 
 def tries(all_of_it: int) -> int:
-    """How many random examples a test tries out of those that it tries in CI."""
-    return all_of_it if THOROUGH else -(-all_of_it // 4)
+    """How many random examples a test tries out of those that it tries at night."""
+    return all_of_it if NIGHTLY else -(-all_of_it // 4)

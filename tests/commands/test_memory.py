@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
-from tests.effort import THOROUGH, tries
+from tests.effort import NIGHTLY, tries
 
 from rlsize.readers.profiles import Catalogue
 
@@ -443,7 +443,7 @@ def test_shapes_of_all_kinds_are_answered(rlsize: Run, model: str, said: dict[st
     assert answered(rlsize("memory", "--model", model, *(f"{flag}={value}" for flag, value in said.items()), "--json"))
 
 
-@pytest.mark.parametrize("model", Catalogue().names("model")[:: 1 if THOROUGH else 4])
+@pytest.mark.parametrize("model", Catalogue().names("model")[:: 1 if NIGHTLY else 4])
 def test_every_shipped_model_has_a_bill_and_a_fit(rlsize: Run, model: str) -> None:
     """Each fits on some number of H200s, with room for a sample of 2,000 tokens."""
     ran = rlsize(

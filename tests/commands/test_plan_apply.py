@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 import yaml
-from tests.effort import THOROUGH
+from tests.effort import NIGHTLY
 
 WORK = ("--prompts", "64", "--group", "16", "--prompt-tokens", "300", "--response-tokens", "2k")
 MODEL = ("--model", "qwen3-8b", "--gpu", "h100-sxm", *WORK)
@@ -42,7 +42,7 @@ def plans() -> dict[str, tuple[Path, Any]]:
     return {}
 
 
-@pytest.fixture(params=[*LOOPS][:: 1 if THOROUGH else 2])
+@pytest.fixture(params=[*LOOPS][:: 1 if NIGHTLY else 2])
 def planned(
     request: pytest.FixtureRequest,
     rlsize: Any,

@@ -22,11 +22,11 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
+from tests.effort import NIGHTLY
 
 from rlsize.measure.guard import MARK, marked
 from rlsize.readers.saved_files import read_rates
 
-NIGHTLY = bool(os.environ.get("RLSIZE_NIGHTLY"))
 PATIENCE = 120.0  # seconds; no test waits for it
 ROOT = Path(__file__).parents[2]
 LOG = ROOT / "examples" / "operate" / "starving.jsonl"

@@ -52,7 +52,8 @@ def test_a_flags_only_answer_loads_nothing_heavy() -> None:
     """Neither numpy nor pydantic, httpx, matplotlib or a YAML parser: the answer is there before they would be."""
     program = PROGRAM.format(commands=COMMANDS, heavy=HEAVY)
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=False)
-    found = dict(zip(map(" ".join, COMMANDS), map(json.loads, done.stderr.splitlines()), strict=True))
+    said = [line for line in done.stderr.splitlines() if line.startswith("[")]  # nor that it works, on a slow machine
+    found = dict(zip(map(" ".join, COMMANDS), map(json.loads, said), strict=True))
     assert {line: said for line, said in found.items() if said != [0, []]} == {}
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.effort import THOROUGH
+from tests.effort import CI
 
 from rlsize.estimates.recorded import registry
 from rlsize.readers.records import listing
@@ -116,7 +116,7 @@ def test_a_cell_worse_than_its_baseline_is_a_no(validate: Callable[..., Any], ru
 def test_no_cell_of_the_published_records_is_worse_than_it_was(rlsize: Any) -> None:
     """`rlsize validate --save benchmarks/board.yaml --force` renews the board, for a reason that the changelog has."""
     board = str(listing.published_files()[0].parents[1] / "board.yaml")
-    quick = () if THOROUGH else ("--class", "memory", "--class", "sync", "--class", "train")  # seconds, not a minute
+    quick = () if CI else ("--class", "memory", "--class", "sync", "--class", "train")  # seconds, not a minute
     result = rlsize("validate", "--baseline", board, *quick)
     assert result.code == 0, result.stdout
 

@@ -22,7 +22,7 @@ from benchmarks.twins import (
     scenario,
     untested_spread,
 )
-from tests.effort import THOROUGH, tries
+from tests.effort import CI, tries
 
 from rlsize.estimates.run_memory import PEAKING, own_memory
 from rlsize.estimates.run_twin import UNTESTED as UNTESTED_SPREAD
@@ -398,7 +398,7 @@ def test_bands_of_twins_hold_what_bands_of_80_percent_hold_of_so_many_sources(to
         assert sum(one.inside for one in ones) > len(ones) / 2
 
 
-@pytest.mark.skipif(not THOROUGH, reason="needs all pairs")
+@pytest.mark.skipif(not CI, reason="needs all pairs")
 def test_changes_that_nobody_has_tested_are_as_wide_as_those_that_were_are_off(told: list[Told]) -> None:
     """To a third."""
     assert pytest.approx(untested_spread([*told, *of_tables()]), rel=1 / 3) == UNTESTED_SPREAD

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 import typer
-from tests.effort import THOROUGH
+from tests.effort import CI
 
 from rlsize.shell.app import app
 
@@ -76,7 +76,7 @@ def test_a_commands_example_runs_as_printed_in_an_empty_folder(
     own = words[len(name.split()) :]
     with COMMANDS[name].make_context(name, [*own], resilient_parsing=False):
         pass
-    if name in LONG and not THOROUGH:
+    if name in LONG and not CI:
         return
     ran = rlsize(*words[1:])
     assert ran.code in {0, 1}, ran.stderr  # answered: a budget may be broken by tomorrow's predictions

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from benchmarks.experts import BEGIN, END, SET_UPS, table
-from tests.effort import THOROUGH
+from tests.effort import NIGHTLY
 
 PAGE = Path(__file__).parents[2] / "docs" / "expert-plans.md"
 
@@ -27,7 +27,7 @@ def test_every_set_up_is_told_with_its_practice_and_why_it_differs() -> None:
         assert one.why in row
 
 
-@pytest.mark.skipif(not THOROUGH, reason="twelve searches, some for 1,024 GPUs")
+@pytest.mark.skipif(not NIGHTLY, reason="twelve searches, some for 1,024 GPUs: RLSIZE_NIGHTLY=1")
 def test_the_answers_are_those_of_plan() -> None:
     """`python -m benchmarks.experts --write docs/expert-plans.md` renews them."""
     assert written() == table()

@@ -8,7 +8,7 @@ from typing import Any
 from xml.sax.saxutils import escape
 
 import pytest
-from tests.effort import THOROUGH
+from tests.effort import CI
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = [
@@ -26,8 +26,8 @@ def test_outputs_and_reference_pages_are_up_to_date(
     page: str, root: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Every cog block prints what stands below it; `make docs-write` writes the pages anew."""
-    if page.startswith(LONG) and not THOROUGH:
-        pytest.skip("takes long, and CI checks it: RLSIZE_THOROUGH=1")
+    if page.startswith(LONG) and not CI:
+        pytest.skip("takes long, and CI checks it: RLSIZE_CI=1")
     cogapp = pytest.importorskip("cogapp", reason="the pages are checked with cog, of the docs extra")
     monkeypatch.chdir(root)
     code = cogapp.Cog().main(["cog", "--check", "-n", "utf-8", "-I", "docs", page])

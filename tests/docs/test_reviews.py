@@ -12,7 +12,7 @@ from shutil import copy
 from typing import TYPE_CHECKING
 
 import pytest
-from tests.effort import THOROUGH
+from tests.effort import CI
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -37,7 +37,7 @@ def _differences(committed: str, made: str) -> list[str]:
     return [line[:300] for line in unified_diff(before, after, "committed", "made", n=0, lineterm="")]
 
 
-@pytest.mark.skipif(not THOROUGH, reason="takes long, and CI checks it: RLSIZE_THOROUGH=1")
+@pytest.mark.skipif(not CI, reason="takes long, and CI checks it: RLSIZE_CI=1")
 @pytest.mark.parametrize("form", ["md", "html"])
 def test_the_committed_review_is_what_its_command_writes(form: str, root: Path, tmp_path: Path) -> None:
     """The command at the end of the page writes the page; `make docs-write` writes it anew."""

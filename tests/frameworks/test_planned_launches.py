@@ -7,7 +7,7 @@ from random import Random
 from typing import Any
 
 import pytest
-from tests.effort import THOROUGH
+from tests.effort import NIGHTLY
 
 from rlsize.loop.applied import applied
 from rlsize.loop.phases import phases_of
@@ -32,7 +32,7 @@ SIZES = (
     ("qwen3-32b", "h200-sxm", 16), ("qwen3-32b", "h100-sxm", 32), ("qwen3-30b-a3b", "h100-sxm", 32),
 )  # fmt: skip
 """Models on GPUs: some have much room, some hardly any, some none."""
-DRAWS = 8 if THOROUGH else 1
+DRAWS = 8 if NIGHTLY else 1
 MOST_TRIED = 6
 """Loops of which one can be planned."""
 
@@ -128,7 +128,7 @@ def _started(name: str, place: Placement) -> str:
 
 
 @pytest.mark.parametrize("seed", range(DRAWS))
-@pytest.mark.parametrize("name", sorted(KNOWN) if THOROUGH else sorted(KNOWN)[::3])
+@pytest.mark.parametrize("name", sorted(KNOWN) if NIGHTLY else sorted(KNOWN)[::3])
 def test_a_plan_that_is_written_is_that_plan_and_fits(name: str, seed: int, tmp_path: Path) -> None:
     """GPUs, layouts, micro batch, recomputation, offload, memory share, lengths, batch and mode; and no phase dies."""
     draw = Random(f"{name} {seed}")
@@ -158,7 +158,7 @@ def test_a_plan_that_is_written_is_that_plan_and_fits(name: str, seed: int, tmp_
 
 
 @pytest.mark.parametrize("seed", range(DRAWS))
-@pytest.mark.parametrize("name", sorted(KNOWN) if THOROUGH else ["slime"])
+@pytest.mark.parametrize("name", sorted(KNOWN) if NIGHTLY else ["slime"])
 def test_a_plan_written_into_a_launch_is_that_plan_and_fits(name: str, seed: int, tmp_path: Path) -> None:
     """Read again, whatever its keys count for each GPU, it is as planned but for what is set besides, and none dies."""
     draw = Random(f"into {name} {seed}")

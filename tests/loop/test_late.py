@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from tests.effort import THOROUGH
+from tests.effort import NIGHTLY
 
 from rlsize.estimates.step_assembly import REFILLING
 from rlsize.facts.figure import Figure
@@ -22,7 +22,7 @@ SAID = {
 }  # fmt: skip
 BARRIERS = ("colocated", "sync", "one-step-off")
 LATE = ("continue", "wait", "drop")
-SPREADS = ("0.5", "1.0") if THOROUGH else ("1.0",)
+SPREADS = ("0.5", "1.0") if NIGHTLY else ("1.0",)
 
 
 def inputs(**said: str) -> Inputs:
@@ -150,7 +150,7 @@ def played(found: Loop) -> tuple[float, float]:
     return setting.work.tokens / seconds, generated
 
 
-@pytest.mark.parametrize("late", LATE if THOROUGH else LATE[1:])
+@pytest.mark.parametrize("late", LATE if NIGHTLY else LATE[1:])
 def test_a_search_prices_late_samples_as_the_loop_that_it_finds(late: str) -> None:
     """The step by which candidates are ranked is the one that the best of them has by itself."""
     planned = searched(inputs(late_samples=late, oversampling="1.25", searched_modes="async,synchronous"), (None, ""))

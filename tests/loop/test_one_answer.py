@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 import yaml
-from tests.effort import THOROUGH
+from tests.effort import NIGHTLY
 from tests.loop.one_answer import (
     COMMANDS,
     HEAD,
@@ -30,7 +30,7 @@ from tests.loop.one_answer import (
 
 import rlsize.commands
 
-EXAMPLES = int(os.environ.get("RLSIZE_ONE_ANSWER", "20" if THOROUGH else "2"))
+EXAMPLES = int(os.environ.get("RLSIZE_ONE_ANSWER", "20" if NIGHTLY else "2"))
 """Random loops to ask about; more find more."""
 
 ASYNC = """\
@@ -134,13 +134,13 @@ def test_most_random_loops_can_be(desk: Desk) -> None:
     assert codes.count(0) > len(codes) / 2
 
 
-@pytest.mark.parametrize("text", [ASYNC, SHARED, LORA, UNEVEN, GIVEN_SPLIT] if THOROUGH else [SHARED, UNEVEN])
+@pytest.mark.parametrize("text", [ASYNC, SHARED, LORA, UNEVEN, GIVEN_SPLIT] if NIGHTLY else [SHARED, UNEVEN])
 def test_the_same_named_loop_has_the_same_numbers_under_every_command(desk: Desk, text: str) -> None:
     """Loops that gave several answers once."""
     assert not (found := disagreements(desk, desk.file(HEAD + text))), _listed(found)
 
 
-@pytest.mark.parametrize("text", [LORA, GIVEN_SPLIT, ASYNC, SHARED] if THOROUGH else [LORA])
+@pytest.mark.parametrize("text", [LORA, GIVEN_SPLIT, ASYNC, SHARED] if NIGHTLY else [LORA])
 def test_a_saved_plan_is_asked_as_a_scenario_is(desk: Desk, text: str) -> None:
     """Every command takes it, and gives the numbers that stand in it."""
     plan = desk.saved_plan(desk.file(HEAD + text))
@@ -148,7 +148,7 @@ def test_a_saved_plan_is_asked_as_a_scenario_is(desk: Desk, text: str) -> None:
     assert not (found := disagreements(desk, plan)), _listed(found)
 
 
-@pytest.mark.parametrize("text", [ASYNC, SHARED, LORA, UNEVEN] if THOROUGH else [UNEVEN])
+@pytest.mark.parametrize("text", [ASYNC, SHARED, LORA, UNEVEN] if NIGHTLY else [UNEVEN])
 def test_a_plan_that_is_applied_keeps_its_numbers(desk: Desk, text: str) -> None:
     """`plan --apply` writes a scenario of the chosen loop: the same step, cost and GPUs, whoever is asked about it."""
     path = desk.file(HEAD + text)
@@ -375,7 +375,7 @@ TWO_KINDS = ASYNC.replace("gpus: 64}", "gpus: 64, rollout_gpu: a100-80-sxm}")
 OFFLOAD = "trainer: {offload: true}\n"
 
 
-@pytest.mark.parametrize("text", [TWO_KINDS, ASYNC + OFFLOAD] if THOROUGH else [TWO_KINDS + OFFLOAD])
+@pytest.mark.parametrize("text", [TWO_KINDS, ASYNC + OFFLOAD] if NIGHTLY else [TWO_KINDS + OFFLOAD])
 def test_what_a_flag_or_a_plan_says_of_a_loop_a_scenario_says_too(desk: Desk, text: str) -> None:
     """Pools of two kinds, and optimizer states on the host: known keys, that every command uses or names."""
     answers = desk.ask_all(desk.file(HEAD + text))

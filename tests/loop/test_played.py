@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
-from tests.effort import THOROUGH
+from tests.effort import NIGHTLY
 
 from rlsize.commands.simulate.setting import simulated
 from rlsize.loop.applied import MODES, applied
@@ -39,7 +39,7 @@ def said(**more: str) -> Inputs:
     return Inputs(texts=SAID | more)
 
 
-MODES_TRIED = ("async", "colocated", "synchronous", "one-step-off")[: 4 if THOROUGH else 2]
+MODES_TRIED = ("async", "colocated", "synchronous", "one-step-off")[: 4 if NIGHTLY else 2]
 
 
 @pytest.mark.parametrize("modes", MODES_TRIED)

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from tests.effort import THOROUGH, tries
+from tests.effort import NIGHTLY, tries
 from tests.planner.plain_search import SIZED, Tried, plain_search, within
 from tests.planner.small_problems import Posed, measured_problems, predicted_problems
 
@@ -146,9 +146,7 @@ def the_front_is_the_front(found: Found, kept: Sequence[Tried]) -> None:
 
 
 @given(measured_problems(), st.data())
-@settings(
-    max_examples=460 if THOROUGH else 20, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large]
-)
+@settings(max_examples=460 if NIGHTLY else 20, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
 def test_a_plan_from_measured_rates_is_what_plain_loops_find(posed: Posed, data: st.DataObject) -> None:
     """Best, counts and front, on 460 problems in CI, with and without limits, prices, nodes and pools of two kinds."""
     agree(posed, data)

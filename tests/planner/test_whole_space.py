@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.effort import THOROUGH, tries
+from tests.effort import NIGHTLY, tries
 
 from rlsize.loop.search import Searched, searched
 from rlsize.planner.choice import AS_GOOD
@@ -49,11 +49,11 @@ def answer(found: Searched) -> Placement:
     return found.planned.chosen.best.place
 
 
-IN_CI = pytest.mark.skipif(not THOROUGH, reason="takes seconds, and CI checks it: RLSIZE_THOROUGH=1")
+AT_NIGHT = pytest.mark.skipif(not NIGHTLY, reason="takes seconds, and the nightly run checks it: RLSIZE_NIGHTLY=1")
 
 
 @given(
-    st.sampled_from(_LARGE if THOROUGH else _SMALL),
+    st.sampled_from(_LARGE if NIGHTLY else _SMALL),
     st.dictionaries(st.sampled_from(sorted(_FIXED)), st.integers(0, 10), min_size=1, max_size=3),
     st.sampled_from([500, 2000, 8000]),
 )
@@ -76,7 +76,7 @@ def test_no_fixed_layout_finds_a_better_plan(loop: tuple[str, int], fixed: dict[
             assert whole.chosen.best.family.step_seconds <= longest * (1 + AS_GOOD)
 
 
-@IN_CI
+@AT_NIGHT
 def test_instances_of_a_model_that_no_node_holds_lie_over_nodes_in_every_way() -> None:
     """DeepSeek-V3 on 512 H800: ranks of data and stages are tried beside tensors, and not all of it is tensors."""
     found = planned(model="deepseek-v3", gpu="h800-sxm", gpus=512, prompts_per_step=512, response_tokens="8k")
@@ -135,7 +135,7 @@ def test_a_loop_of_which_not_all_fits_names_gpus_and_what_alters_the_training() 
     assert changes["lora_rank"].best.gpus == 2
 
 
-@IN_CI
+@AT_NIGHT
 def test_a_batch_that_divides_better_is_offered_and_not_taken() -> None:
     """512 prompts of 8 leave 80 trainer GPUs out; a batch near them does not, and is named with its step."""
     said = {"model": "llama3.1-70b", "gpus": 128, "group_size": 8, "prompts_per_step": 512}
@@ -150,7 +150,7 @@ def test_a_batch_that_divides_better_is_offered_and_not_taken() -> None:
     assert change.best.step_seconds <= again.step_seconds * (1 + AS_GOOD)
 
 
-@IN_CI
+@AT_NIGHT
 def test_gpus_that_contradict_each_other_are_the_reason() -> None:
     """10 and 10 of 16, and 10 for a trainer on nodes of 8."""
     for more, reason in (({"searched_rollout_gpus": 10}, "more than the 16"), ({}, "not 10")):

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from tests.effort import THOROUGH, tries
+from tests.effort import NIGHTLY, tries
 from tests.simulator.any_settings import any_setting
 
 from rlsize.errors import UnfinishedError
@@ -114,7 +114,7 @@ def a_loop(**rules: object) -> Setting:
 
 def test_a_run_of_more_groups_than_are_drawn_at_once_agrees() -> None:
     """Groups are drawn while the run goes on, and the rows of those that were trained are used again."""
-    assert agree(a_loop(), 300 if THOROUGH else 80, 1)
+    assert agree(a_loop(), 300 if NIGHTLY else 80, 1)
 
 
 def test_a_backlog_without_end_agrees() -> None:

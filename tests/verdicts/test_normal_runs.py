@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import pytest
 from benchmarks.normal import Run, abnormal, evidence_of, left_out, named, read_rows, right, spread_of, spreads
-from tests.effort import THOROUGH
+from tests.effort import CI
 
 from rlsize.verdicts.usual_phases import SPREADS
 
@@ -24,7 +24,7 @@ def usual() -> list[Run]:
     """Runs that nobody complained of: all in CI, else the first of each source and each fifth."""
     rows = read_rows("usual")
     first = {row["source"]: row["id"] for row in reversed(rows)}
-    chosen = [row for place, row in enumerate(rows) if THOROUGH or place % 5 == 0 or row["id"] in first.values()]
+    chosen = [row for place, row in enumerate(rows) if CI or place % 5 == 0 or row["id"] in first.values()]
     return [Run(row, evidence_of(row)) for row in chosen]
 
 
@@ -39,10 +39,10 @@ def test_good_runs_are_not_called_abnormal(usual: list[Run]) -> None:
     """Four of 44: three of a source with eager engines, one of small models whose one other source has steady steps."""
     bad = {run.row["id"]: run.row["source"] for run in usual if abnormal(run, left_out(usual, run))}
     assert set(bad.values()) <= {EAGER, STEADY}
-    assert not THOROUGH or len(bad) <= len(usual) // 10
+    assert not CI or len(bad) <= len(usual) // 10
 
 
-@pytest.mark.skipif(not THOROUGH, reason="needs all runs, which only CI predicts")
+@pytest.mark.skipif(not CI, reason="needs all runs, which only CI predicts")
 def test_shipped_spreads_are_those_of_the_published_runs(usual: list[Run]) -> None:
     """To a tenth; weight syncs of large models, and what lies between phases, take that of the one source there is."""
     for small in (False, True):

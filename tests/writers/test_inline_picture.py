@@ -7,7 +7,7 @@ from functools import cache
 from xml.etree import ElementTree as ET
 
 import pytest
-from tests.effort import THOROUGH
+from tests.effort import NIGHTLY
 from tests.writers.page_example import HOSTILE
 
 from rlsize.reports.chart import Chart, Series
@@ -102,7 +102,7 @@ def test_ids_begin_with_the_name_and_are_all_needed(picture: Picture) -> None:
     assert len(ids) == len(set(ids))
 
 
-@pytest.mark.parametrize("picture", PICTURES if THOROUGH else [DOTS, PANELS], ids=lambda picture: picture.title)
+@pytest.mark.parametrize("picture", PICTURES if NIGHTLY else [DOTS, PANELS], ids=lambda picture: picture.title)
 def test_a_drawing_is_the_same_every_time(picture: Picture) -> None:
     """The same picture gives the same text."""
     assert drawn.__wrapped__(picture) == drawn(picture)

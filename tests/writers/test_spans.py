@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from tests.effort import THOROUGH
+from tests.effort import NIGHTLY
 
 from rlsize.commands.simulate.chart import gantt, over_steps
 from rlsize.reports.chart import Chart
@@ -41,7 +41,7 @@ def figure(monkeypatch: pytest.MonkeyPatch) -> Any:
 
 @pytest.mark.parametrize(
     ("instances", "mode"),
-    [(1, "sync"), (16, "async"), *([(1, "async"), (16, "sync"), (300, "async"), (300, "sync")] if THOROUGH else [])],
+    [(1, "sync"), (16, "async"), *([(1, "async"), (16, "sync"), (300, "async"), (300, "sync")] if NIGHTLY else [])],
 )
 def test_fleets_of_every_size_are_drawn(instances: int, mode: str, simulated: Any) -> None:
     """One instance, as many as have a name each, and a crowd, which is drawn below at any rate."""
@@ -49,7 +49,7 @@ def test_fleets_of_every_size_are_drawn(instances: int, mode: str, simulated: An
     assert picture(chart, "png").startswith(STARTS["png"])
 
 
-@pytest.mark.parametrize("form", FORMATS if THOROUGH else ("svg",))
+@pytest.mark.parametrize("form", FORMATS if NIGHTLY else ("svg",))
 def test_the_same_picture_has_the_same_bytes(form: str, simulated: Any) -> None:
     """Lanes, with shades as shapes and as an image, and panels."""
     few, many = simulated(2, "sync", 2), simulated(16, "async", 5)

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.effort import THOROUGH
+from tests.effort import NIGHTLY
 
 from rlsize.errors import InputError
 from rlsize.facts.launch import Script
@@ -124,7 +124,7 @@ X=1 env Y=2 srun bash -c "python t.py \\"${ARGS[@]}\\" $(seq 3)" > out 2>&1 &
 
 def test_a_script_that_is_cut_off_anywhere_is_read_or_refused() -> None:
     """Never another error, whatever stands open where it ends or begins."""
-    for at in range(0, len(WHOLE), 1 if THOROUGH else 3):
+    for at in range(0, len(WHOLE), 1 if NIGHTLY else 3):
         outcome(WHOLE[:at])
         outcome(WHOLE[at:])
         outcome(WHOLE[:at] + WHOLE[at + 1 :])

@@ -11,7 +11,7 @@ import pytest
 import yaml
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.effort import THOROUGH
+from tests.effort import NIGHTLY
 
 from rlsize.errors import InputError
 from rlsize.facts.launch import Settings
@@ -303,7 +303,7 @@ def _pairs() -> Iterator[Any]:
     """Each text under one ending, Python's where it calls something; under all of them where all is tried."""
     for at, (title, text) in enumerate(_HOSTILE.items()):
         own = "py" if "LLM(" in text[-100:] else _ENDINGS[at % len(_ENDINGS)]
-        for ending in _ENDINGS if THOROUGH else (own,):
+        for ending in _ENDINGS if NIGHTLY else (own,):
             yield pytest.param(text, f"x.{ending}", id=f"{title}-{ending}")
 
 

@@ -9,7 +9,7 @@ from statistics import median
 from typing import TYPE_CHECKING
 
 import pytest
-from tests.effort import THOROUGH
+from tests.effort import NIGHTLY
 
 from rlsize.errors import InputError
 from rlsize.readers.logs.reading import read_log
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 DATA = Path(__file__).parent / "data"
 LOGS = sorted(path for path in DATA.iterdir() if path.suffix in {".log", ".jsonl"})
-MUTATIONS = 5_000 if THOROUGH else 400
+MUTATIONS = 5_000 if NIGHTLY else 400
 RATES = ("step_seconds", "generation_seconds", "update_seconds", "sync_seconds", "response_tokens", "total_tokens")
 
 

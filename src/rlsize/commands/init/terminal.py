@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from rlsize.commands.init.answers import contradictions, limit
 from rlsize.commands.init.questions import LIMITS, MONEY, NONE, QUESTIONS
 from rlsize.errors import Fault, InputError
+from rlsize.shell.progress import stop_waiting
 from rlsize.units import printable
 
 if TYPE_CHECKING:
@@ -124,6 +125,7 @@ class _Dialogue:
         """
         from rich.text import Text
 
+        stop_waiting()  # it is a person who takes their time
         while True:
             try:
                 text = self._console.input(Text.assemble(ask, (f" [{usual}]: ", "dim"))).strip()

@@ -293,10 +293,11 @@ def _spread(outlook: StepOutlook, loop: Loop) -> Iterator[str]:
 
 def _others(outlook: StepOutlook) -> Iterator[str]:
     """What other modes would take."""
-    others = [mode for mode in outlook.modes[1:] if mode.seconds is not None and mode.times is not None]
+    others = [mode for mode in outlook.modes[1:] if mode.seconds is not None]
     for mode in sorted(others, key=lambda mode: mode.seconds.number if mode.seconds else 0.0):
         step = show(mode.seconds.value, "step_seconds") if mode.seconds else ""
-        yield f"{mode.place.loop} on {_gpus(mode.place)}: {step} ({_verdict(mode)})."
+        verdict = _verdict(mode).replace("slower", "slower than the quickest")
+        yield f"{mode.place.loop} on {_gpus(mode.place)}: {step} ({verdict})."
 
 
 def _chart(outlook: StepOutlook, train: TrainQuestion) -> Chart:
