@@ -340,7 +340,8 @@ def _refused(inputs: Inputs, framework: str, form: str, text: str) -> str:
     gone = [place for place in said if place.startswith(_LAYOUT) and any(one.startswith(_LAYOUT) for one in told)]
     gone += ["trainer.micro_batch_tokens"] if "trainer.micro_batch_samples" in told else []
     again = inputs.changed({**dict.fromkeys(gone), **told})
-    if not described(again):
+    told_long = inputs.gives("response_tokens") or inputs.gives("max_response_tokens")  # not a framework's default cap
+    if not (told_long and described(again)):
         return ""
     loop = resolve(again)
     if loop.refused or loop.known.rate.known or loop.known.train_seconds.known or any(map(again.gives, PHASE_KEYS)):

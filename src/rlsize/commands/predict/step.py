@@ -150,14 +150,14 @@ def _way_out(inputs: Inputs, loop: Loop, stages: Stages) -> str:
         return f"It would fit with --rollout-tensor-parallel {fits}." if fits else "No tensor parallelism holds it."
     from functools import partial
 
-    from rlsize.loop.phases import phases_of
+    from rlsize.loop.phases import dies_at, phases_of
     from rlsize.loop.savers import savers
     from rlsize.planner.placing import fitting_trainer
     from rlsize.shell.launches import can_change, in_own_keys
     from rlsize.shell.progress import late_progress
 
     phases = phases_of(loop)
-    if phases is not None and phases.verdict == "dies":
+    if phases is not None and phases.dying is not None and loop.refused == dies_at(phases.dying):
         with late_progress("looking for what makes it fit") as tell:
             best = next(iter(savers(inputs, loop, partial(can_change, inputs), tell)), None)
         if best is None:
