@@ -238,7 +238,7 @@ def test_a_layout_that_a_framework_has_no_key_for_is_refused(rlsize: Run, scenar
 
 
 def test_a_micro_batch_in_tokens_is_written_in_samples_where_these_count(rlsize: Run, scenario: str) -> None:
-    """As many as fit if all are as long as they can be (a prompt is taken for twice the usual), and as divide an update."""
+    """As many as fit if all are as long as they can be, a prompt twice the usual, and as divide an update."""
     said = ("trainer.micro_batch_tokens=16384", "workload.response_tokens=2000", "workload.response_tokens.max=4000")
     line = [word for one in (*said[::2], "trainer.parallelism.tensor=1") for word in ("--set", one)]
     ran = rlsize("snippet", scenario, *line, "-f", "roll")
