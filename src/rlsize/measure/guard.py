@@ -41,9 +41,11 @@ def guard(word: str = "") -> None:
     """
     if not _guards or _guards[-1].poll() is not None:
         _start()
-    with suppress(OSError, IndexError, AttributeError, ValueError):  # it has been killed, or there is none
-        _guards[-1].stdin.write(os.fsencode(word) + b"\n")  # type: ignore[union-attr]  # a pipe
-        _guards[-1].stdin.flush()  # type: ignore[union-attr]  # likewise
+    pipe = _guards[-1].stdin if _guards else None
+    if pipe is not None:
+        with suppress(OSError, ValueError):  # it has been killed
+            pipe.write(os.fsencode(word) + b"\n")
+            pipe.flush()
 
 
 def _start() -> None:

@@ -151,5 +151,5 @@ def _question(asked: Measurement) -> str:
     """What tells a measurement from every other; where a profile's config.json lies for a while is no part of it."""
     model = asked.model._replace(source="", shape="") if asked.model else None
     servers = [target.shown for target in asked.targets]
-    said = asked._replace(model=model, targets=(), access=None)  # type: ignore[arg-type]  # only its text counts
+    said = asked._asdict() | {"model": model, "targets": (), "access": None}
     return hashlib.sha256(repr((said, servers)).encode()).hexdigest()[:24]
