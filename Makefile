@@ -43,9 +43,12 @@ quick: $(VENV)/.dev  ## within a minute: ruff, import contract, equations, examp
 	$(BIN)/lint-imports
 	$(BIN)/python -m pytest $(PYTEST_FLAGS) $(QUICK) $(ALSO)
 
-nightly: $(VENV)/.dev  ## an hour or two: all that long tests can try, every signal, 500 loops, the oldest dependencies
-	RLSIZE_NIGHTLY=1 $(BIN)/python -m pytest $(PYTEST_FLAGS)
+nightly: export RLSIZE_NIGHTLY := 1
+nightly: $(VENV)/.dev  ## hours: all that long tests can try, every signal, 500 loops, 20,000 command lines, newest frameworks
+	$(BIN)/python -m pytest $(PYTEST_FLAGS)
 	$(BIN)/python -m benchmarks.closed_form 500
+	$(BIN)/python -m tests.fuzz.lines 20000
+	$(MAKE) test-prometheus test-frameworks test-engine
 	$(MAKE) test-lowest
 
 check: lint types imports test  ## lint, types, import contract, tests; the generated pages are among the tests
@@ -120,7 +123,7 @@ prometheus: $(VENV)/.dev  ## a Prometheus with its promtool, for the target belo
 test-prometheus: $(VENV)/.dev  ## the tests against a real Prometheus and promtool; skipped where there is none
 	@folder=$$($(BIN)/python tests/prometheus/install.py) || test $$? -eq 77 || exit 1; \
 	test -n "$$folder" || echo "skipped: no Prometheus can be had here"; \
-	RLSIZE_PROMETHEUS_BIN=$$folder $(BIN)/python -m pytest -q tests/prometheus
+	RLSIZE_PROMETHEUS_BIN=$$folder $(BIN)/python -m pytest -q -n 2 --dist worksteal tests/prometheus
 
 frameworks: $(VENV)/.dev  ## packages of RL frameworks in the cache folder, for the target below
 	@$(BIN)/python tests/frameworks_loaded/install.py || test $$? -eq 77

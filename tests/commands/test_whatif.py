@@ -398,7 +398,7 @@ def test_bands_of_twins_hold_what_bands_of_80_percent_hold_of_so_many_sources(to
         assert sum(one.inside for one in ones) > len(ones) / 2
 
 
-@pytest.mark.skipif(not CI, reason="needs all pairs, which CI predicts: RLSIZE_CI=1")
+@pytest.mark.skipif(not NIGHTLY, reason="needs all pairs, which the nightly run predicts: RLSIZE_NIGHTLY=1")
 def test_changes_that_nobody_has_tested_are_as_wide_as_those_that_were_are_off(told: list[Told]) -> None:
     """To a third."""
     assert pytest.approx(untested_spread([*told, *of_tables()]), rel=1 / 3) == UNTESTED_SPREAD

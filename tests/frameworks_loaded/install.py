@@ -5,7 +5,8 @@ Get what loads configurations: packages of RL frameworks, each by itself, and wh
 
 The folder lies in the user's cache and is kept between runs; RLSIZE_FRAMEWORKS_FOLDER puts it elsewhere. It holds `env`
 (Hydra, OmegaConf, transformers; no torch), and of each framework NAME-VERSION, the release nearest to the source that
-its profile was read in, and NAME-newest, which is asked for again every day. A release that cannot be had is left out.
+its profile was read in, and at night NAME-newest, which is asked for again every day. A release that cannot be had is
+left out.
 Exit code 77: nothing can be had here; stderr says why.
 """
 
@@ -43,7 +44,7 @@ def main() -> int:
         sys.stderr.write(f"no framework can be loaded here: {' '.join(error.cmd[1:6])} ... failed\n")
         return CANNOT
     for name, version in RELEASES.items():
-        for release in (version, NEWEST):
+        for release in (version, *([NEWEST] if os.environ.get("RLSIZE_NIGHTLY") else [])):
             bring(env, folder, name, release)
     sys.stdout.write(f"{folder}\n")
     return 0

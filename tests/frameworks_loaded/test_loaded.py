@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 import yaml
+from tests.effort import NIGHTLY
 from tests.frameworks_loaded.install import NEWEST, RELEASES
 
 from rlsize.facts.framework import Framework
@@ -72,7 +73,7 @@ SERVER = "vllm-serve"
 """A program of TRL that has classes of its own; vLLM's server has none that load without an engine."""
 WRITTEN: dict[str, dict[str, str]] = {}
 """Snippets, by framework: two releases are given the same."""
-CASES = [(name, release) for name in REQUIRED for release in (RELEASES[name], NEWEST)]
+CASES = [(name, release) for name in REQUIRED for release in (RELEASES[name], *((NEWEST,) if NIGHTLY else ()))]
 
 
 @cache
@@ -92,8 +93,10 @@ def scenario(mode: str, plan: Mapping[str, Any]) -> str:
 
 
 def snippets(rlsize: Run, folder: Any, framework: Framework) -> dict[str, str]:
-    """The snippets of all plans that a framework runs, by trainer, mode and plan."""
-    found: dict[str, str] = {}
+    """The snippets of all plans that a framework runs, by trainer, mode and plan; they are made once."""
+    found = WRITTEN.setdefault(framework.name, {})
+    if found:
+        return found
     path = folder / "scenario.yaml"
     for plan, changes in PLANS.items():
         for mode, named in MODES.items():
@@ -176,8 +179,7 @@ def _plain(value: Any) -> Any:
 def test_snippets_load(name: str, release: str, rlsize: Run, tmp_path: Any, launched: Launched, loaded: Loaded) -> None:
     """Of each trainer, several plans; no key is unknown, none has another value, and the framework's checks pass."""
     framework = known()[name]
-    texts = WRITTEN.setdefault(name, {}) or snippets(rlsize, tmp_path, framework)
-    WRITTEN[name] = texts
+    texts = snippets(rlsize, tmp_path, framework)
     assert {text.partition(",")[0] for text in texts} == set(framework.variants)
     cases = {
         what: cases_of(name, text, framework.variants[what.partition(",")[0]].form, launched)

@@ -330,6 +330,29 @@ def tokens_of_slot(full_steps: Real, drained_tokens: Real, unfinished: Real, slo
     return full_steps + drained_tokens - minimum(unfinished / slots, 1.0) * aged_tokens
 
 
+def least_trained(made_tokens: Real, wanted: Real, slots: Real) -> Real:
+    """
+    Tokens of a slot that are trained on at least, where a batch closes long before those in flight have finished.
+
+    f = m W / (W + H)
+
+    Args:
+        made_tokens: Tokens that one slot generates until then, m. [token]
+        wanted: Samples that the batch closes with, W. [1]
+        slots: Samples in flight, all of which are dropped, H. [1]
+
+    Returns:
+        f. [token]
+
+    Assumes those dropped have got no further than those that finished.
+    Source: shares of the samples that were begun.
+
+    >>> least_trained(made_tokens=400.0, wanted=100, slots=300)
+    100.0
+    """
+    return made_tokens * wanted / (wanted + slots)
+
+
 def carried_in_flight(started: Real, wanted: Real, mean_tokens: Real, longest_tokens: Real) -> Real:
     """
     Mean samples that run while a batch is generated whose unfinished groups go on in the next one.

@@ -577,7 +577,9 @@ def _closed(work: Work, asked: Replica, batch: StepBatch, shape: Shape, values: 
     kept = batch_drain.kept_tokens(generated, tokens, share, batch.group_size)
     full, aged = _full_steps(batch, shape, flying, begun), _aged_share(batch, shape, own, slots) * shape.live
     made = batch_drain.tokens_of_slot(full, generated, 0.0, slots, aged)
-    trained = batch_drain.tokens_of_slot(full, kept, left, slots, aged)
+    trained = np.maximum(
+        batch_drain.tokens_of_slot(full, kept, left, slots, aged), batch_drain.least_trained(made, wanted, slots)
+    )
     seconds = _drained_time(batch, shape, flying, begun, draining)
     rate = rollout_batch.batch_rate(samples=slots, response_tokens=trained, seconds=seconds)
     whole = rollout_batch.fleet_time(wanted, batch.response_tokens, 1.0, rate)

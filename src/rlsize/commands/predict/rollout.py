@@ -80,7 +80,7 @@ def _in_a_loop(inputs: Inputs, loop: Loop, stages: Stages) -> Report:
     ready = stages.engines[loop.pools.shared]
     if isinstance(ready, str):
         narrower = fits_narrower(stages.rollout, stages.belief.central())
-        return _does_not_fit(inputs, stages.rollout, loop.refused, stages.fits, narrower=narrower)
+        return _does_not_fit(inputs, stages.rollout, loop.refused or ready, stages.fits, narrower=narrower)
     found = answer_of(loop)
     fleet = inputs.used.get("instances", absent("instances", "--rollout-gpus"))
     in_flight = found.results.get("samples_in_flight", absent("concurrency", "--concurrency"))

@@ -1,0 +1,159 @@
+"""
+Command lines that are born valid: a random loop, more of its declared quantities said, and what always holds after.
+
+What is drawn comes from the rows of `rlsize.quantities`, so a new quantity is tried without a word here.
+
+    python -m tests.fuzz.lines 20000 [FIRST]
+
+The nightly run tries 20,000, CI 2,000.
+"""
+
+from __future__ import annotations
+
+import math
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from random import Random
+from typing import Any
+
+from tests.loop.one_answer import COMMANDS, CRASH, HEAD, Answer, Desk, random_loop
+
+from rlsize.facts.fields import Quantity
+from rlsize.quantities.row import Row, Switch, Word
+from rlsize.quantities.table import PLACES
+
+ROWS = [PLACES[place] for place in sorted(PLACES)]
+SLOW = 20.0
+"""Seconds of a processor after which an answer counts as hanging."""
+
+# A signed figure: what is gained, or lost, against something else, and correlations.
+SIGNED = (
+    "_change",
+    "_growth",
+    "correlation",
+    "_saved",
+    "_difference",
+    "_gain",
+    "_gap",
+    "slope",
+    "_drift",
+    "_error",
+    "_left_",
+)
+KNOWN = (
+    HEAD
+    + """\
+model: qwen3-8b
+cluster: {gpu: h100-sxm, gpus: 32}
+workload: {prompts_per_step: 64, group_size: 8, prompt_tokens: 300, response_tokens: {mean: 1536, cv: 0.8, max: 8192}}
+placement: {mode: MODE, rollout_gpus: 16, trainer_gpus: 16}
+rollout: {tensor_parallel: 2}
+trainer: {parallelism: {fsdp: 16}}
+rates: {instance_tokens_per_second: 4000 ± 200, train_seconds: 20, sync_seconds: 4}
+prices: {gpu_hour: 2.5}
+"""
+)
+"""A loop of measured rates: its answers take a tenth of the time of predicted ones, and as many things can be said."""
+PREDICTED_ONE_IN = 20
+LIGHT = tuple(command for command in COMMANDS if command not in {"plan", "report", "whatif", "simulate", "check"})
+SEARCHES_ONE_IN = 100
+"""How seldom a command is asked that searches or plays, which takes a hundred times as long as the others."""
+
+
+def value_of(row: Row, random: Random) -> str | None:
+    """A value that a row's kind and limits allow: near its default, across its range, or at an end of it."""
+    kind = row.kind
+    if isinstance(kind, Word):
+        return random.choice(kind.known)
+    if isinstance(kind, Switch):
+        return random.choice(("true", "false"))
+    if not isinstance(kind, Quantity):
+        return None  # a name or a path: what may stand there is no matter of limits
+    low = kind.least if kind.least is not None else (kind.above or 0.0)
+    high = kind.most if kind.most is not None else math.inf
+    near = row.default if isinstance(row.default, (int, float)) and row.default > 0 else 10 ** random.uniform(-1, 4)
+    drawn = random.choice((near * 2 ** random.uniform(-2, 2), near * 10 ** random.uniform(-6, 6), low, high))
+    drawn = min(max(drawn, low), high if math.isfinite(high) else 1e12)
+    if kind.whole:
+        drawn = round(drawn)
+    return repr(drawn) if drawn > (kind.above if kind.above is not None else -math.inf) else None
+
+
+def line_of(number: int, desk: Desk) -> tuple[str, str, tuple[str, ...]]:
+    """One of many command lines, the same for the same number: the command, its file, its flags."""
+    random = Random(number)
+    searches = number % SEARCHES_ONE_IN == 0
+    command = random.choice([name for name in COMMANDS if name not in LIGHT] if searches else LIGHT)
+    known = KNOWN.replace("MODE", random.choice(("async", "disaggregated", "one-step-off")))
+    text = known if number % PREDICTED_ONE_IN else random_loop(number).text
+    flags: list[str] = []
+    for row in random.sample(ROWS, random.choice((1, 1, 2, 3))):
+        value = value_of(row, random)
+        if value is not None:
+            by_flag = row.flag and not isinstance(row.kind, Switch) and random.random() < 0.5
+            flags += [f"{random.choice(row.flags)}={value}"] if by_flag else ["--set", f"{row.scenario}={value}"]
+    return command, desk.file(text), tuple(flags)
+
+
+def broken(answer: Answer, seconds: float) -> Iterator[str]:
+    """What does not hold of an answer, and always must."""
+    if answer.code == CRASH:
+        yield answer.fault
+    if answer.code not in {0, 1, 2}:
+        yield f"exit code {answer.code}"
+    if "Traceback" in answer.told:
+        yield "a traceback"
+    if answer.code == 2 and not answer.told.strip():
+        yield "refused without a word"
+    if seconds > SLOW:
+        yield f"took {seconds:.0f} s"
+    for part in ("inputs", "results"):
+        figures: Mapping[str, Any] = answer.document.get(part, {})
+        for key, value in figures.items():
+            yield from (f"{part}.{key} = {value}: {why}" for why in _unsound(key, value))
+    for key, entry in answer.document.get("explain", {}).items():
+        low, high = entry.get("band") or (0.0, 0.0)
+        if not low <= high:
+            yield f"band of {key} from {low} to {high}"
+
+
+def _unsound(key: str, value: object) -> Iterator[str]:
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        return
+    if not math.isfinite(value):
+        yield "no finite number"
+    if value < 0 and not any(word in key for word in SIGNED):
+        yield "negative"
+    if key.endswith(("_fraction", "_share")) and value > 1 + 1e-9:
+        yield "a share above 1"
+
+
+def faults(numbers: range) -> Iterator[str]:
+    """Each broken promise with the line that shows it, ready to be pasted."""
+    with tempfile.TemporaryDirectory() as folder:
+        desk = Desk(Path(folder))
+        for number in numbers:
+            command, path, flags = line_of(number, desk)
+            began = time.process_time()
+            answer = desk.ask(command, path, *flags)
+            desk.asked.clear()
+            for fault in broken(answer, time.process_time() - began):
+                yield f"{number}: {fault}\n    {command} {' '.join(flags)}"
+
+
+def main(args: list[str]) -> int:
+    """Print what breaks; the exit code is 1 where something does."""
+    first = int(args[1]) if len(args) > 1 else 0
+    bad = 0
+    for fault in faults(range(first, first + int(args[0] if args else 200))):
+        bad += 1
+        sys.stdout.write(f"{fault}\n")
+        sys.stdout.flush()
+    return min(bad, 1)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
