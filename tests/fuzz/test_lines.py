@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from tests.effort import CI
-from tests.fuzz.lines import broken, faults
+from tests.fuzz.lines import broken, faults, turned
 from tests.loop.one_answer import Answer
 
 EACH = 50
@@ -35,3 +35,10 @@ def test_what_cannot_be_is_seen(answer: Answer) -> None:
 def test_an_answer_that_takes_too_long_is_seen() -> None:
     """In seconds of a processor, as machines have other work."""
     assert [*broken(Answer("fleet", 0, {}, ""), 60.0)]
+
+
+def test_a_figure_that_goes_the_wrong_way_is_seen() -> None:
+    """A price that doubles makes no step cheaper."""
+    before, after = (Answer("cost", 0, {"results": {"cost_per_step_usd": usd}}, "") for usd in (2.0, 1.0))
+    assert [*turned(before, after, "cost_per_step_usd", 1)]
+    assert not [*turned(before, after, "cost_per_step_usd", -1)]
