@@ -22,7 +22,7 @@ from benchmarks.twins import (
     scenario,
     untested_spread,
 )
-from tests.effort import CI, tries
+from tests.effort import NIGHTLY, tries
 
 from rlsize.estimates.run_memory import PEAKING, own_memory
 from rlsize.estimates.run_twin import UNTESTED as UNTESTED_SPREAD

@@ -31,18 +31,8 @@ SLOW = 20.0
 
 # A signed figure: what is gained, or lost, against something else, and correlations.
 SIGNED = (
-    "_change",
-    "_growth",
-    "correlation",
-    "_saved",
-    "_difference",
-    "_gain",
-    "_gap",
-    "slope",
-    "_drift",
-    "_error",
-    "_left_",
-)
+    "_change", "_growth", "correlation", "_saved", "_difference", "_gain", "_gap", "slope", "_drift", "_error", "_left_",
+)  # fmt: skip
 KNOWN = (
     HEAD
     + """\
@@ -58,6 +48,15 @@ prices: {gpu_hour: 2.5}
 )
 """A loop of measured rates: its answers take a tenth of the time of predicted ones, and as many things can be said."""
 PREDICTED_ONE_IN = 20
+DIRECTIONS = (
+    ("prices.gpu_hour", 5.0, "cost_per_step_usd", 1),
+    ("rates.train_seconds", 40, "step_seconds", 1),
+    ("rates.train_seconds", 40, "steps_per_day", -1),
+    ("rates.sync_seconds", 8, "step_seconds", 1),
+    ("rates.instance_tokens_per_second", 8000, "step_seconds", -1),
+)
+"""Quantities of that loop, twice what they are there, and the way in which a figure can only go."""
+TURNED_ONE_IN = 8
 LIGHT = tuple(command for command in COMMANDS if command not in {"plan", "report", "whatif", "simulate", "check"})
 SEARCHES_ONE_IN = 100
 """How seldom a command is asked that searches or plays, which takes a hundred times as long as the others."""
@@ -102,22 +101,24 @@ def broken(answer: Answer, seconds: float) -> Iterator[str]:
     """What does not hold of an answer, and always must."""
     if answer.code == CRASH:
         yield answer.fault
-    if answer.code not in {0, 1, 2}:
+    elif answer.code not in {0, 1, 2}:
         yield f"exit code {answer.code}"
-    if "Traceback" in answer.told:
-        yield "a traceback"
-    if answer.code == 2 and not answer.told.strip():
+    elif answer.code == 2 and not answer.told.strip():
         yield "refused without a word"
     if seconds > SLOW:
         yield f"took {seconds:.0f} s"
     for part in ("inputs", "results"):
         figures: Mapping[str, Any] = answer.document.get(part, {})
-        for key, value in figures.items():
-            yield from (f"{part}.{key} = {value}: {why}" for why in _unsound(key, value))
-    for key, entry in answer.document.get("explain", {}).items():
-        low, high = entry.get("band") or (0.0, 0.0)
-        if not low <= high:
-            yield f"band of {key} from {low} to {high}"
+        yield from (f"{part}.{key} = {value}: {why}" for key, value in figures.items() for why in _unsound(key, value))
+    bands = {key: entry.get("band") for key, entry in answer.document.get("explain", {}).items()}
+    yield from (f"band of {key}: {band}" for key, band in bands.items() if band and not band[0] <= band[1])
+
+
+def turned(before: Answer, after: Answer, key: str, way: int) -> Iterator[str]:
+    """A figure that went the wrong way when a quantity was doubled that can only raise it, or only lower it."""
+    was, became = (answer.document.get("results", {}).get(key) for answer in (before, after))
+    if before.code == after.code == 0 and was and became and (became - was) * way < -1e-6 * was:
+        yield f"{key} went from {was} to {became}"
 
 
 def _unsound(key: str, value: object) -> Iterator[str]:
@@ -139,9 +140,13 @@ def faults(numbers: range) -> Iterator[str]:
             command, path, flags = line_of(number, desk)
             began = time.process_time()
             answer = desk.ask(command, path, *flags)
+            found = [*broken(answer, time.process_time() - began)]
+            if number % TURNED_ONE_IN == 0 and number % PREDICTED_ONE_IN and command in LIGHT:
+                place, twice, key, way = DIRECTIONS[number // TURNED_ONE_IN % len(DIRECTIONS)]
+                after = desk.ask(command, path, *flags, "--set", f"{place}={twice}")
+                found += turned(answer, after, key, way)
             desk.asked.clear()
-            for fault in broken(answer, time.process_time() - began):
-                yield f"{number}: {fault}\n    {command} {' '.join(flags)}"
+            yield from (f"{number}: {fault}\n    {command} {' '.join(flags)}" for fault in found)
 
 
 def main(args: list[str]) -> int:
