@@ -37,8 +37,8 @@ if TYPE_CHECKING:
 
     from rlsize.facts.evidence import Diagnosis
     from rlsize.facts.figure import Value
-    from rlsize.facts.observation_file import RunObservation
-    from rlsize.facts.run_summary import RunSummary
+    from rlsize.facts.observations import RunObservation
+    from rlsize.facts.run_log import RunSummary
     from rlsize.loop.assumed import Assumption
     from rlsize.loop.usual import Usual
     from rlsize.verdicts.before_after import Compared
@@ -242,8 +242,7 @@ def _answer(
     from rlsize.commands.diagnose.report import diagnose_report, outcome_words, rollback_words
     from rlsize.shell.launches import can_change, in_own_keys
     from rlsize.verdicts.before_after import Side, compared
-    from rlsize.verdicts.diagnosis import diagnosis
-    from rlsize.verdicts.step_cost import step_costs
+    from rlsize.verdicts.diagnosis import diagnosis, step_costs
 
     random = np.random.default_rng(_SEED)
     found = diagnosis(evidence, random)

@@ -30,8 +30,7 @@ if TYPE_CHECKING:
 
     from rlsize.estimates.forecast import Forecast
     from rlsize.facts.evidence import Diagnosis
-    from rlsize.facts.run_log import RunLog
-    from rlsize.facts.run_summary import RunSummary
+    from rlsize.facts.run_log import RunLog, RunSummary
     from rlsize.shell.live_engines import Engines
     from rlsize.shell.observation import ObservedPools
     from rlsize.shell.webhook import Webhook

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from rlsize.facts.records.record import Refused
+from rlsize.facts.records import Refused
 from rlsize.reports.report import Report
 from rlsize.shell.command import option
 from rlsize.shell.inputs import Inputs
@@ -124,8 +124,7 @@ def simulate(
     Example:  rlsize simulate --mode async --max-staleness 4 --instances 13 --per-instance 4000 --concurrency 64
     --prompts 64 --group 8 --response-tokens 1536 --train-seconds 20 --sync-seconds 2 --steps 200
     """
-    from rlsize.commands.simulate.recording import check_targets
-    from rlsize.commands.simulate.runs import MOST_SAMPLES, backend_fault
+    from rlsize.commands.simulate.runs import MOST_SAMPLES, backend_fault, check_targets
 
     fault = backend_fault("processes" if backend is None else backend)
     inputs.faults += [] if fault is None else [fault]
@@ -162,9 +161,8 @@ def _first_seed(inputs: Inputs, text: str) -> int:
 
 
 def _answer(inputs: Inputs, orders: Orders) -> Report:
-    from rlsize.commands.simulate.recording import record
     from rlsize.commands.simulate.report import SimulationAnswer, simulate_report
-    from rlsize.commands.simulate.runs import Job, leave, nothing_finished, run
+    from rlsize.commands.simulate.runs import Job, leave, nothing_finished, record, run
     from rlsize.commands.simulate.setting import simulated
     from rlsize.loop.answer import answer_of
     from rlsize.reports.loop_verdicts import refused_report

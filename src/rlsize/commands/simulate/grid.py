@@ -19,11 +19,9 @@ from rlsize.commands.simulate.runs import (
 from rlsize.commands.simulate.setting import simulated
 from rlsize.errors import Fault, InputError, suggestion
 from rlsize.facts.figure import Figure
-from rlsize.facts.records.record import Refused
-from rlsize.reports.chart import Chart, Series
-from rlsize.reports.decision import Decision
-from rlsize.reports.pictures import Panels
-from rlsize.reports.report import Column, Report, Table
+from rlsize.facts.records import Refused
+from rlsize.reports.chart import Chart, Panels, Series
+from rlsize.reports.report import Column, Decision, Report, Table
 from rlsize.reports.wording import counted, numbered, words
 from rlsize.simulator.outcome import spread_over
 from rlsize.simulator.run import stands_still
