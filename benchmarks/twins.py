@@ -24,7 +24,7 @@ import numpy as np
 import yaml
 from benchmarks.normal import HALF_NORMAL
 
-from rlsize.commands.calibrate.command import calibration_of
+from rlsize.commands.calibrate import calibration_of
 from rlsize.commands.calibrate.points import Gathered
 from rlsize.commands.calibrate.run import Run
 from rlsize.errors import InputError

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import typer
 
-from rlsize.commands.diagnose.command import FAILING, evidence_of, failing_words, fails, limits_and_rates
+from rlsize.commands.diagnose import FAILING, evidence_of, failing_words, fails, limits_and_rates
 from rlsize.commands.diagnose.words import headline
 from rlsize.equations import imbalance
 from rlsize.errors import Fault, UnfinishedError

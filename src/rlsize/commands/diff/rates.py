@@ -6,7 +6,7 @@ from dataclasses import replace
 from datetime import datetime
 from typing import TYPE_CHECKING
 
-from rlsize.commands.diff.command import both, main_of
+from rlsize.commands.diff import both, main_of
 from rlsize.errors import InputError
 from rlsize.facts.figure import Figure
 from rlsize.facts.records import Refused

@@ -30,7 +30,7 @@ from rlsize.units import show
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
 
-    from rlsize.commands.simulate.command import Orders
+    from rlsize.commands.simulate import Orders
     from rlsize.commands.simulate.runs import Done
     from rlsize.commands.simulate.setting import Simulated
     from rlsize.reports.chart import Role
@@ -113,7 +113,7 @@ def grid_report(inputs: Inputs, sweeps: Sequence[str], orders: Orders) -> Report
 
 def points_of(inputs: Inputs, sweeps: Sequence[str]) -> list[dict[str, str]]:
     """The points of a grid: what is said there, by key, in the order of the sweeps, the last one changing fastest."""
-    from rlsize.commands.simulate.command import SWEPT
+    from rlsize.commands.simulate import SWEPT
 
     names = {inputs.flag(key).removeprefix("--").replace("-", "_"): key for key in SWEPT} | {key: key for key in SWEPT}
     axes: dict[str, list[str]] = {}

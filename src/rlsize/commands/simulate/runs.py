@@ -30,7 +30,7 @@ from rlsize.version import VERSION
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Sequence
 
-    from rlsize.commands.simulate.command import Orders
+    from rlsize.commands.simulate import Orders
     from rlsize.reports.report import Report
     from rlsize.shell.inputs import Inputs
     from rlsize.simulator.first_order import Pools
