@@ -36,8 +36,7 @@ if TYPE_CHECKING:
 
     from rlsize.estimates.recorded.registry import Predictor
     from rlsize.facts.board import BoardCell
-    from rlsize.facts.records.listing import RefusedRecord
-    from rlsize.facts.records.record import Record
+    from rlsize.facts.records import Record, RefusedRecord
     from rlsize.verdicts.predictions import PredictedRecord, Predictions, ProfilesOf
     from rlsize.verdicts.scores import Score
     from rlsize.verdicts.transfer import Pair

@@ -26,7 +26,7 @@ from rlsize.estimates.step_assembly import USUAL_LATE, assembled
 from rlsize.estimates.step_prediction import STAGES
 from rlsize.estimates.train_prediction import TrainQuestion
 from rlsize.facts.figure import Figure, absent
-from rlsize.facts.records.record import Layout, Refused
+from rlsize.facts.records import Layout, Refused
 from rlsize.planner.choices import fleet_options, trainer_options
 from rlsize.planner.options import FleetOption, LoopProblem, Offer, Placement, TriedDegrees
 from rlsize.planner.outlook import Outlook, draws

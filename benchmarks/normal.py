@@ -20,7 +20,7 @@ from benchmarks.outcomes import asked
 
 from rlsize.estimates.figures import measured
 from rlsize.facts.evidence import EngineLoad, Evidence
-from rlsize.facts.run_summary import RunSummary
+from rlsize.facts.run_log import RunSummary
 from rlsize.loop.usual import usual_of
 from rlsize.verdicts.phase_causes import causes_of
 from rlsize.verdicts.usual_phases import is_small, judged_phases

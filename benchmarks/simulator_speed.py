@@ -33,8 +33,8 @@ from typing import TYPE_CHECKING
 from benchmarks.pairs import PAIRS, show
 from benchmarks.simpy_loop import Instance, Loop, Stepwise
 
-from rlsize.simulator.covered import installed
 from rlsize.simulator.draws import shared_lengths
+from rlsize.simulator.played import installed
 from rlsize.simulator.run import simulate
 from rlsize.simulator.setting import (
     EngineSetting,

@@ -14,7 +14,7 @@ import numpy as np
 
 from rlsize.estimates.fitting import fitted
 from rlsize.estimates.recorded.registry import contradictions, predictors, table
-from rlsize.facts.records.record import Refused
+from rlsize.facts.records import Refused
 from rlsize.readers.profiles import Catalogue
 from rlsize.readers.records.listing import profiles_of, published_files, read_records
 

@@ -24,7 +24,7 @@ import numpy as np
 import yaml
 from benchmarks.normal import HALF_NORMAL
 
-from rlsize.commands.calibrate.answer import calibration_of
+from rlsize.commands.calibrate import calibration_of
 from rlsize.commands.calibrate.points import Gathered
 from rlsize.commands.calibrate.run import Run
 from rlsize.errors import InputError
@@ -35,9 +35,8 @@ from rlsize.estimates.recorded import rl_step
 from rlsize.estimates.run_twin import AGAIN, REPEATED, left_of_step
 from rlsize.estimates.step_prediction import predicted_step
 from rlsize.facts.figure import Figure
-from rlsize.facts.records.record import Refused
-from rlsize.facts.records.rl_step import StepRecord
-from rlsize.facts.run_summary import RunSummary
+from rlsize.facts.records import Refused, StepRecord
+from rlsize.facts.run_log import RunSummary
 from rlsize.loop.answer import answer_of
 from rlsize.loop.resolve import resolve
 from rlsize.readers.profiles import Catalogue

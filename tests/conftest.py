@@ -166,7 +166,7 @@ def made_up() -> Any:
     A run takes `slowness work / gpus + start` seconds; rows say `run_time_s`, and some of them `work_per_s_total`.
     """
     from rlsize.estimates.constants import Constant, Stage
-    from rlsize.facts.records.record import Layout, Record, Refused
+    from rlsize.facts.records import Layout, Record, Refused
 
     @dataclass(frozen=True, slots=True, kw_only=True)
     class Run(Record):

@@ -20,7 +20,7 @@ from rlsize.readers.records.listing import profiles_of, read_records
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from rlsize.facts.records.listing import Listing
+    from rlsize.facts.records import Listing
 
 PAGE = ROOT / "docs" / "accuracy.md"
 MODEL, SOURCE = "Constants fitted without the model of the record", "Constants fitted without the source of the record"

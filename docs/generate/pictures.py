@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from generate.files import ROOT
-from rlsize.reports.pictures import Panels
+from rlsize.reports.chart import Panels
 from rlsize.shell.app import app
 from rlsize.writers.plot import picture
 

@@ -14,9 +14,8 @@ from rlsize.readers.profiles import Catalogue
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from rlsize.facts.cluster import Cluster
     from rlsize.facts.gpu import Gpu
-    from rlsize.facts.link import Link
+    from rlsize.facts.link import Cluster, Link
     from rlsize.facts.model import Model
     from rlsize.facts.price import Price
     from rlsize.facts.sourced import Sourced

@@ -75,7 +75,7 @@ def test_the_public_api_is_what_it_lists() -> None:
 @pytest.mark.parametrize(("name", "entry"), [*COMMANDS.items(), *Predictions.entries.items()])
 def test_the_sentence_in_help_is_the_command_s_own(name: str, entry: Entry) -> None:
     """`rlsize --help` shows sentences without importing commands; they must not drift from the docstrings."""
-    found = getattr(importlib.import_module(f"rlsize.commands.{entry.module}"), entry.function or name)
+    found = getattr(importlib.import_module(f"rlsize.commands.{entry.module or name}"), entry.function or name)
     if inspect.isfunction(found):
         docstring = inspect.getdoc(found) or ""
         assert docstring.splitlines()[0] == entry.sentence

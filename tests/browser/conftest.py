@@ -106,7 +106,7 @@ def browser() -> Iterator[Any]:
 
 def review() -> Page:
     """The page that `rlsize report` makes of an example."""
-    from rlsize.commands.report.review import review_page
+    from rlsize.commands.report import review_page
     from rlsize.shell.inputs import Inputs
     from rlsize.shell.planning import search
 

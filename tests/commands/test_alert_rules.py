@@ -8,9 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rlsize.commands.alerts.cases import Cases
+from rlsize.commands.alerts.cases import Cases, example_labels, matching
 from rlsize.commands.alerts.rules import AlertSetup, Rules
-from rlsize.commands.alerts.targets import example_labels, matching
 from rlsize.commands.alerts.thresholds import PlannedLoop, alert_plan
 from rlsize.errors import InputError
 from rlsize.facts.figure import Figure

@@ -10,7 +10,7 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rlsize.commands.alerts.command import prometheus_rule
+from rlsize.commands.alerts import prometheus_rule
 from rlsize.commands.alerts.dashboard import dashboard_text
 from rlsize.commands.alerts.rules import AlertSetup, Rules
 from rlsize.commands.alerts.text import rendered, templated, yaml_below

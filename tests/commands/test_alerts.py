@@ -15,12 +15,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from tests.effort import tries
 
+from rlsize.commands.alerts import expressions
 from rlsize.commands.alerts.cases import Cases
 from rlsize.commands.alerts.dashboard import dashboard_text
-from rlsize.commands.alerts.flags import expressions
-from rlsize.commands.alerts.planned_loop import planned_loop
 from rlsize.commands.alerts.rules import AlertSetup, Rules
-from rlsize.commands.alerts.thresholds import alert_plan
+from rlsize.commands.alerts.thresholds import alert_plan, planned_loop
 from rlsize.errors import InputError
 from rlsize.shell.inputs import Inputs
 from rlsize.shell.selectors import matchers, selector_text

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from rlsize.commands.check.report import Checked, Place, check_report, findings, findings_of, findings_report
+from rlsize.commands.check import Checked, Place, check_report, findings, findings_of, findings_report
 from rlsize.errors import Fault
 from rlsize.facts.budget import Budget, Change, Limit
 from rlsize.facts.figure import Figure, absent

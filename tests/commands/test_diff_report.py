@@ -15,7 +15,7 @@ from rlsize.commands.diff.words import LONGEST, brief, brief_key
 from rlsize.facts.figure import Figure
 from rlsize.readers.scenario_changes import Leaf
 from rlsize.reports import wording
-from rlsize.reports.pictures import Gantt
+from rlsize.reports.chart import Gantt
 from rlsize.reports.report import Report
 from rlsize.verdicts.causes import Cause, Split
 from rlsize.verdicts.difference import differences

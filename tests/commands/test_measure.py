@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from rlsize.commands.measure import command
+from rlsize.commands import measure
 from rlsize.commands.measure.asked import _engines, measurement
 from rlsize.commands.measure.rollout import engine_shares
 from rlsize.commands.measure.run import StageResults, Workbench, run_stage
@@ -148,7 +148,7 @@ def test_a_full_disk_loses_nothing(monkeypatch: pytest.MonkeyPatch, tmp_path: Pa
     monkeypatch.setattr("rlsize.writers.files.write_whole", full_disk)
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     with pytest.raises(UnfinishedError) as told:
-        command._save("rates.yaml", rates(), force=False)
+        measure._save("rates.yaml", rates(), force=False)
     kept = Path(told.value.faults[0].todo.removeprefix("what was measured is in "))
     assert kept.parent == tmp_path
     assert "mean: 1.0" in kept.read_text(encoding="utf-8")
@@ -161,7 +161,7 @@ def test_no_disk_at_all_prints_it(monkeypatch: pytest.MonkeyPatch, capsys: pytes
         "tempfile.NamedTemporaryFile", lambda *_, **__: (_ for _ in ()).throw(OSError(errno.ENOSPC, "full"))
     )
     with pytest.raises(UnfinishedError):
-        command._save("rates.yaml", rates(), force=False)
+        measure._save("rates.yaml", rates(), force=False)
     assert "mean: 1.0" in capsys.readouterr().err
 
 

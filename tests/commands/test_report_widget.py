@@ -11,7 +11,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from rlsize.commands.report.widget import Phases, Start, lesson_widget
+from rlsize.commands.report import Phases, Start, lesson_widget
 from rlsize.equations import matching
 from rlsize.reports.sliders import Comparison, Slider, number_text
 

@@ -9,12 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rlsize.commands.simulate import span_bars
-from rlsize.commands.simulate.chart import MOST_POINTS, gantt, over_steps
-from rlsize.commands.simulate.span_bars import bars_of
-from rlsize.reports.pictures import Bar
-from rlsize.simulator.history import Span
+from rlsize.commands.simulate import chart
+from rlsize.commands.simulate.chart import MOST_POINTS, bars_of, gantt, over_steps
+from rlsize.reports.chart import Bar
 from rlsize.simulator.ledger import COLUMNS, Ledger
+from rlsize.simulator.samples import Span
 
 
 def runs(instances: int, count: int) -> list[Span]:
@@ -74,7 +73,7 @@ def test_long_histories_are_thinned_without_losing_work(instances: int, count: i
     spans = runs(instances, count)
     phases = [Span("trainer", ("update", "waiting")[n % 2], n / 100, (n + 1) / 100) for n in range(100 * count // 10)]
     found = bars_of([*spans, *phases], 64, 1.0)
-    assert len(found) <= span_bars.MOST_BARS
+    assert len(found) <= chart.MOST_BARS
     work = sum(span.batch * (span.end - span.start) for span in spans) / 64
     assert filled(found) == pytest.approx(work)
 
@@ -90,12 +89,12 @@ def test_thinned_bars_never_overlap(parts: list[tuple[int, int, bool]], most: in
         now += gap
         spans.append(Span("instance 0" if instance else "trainer", f"batch {batch}", now, now + 1.0, batch))
         now += 1.0
-    before = span_bars.MOST_BARS
-    span_bars.MOST_BARS = most
+    before = chart.MOST_BARS
+    chart.MOST_BARS = most
     try:
         found = bars_of(spans, 8, 1.0)
     finally:
-        span_bars.MOST_BARS = before
+        chart.MOST_BARS = before
     for lane in ("instance 0", "trainer"):
         own = [bar for bar in found if bar.lane == lane]
         assert all(one.end <= after.start for one, after in pairwise(own))

@@ -35,7 +35,7 @@ def validate(rlsize: Any, made_up: Any, monkeypatch: pytest.MonkeyPatch) -> Call
     """Runs the command on records of the made-up class."""
     monkeypatch.setattr(registry, "predictors", lambda: {"made_up": made_up})
     monkeypatch.setattr(listing, "classes", lambda: {"made_up": made_up})
-    monkeypatch.setitem(COMMANDS, "validate", Entry("Predict", "", "validate.command"))
+    monkeypatch.setitem(COMMANDS, "validate", Entry("Predict", ""))
     return lambda *args: rlsize("validate", *args)
 
 

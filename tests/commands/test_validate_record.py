@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import yaml
 
-from rlsize.facts.records.rl_step import StepRecord
+from rlsize.facts.records import StepRecord
 from rlsize.readers.profiles import Catalogue
 from rlsize.readers.records.listing import read_records
 

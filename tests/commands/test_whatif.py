@@ -28,7 +28,7 @@ from rlsize.estimates.run_memory import PEAKING, own_memory
 from rlsize.estimates.run_twin import UNTESTED as UNTESTED_SPREAD
 from rlsize.facts.calibration import OwnMemory
 from rlsize.facts.figure import Figure
-from rlsize.facts.run_summary import RunSummary
+from rlsize.facts.run_log import RunSummary
 from rlsize.loop.knobs import KINDS, UNTESTED, Change, kind_of, single_steps
 from rlsize.loop.phases import phases_of
 from rlsize.loop.resolve import Loop, resolve

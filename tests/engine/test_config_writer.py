@@ -8,7 +8,7 @@ import subprocess
 from pathlib import Path
 
 from rlsize.readers.profiles import Catalogue
-from rlsize.writers.huggingface_config import config_of
+from rlsize.writers.model_profile import config_of
 
 # One of each family that is shipped; the large ones cost no more than the small ones on the meta device.
 NAMES = (

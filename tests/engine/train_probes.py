@@ -13,14 +13,14 @@ from torch.utils.flop_counter import FlopCounterMode
 from transformers import AutoConfig, AutoModelForCausalLM
 
 from rlsize.measure.workers import train_model
+from rlsize.measure.workers.train import Work
 from rlsize.measure.workers.train_attention import NAME, Packing, register
 from rlsize.measure.workers.train_model import LogProbs, built, decoder_layers
-from rlsize.measure.workers.train_step import Work
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from rlsize.measure.workers.train_step import Batch
+    from rlsize.measure.workers.train import Batch
 
 CPU = torch.device("cpu")
 LENGTHS = [(5, 40), (17, 3), (1, 60), (30, 30)]

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from rlsize.estimates.calibrating import Measurable, Point, calibrated, contradiction, half_band, outlooks
 from rlsize.estimates.constants import Constant, Stage
-from rlsize.facts.records.record import Refused
+from rlsize.facts.records import Refused
 
 Predict = Callable[[Mapping[str, Any]], Any]
 

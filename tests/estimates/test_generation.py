@@ -17,7 +17,7 @@ from rlsize.estimates.engine_work import EngineQuestion
 from rlsize.estimates.figures import numbers
 from rlsize.estimates.generation import StepBatch, generation, lengths_of
 from rlsize.estimates.rollout_prediction import Replica, affine, at_batch, engine
-from rlsize.facts.records.record import Layout
+from rlsize.facts.records import Layout
 from rlsize.readers.profiles import Catalogue
 
 CATALOGUE = Catalogue()

@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 from rlsize.estimates.counter_growth import lengths_grown, syncs_grown, unfinished_tokens
 from rlsize.estimates.length_fit import length_doubts, length_fit, pasted
 from rlsize.estimates.lengths import response_lengths
-from rlsize.facts.counters import Buckets, EngineCounters, Snapshot, Totals
-from rlsize.facts.lengths import LengthCounts
+from rlsize.facts.counters import Buckets, EngineCounters, LengthCounts, Snapshot, Totals
 
 COARSE = (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10_000, 20_000, 50_000)
 FINE = (100, 300, 500, 700, 1000, 1500, *range(2000, 10_001, 1000), 12_500, 15_000, 17_500, 20_000, 30_000, 60_000)

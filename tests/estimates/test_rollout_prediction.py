@@ -19,7 +19,7 @@ from rlsize.estimates.generation import StepBatch, generation
 from rlsize.estimates.rollout_prediction import at_batch, check_fits, engine, first_and_later, fixed_lengths, steady
 from rlsize.facts.kernels import Kernels
 from rlsize.facts.quantisation import uniform
-from rlsize.facts.records.record import Layout, Refused
+from rlsize.facts.records import Layout, Refused
 from rlsize.readers.profiles import Catalogue
 
 CATALOGUE = Catalogue()

@@ -23,10 +23,9 @@ from rlsize.estimates.rollout_rate import (
     step_time_fit,
 )
 from rlsize.estimates.rollout_summary import crosschecks, rollout_doubts, rollout_measured
-from rlsize.facts.counters import EngineCounters, Snapshot, Totals
+from rlsize.facts.counters import EngineCounters, Finished, PhaseRun, RolloutWork, Snapshot, Totals
 from rlsize.facts.measured import Machine, RolloutLevel
 from rlsize.facts.rates import RateConditions
-from rlsize.facts.rollout_run import Finished, PhaseRun, RolloutWork
 
 WORK = RolloutWork(prompt_tokens=100, group_size=4, response_tokens=(50, 70), block_tokens=16)
 RATE, BATCH = 1000.0, 32

@@ -8,7 +8,7 @@ from rlsize.estimates.memory_phases import Phase
 from rlsize.estimates.run_memory import beyond_model, own_memory
 from rlsize.facts.calibration import OwnMemory
 from rlsize.facts.figure import Figure
-from rlsize.facts.run_summary import RunSummary
+from rlsize.facts.run_log import RunSummary
 
 UPDATE = {"trainer_weights": 10e9, "activations": 20e9, "reserved": 1.5e9, "contexts": 1e9}
 PHASES = {"load": {"trainer_weights": 90e9}, "logprob": {"trainer_weights": 10e9}, "update": UPDATE}

@@ -11,7 +11,7 @@ from rlsize.estimates.constants import Constant, Stage
 from rlsize.estimates.run_twin import left_of_step, measured_phases, own_phases, twin_points, without_tools
 from rlsize.facts.calibration import CalibrationSetting
 from rlsize.facts.figure import Figure
-from rlsize.facts.run_summary import RunSummary
+from rlsize.facts.run_log import RunSummary
 
 SPEED = Constant(
     name="speed", value=10.0, spread=0.2, unit="s", meaning="time of a phase", basis="assumed", source="this test"

@@ -14,7 +14,7 @@ from rlsize.estimates.generation import StepBatch, lengths_of
 from rlsize.estimates.rollout_outlook import STAGES
 from rlsize.estimates.rollout_prediction import at_batch, check_fits, engine, engine_limit, steady
 from rlsize.estimates.simulated_engine import ALL_THAT_FIT, StepLine, constant_line, predicted_line, scaled_line
-from rlsize.facts.records.record import Refused
+from rlsize.facts.records import Refused
 from rlsize.loop.instance import instance
 from rlsize.planner.simulation import engine_setting
 from rlsize.shell.inputs import Inputs

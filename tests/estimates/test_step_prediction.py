@@ -17,7 +17,7 @@ from rlsize.estimates.rollout_prediction import engine
 from rlsize.estimates.step_assembly import OVERLAPPING
 from rlsize.estimates.step_prediction import STAGES, StepQuestion, fleet_generation, predicted_step
 from rlsize.estimates.train_prediction import TrainQuestion
-from rlsize.facts.records.record import Layout, Refused
+from rlsize.facts.records import Layout, Refused
 from rlsize.readers.profiles import Catalogue
 
 CATALOGUE = Catalogue()

@@ -25,7 +25,7 @@ from rlsize.estimates.train_prediction import (
 from rlsize.estimates.trainer_keeping import Keeping
 from rlsize.estimates.trainer_layout import SHARDINGS
 from rlsize.facts.figure import Figure
-from rlsize.facts.records.record import Refused
+from rlsize.facts.records import Refused
 from rlsize.facts.sourced import Sourced
 from rlsize.readers.profiles import Catalogue
 

@@ -18,7 +18,7 @@ from rlsize.estimates.model_size import model_size
 from rlsize.estimates.train_prediction import TrainQuestion
 from rlsize.estimates.trainer_memory import TrainerLoad, trainer_memory
 from rlsize.facts.headroom import MEMORY_MARGIN
-from rlsize.facts.records.record import Refused
+from rlsize.facts.records import Refused
 from rlsize.readers.profiles import Catalogue
 
 CATALOGUE = Catalogue()

@@ -7,8 +7,8 @@ import pytest
 from rlsize.errors import InputError
 from rlsize.loop.pools import node_gpus
 from rlsize.loop.resolve import Loop, resolve
+from rlsize.planner.choices import moved, splits
 from rlsize.planner.evaluation import worked
-from rlsize.planner.placing import moved, splits
 from rlsize.readers.profiles import Catalogue
 from rlsize.shell.inputs import Inputs
 

@@ -14,8 +14,18 @@ from typing import Any
 
 import pytest
 
-from rlsize.measure.gpu_query import GpuState, smi_states, throttles
-from rlsize.measure.machine_state import CpuState, Watch, cpu_doubts, cpu_state, descendants, gpu_doubts, gpu_states
+from rlsize.measure.machine_state import (
+    CpuState,
+    GpuState,
+    Watch,
+    cpu_doubts,
+    cpu_state,
+    descendants,
+    gpu_doubts,
+    gpu_states,
+    smi_states,
+    throttles,
+)
 
 GIB = 2**30
 IDLE = GpuState(

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from tests.effort import tries
 
 from rlsize.estimates.outside import longest_wait, outside
-from rlsize.facts.agents import Agents
-from rlsize.facts.records.record import Refused
+from rlsize.facts.algorithm import Agents
+from rlsize.facts.records import Refused
 from rlsize.planner.options import LoopProblem, Placement
 
 NEAR_SHARE = 0.65  # of the loops; 78 % of 110

@@ -14,12 +14,20 @@ from rlsize.estimates.step_prediction import STAGES
 from rlsize.estimates.train_prediction import TrainQuestion
 from rlsize.facts.figure import Figure, absent
 from rlsize.facts.headroom import MEMORY_MARGIN
-from rlsize.facts.records.record import Layout
-from rlsize.planner.choices import fleet_of, trainer_of
+from rlsize.facts.records import Layout
+from rlsize.planner.choices import (
+    best_split,
+    fitting_trainer,
+    fleet_of,
+    moved,
+    other_ways,
+    quickest_degree,
+    splits,
+    trainer_of,
+)
 from rlsize.planner.evaluation import memory_of, worked
 from rlsize.planner.options import LoopProblem, Offer, Placement
 from rlsize.planner.outlook import Terms, outlook_of
-from rlsize.planner.placing import best_split, fitting_trainer, moved, other_ways, quickest_degree, splits
 from rlsize.readers.profiles import Catalogue
 
 if TYPE_CHECKING:

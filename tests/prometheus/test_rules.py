@@ -16,10 +16,9 @@ from rlsize.commands.alerts.cases import Cases
 from rlsize.commands.alerts.dashboard import dashboard_text
 from rlsize.commands.alerts.engines import ENGINES
 from rlsize.commands.alerts.rules import SERIES, AlertSetup, Rules
-from rlsize.commands.alerts.signals import MISSING, SIGNALS
+from rlsize.commands.alerts.signals import EXPRESSIONS, MISSING, SIGNALS
 from rlsize.commands.alerts.text import rendered, yaml_below
 from rlsize.commands.alerts.thresholds import PlannedLoop, alert_plan
-from rlsize.commands.alerts.trainer import EXPRESSIONS
 from rlsize.facts.figure import Figure
 from rlsize.shell.selectors import matchers
 

@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from tests.simulator.tables import Table
 
 from rlsize.equations import imbalance, iteration, matching
-from rlsize.simulator.history import Event, Recorder, Span
 from rlsize.simulator.ledger import Ledger
 from rlsize.simulator.run import conductor_of, simulate
+from rlsize.simulator.samples import Event, Recorder, Span
 from rlsize.simulator.setting import (
     EngineSetting,
     Latency,

@@ -10,8 +10,8 @@ from tests.simulator.tables import Table
 from rlsize.commands.simulate.setting import simulated
 from rlsize.errors import InputError
 from rlsize.shell.inputs import Inputs
-from rlsize.simulator.covered import covers
 from rlsize.simulator.first_order import first_order, mean_rate
+from rlsize.simulator.played import covers
 from rlsize.simulator.run import conductor_of
 from rlsize.simulator.setting import EngineSetting, LengthSetting, Setting, TrainerSetting, WorkSetting
 

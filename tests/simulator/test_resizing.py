@@ -10,9 +10,9 @@ from tests.simulator.tables import Table
 from rlsize.commands.simulate.setting import simulated
 from rlsize.errors import InputError
 from rlsize.shell.inputs import Inputs
-from rlsize.simulator.covered import covers
 from rlsize.simulator.first_order import Pools
 from rlsize.simulator.outcome import outcome_of
+from rlsize.simulator.played import covers
 from rlsize.simulator.resizing import held_seconds
 from rlsize.simulator.run import conductor_of, simulate
 from rlsize.simulator.setting import (

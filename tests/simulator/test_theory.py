@@ -22,7 +22,7 @@ from tests.simulator.tables import Table
 
 from rlsize.equations import batch_drain, long_tail
 from rlsize.estimates.outside import scoring
-from rlsize.facts.agents import Agents
+from rlsize.facts.algorithm import Agents
 from rlsize.simulator.draws import SeededOutcomes, tokens_of
 from rlsize.simulator.event_loop import EventLoop
 from rlsize.simulator.run import conductor_of, simulate

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from rlsize.facts.records.listing import ListedRecord
+from rlsize.facts.records import ListedRecord
 from rlsize.verdicts.predictions import Predictions, predictions
 
 

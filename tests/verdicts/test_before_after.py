@@ -10,7 +10,7 @@ from tests.verdicts.made_loops import log, wobble
 
 from rlsize.estimates.block_bootstrap import blocks_of, mean_change, resampled_means, standard_error
 from rlsize.estimates.run_summary import run_summary
-from rlsize.facts.observation_file import ObservedAllocation, ObservedPrices
+from rlsize.facts.observations import ObservedAllocation, ObservedPrices
 from rlsize.verdicts.before_after import Compared, Side, compared
 
 POOLS = ObservedAllocation(rollout_gpus=16, trainer_gpus=16)

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from rlsize.errors import Fault, InputError
-from rlsize.facts.records.record import Refused
+from rlsize.facts.records import Refused
 from rlsize.verdicts.predictions import predictions
 
 

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rlsize.verdicts import baselines, scores
+from rlsize.verdicts import contests, scores
 from rlsize.verdicts.scores import Point, quantile, score
 
 
@@ -23,9 +23,9 @@ def made(ratio: float, *, inside: bool = True, source: str = "s", family: str = 
 
 
 def test_the_examples_in_the_docstrings_hold() -> None:
-    """Of scores and of baselines."""
+    """Of scores and of contests."""
     assert doctest.testmod(scores).failed == 0
-    assert doctest.testmod(baselines).failed == 0
+    assert doctest.testmod(contests).failed == 0
 
 
 def test_errors_are_relative_to_the_measurement() -> None:

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from rlsize.estimates.belief import prior
-from rlsize.facts.records.record import Refused
-from rlsize.verdicts.baselines import time_as_gpus, time_unchanged
+from rlsize.facts.records import Refused
+from rlsize.verdicts.contests import time_as_gpus, time_unchanged
 from rlsize.verdicts.grading import transfer_grades
 from rlsize.verdicts.transfer import Transfer, calibrated, transfer
 

@@ -13,9 +13,8 @@ from rlsize.commands.diagnose.report import diagnose_report
 from rlsize.commands.diagnose.words import action, verification
 from rlsize.facts.evidence import Diagnosis, EngineLoad, Evidence
 from rlsize.facts.figure import Figure
-from rlsize.facts.run_summary import RunSummary
-from rlsize.verdicts.diagnosis import diagnosis
-from rlsize.verdicts.step_cost import step_costs
+from rlsize.facts.run_log import RunSummary
+from rlsize.verdicts.diagnosis import diagnosis, step_costs
 from rlsize.verdicts.usual_phases import SPREADS, band95, judged_phases
 
 POOLS = {"rollout_gpus": 0.0, "trainer_gpus": 8.0, "rollout_gpu_hour": 0.0, "trainer_gpu_hour": 2.0}

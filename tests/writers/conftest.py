@@ -13,9 +13,9 @@ from rlsize.estimates.figures import apply
 from rlsize.facts.figure import Figure, absent
 from rlsize.reports.chart import Chart, Mark, Series
 from rlsize.reports.report import Cell, Column, Report, Table
-from rlsize.simulator.history import Event, Recorder, Span
 from rlsize.simulator.ledger import Ledger
 from rlsize.simulator.run import simulate
+from rlsize.simulator.samples import Event, Recorder, Span
 from rlsize.simulator.setting import (
     EngineSetting,
     LengthSetting,

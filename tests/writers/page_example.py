@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from rlsize.commands.report.widget import Start, lesson_widget
+from rlsize.commands.report import Start, lesson_widget
 from rlsize.facts.figure import Figure, Provenance, absent
-from rlsize.reports.chart import Chart, Mark, Series
+from rlsize.reports.chart import Bar, Chart, Gantt, Mark, Panels, Series
 from rlsize.reports.page import Page, Section, figures_table
-from rlsize.reports.pictures import Bar, Gantt, Panels
 from rlsize.reports.report import Column, Table
 from rlsize.reports.sliders import Widget
 

@@ -7,9 +7,8 @@ from hypothesis import strategies as st
 
 from rlsize.facts.figure import Figure
 from rlsize.loop.assumed import Assumption
-from rlsize.reports.decision import Decision
-from rlsize.reports.report import Column, Report, Table
-from rlsize.writers.decision_lines import LABEL, MOST_LINES, decision_lines, headline_lines, warning_lines
+from rlsize.reports.report import Column, Decision, Report, Table
+from rlsize.writers.table import LABEL, MOST_LINES, decision_lines, headline_lines, warning_lines
 
 WIDTH = 80
 SENTENCES = st.lists(st.text(st.sampled_from("abc de\n"), min_size=1, max_size=700), max_size=4)
@@ -44,7 +43,7 @@ def test_parts_say_more_where_there_is_room() -> None:
 
 def test_a_table_that_is_the_answer_shows_the_rows_that_it_points_at() -> None:
     """Some of many rows, and how many more there are."""
-    from rlsize.writers.decision_lines import table_shown
+    from rlsize.writers.table import table_shown
 
     rows = tuple({"x": float(one)} for one in range(20))
     table = table_shown(Table(title="", columns=(Column("x", "x"),), rows=rows, marked=12))

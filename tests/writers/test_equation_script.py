@@ -16,7 +16,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from rlsize.commands.report.widget import Phases, loop_formulas
+from rlsize.commands.report import Phases, loop_formulas
 from rlsize.equations import matching, money
 from rlsize.reports.equation_page import equation, equation_names
 from rlsize.writers.equation_script import UntranslatableError, script_name, script_of

@@ -13,7 +13,7 @@ from rlsize.errors import InputError
 from rlsize.facts.model import Architecture, Attention, FeedForward, Mamba, Model, Moe, Sliding
 from rlsize.readers.huggingface import read_model
 from rlsize.readers.profiles import Catalogue
-from rlsize.writers.huggingface_config import config_of
+from rlsize.writers.model_profile import config_of
 
 WRITABLE = {
     "llama", "mistral", "mixtral", "phi3", "qwen2", "qwen3", "qwen3_moe", "smollm3", "olmo2", "olmo3", "gemma3_text",

@@ -10,9 +10,8 @@ import pytest
 from tests.effort import NIGHTLY
 from tests.writers.page_example import HOSTILE
 
-from rlsize.reports.chart import Chart, Series
+from rlsize.reports.chart import Bar, Chart, Gantt, Panels, Picture, Series
 from rlsize.reports.page import picture_tables, picture_words
-from rlsize.reports.pictures import Bar, Gantt, Panels, Picture
 from rlsize.writers.inline_picture import InlinePicture, inline_picture
 from rlsize.writers.plot import picture as picture_file
 

@@ -9,8 +9,7 @@ import pytest
 from tests.effort import NIGHTLY
 
 from rlsize.commands.simulate.chart import gantt, over_steps
-from rlsize.reports.chart import Chart
-from rlsize.reports.pictures import Bar, Gantt, Panels
+from rlsize.reports.chart import Bar, Chart, Gantt, Panels
 from rlsize.simulator.setting import TroubleSetting
 from rlsize.writers.colours import COLOURS, shaded
 from rlsize.writers.plot import FORMATS, picture

@@ -108,7 +108,7 @@ def _late_words(one: Prepared) -> tuple[str, ...]:
 def _text(one: Prepared, notes: Iterable[str]) -> str:
     """The keys, below a few lines that say what they are."""
     from rlsize.version import VERSION
-    from rlsize.writers.manifests.text import commented
+    from rlsize.writers.manifests.resize import commented
 
     chosen, way, found, numbers, made = one.framework, one.way, one.found, one.numbers, one.made
 

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from rlsize.estimates.figures import DRAWS, HIGH, LOW, Draw, uncertain
-from rlsize.facts.records.record import Refused
+from rlsize.facts.records import Refused
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence

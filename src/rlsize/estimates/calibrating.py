@@ -16,7 +16,7 @@ import numpy as np
 
 from rlsize.estimates.belief import prior, sensitivity, settled
 from rlsize.facts.calibration import CalibrationSetting
-from rlsize.facts.records.record import Refused
+from rlsize.facts.records import Refused
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence

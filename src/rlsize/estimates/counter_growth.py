@@ -7,8 +7,7 @@ from itertools import pairwise
 from statistics import fmean
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from rlsize.facts.counters import ADDED_UP, COUNTED, Buckets, Totals
-from rlsize.facts.lengths import LengthCounts
+from rlsize.facts.counters import ADDED_UP, COUNTED, Buckets, LengthCounts, Totals
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -18,7 +18,7 @@ from rlsize.estimates.figures import numbers
 from rlsize.facts.inference_engines import inference_engine
 from rlsize.facts.kernels import Transfer, engine_all_reduce, pick
 from rlsize.facts.quantisation import KV_WIDTHS, WIDTHS, native
-from rlsize.facts.records.record import Refused
+from rlsize.facts.records import Refused
 
 if TYPE_CHECKING:
     from rlsize.estimates.engine_shape import EngineShape

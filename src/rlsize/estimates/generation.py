@@ -14,7 +14,7 @@ from rlsize.estimates.figures import entries, numbers
 from rlsize.estimates.outside import first_to_end, in_turns, outside, places, scoring, stretched
 from rlsize.estimates.remembered import remembered
 from rlsize.estimates.rollout_prediction import Lengths, at_batch, cache_capacity, engine_limit, steady
-from rlsize.facts.agents import Agents
+from rlsize.facts.algorithm import Agents
 from rlsize.quantities.workload import MOST_MEAN_LENGTHS
 
 if TYPE_CHECKING:

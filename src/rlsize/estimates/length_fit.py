@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from rlsize.equations.batch_drain import finished_share, uncapped_mean
 from rlsize.equations.lengths import lognormal_quantile
-from rlsize.facts.lengths import LengthCounts, LengthFit
+from rlsize.facts.counters import LengthCounts, LengthFit
 
 if TYPE_CHECKING:
     from collections.abc import Callable

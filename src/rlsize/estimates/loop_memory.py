@@ -13,7 +13,7 @@ from rlsize.estimates.trainer_keeping import RankStep, as_kept, micro_batch
 from rlsize.estimates.trainer_memory import ModelBeside, TrainerLoad, lora_params, pass_tokens, trainer_memory
 from rlsize.facts.figure import Figure
 from rlsize.facts.headroom import MEMORY_MARGIN
-from rlsize.facts.records.record import Refused
+from rlsize.facts.records import Refused
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

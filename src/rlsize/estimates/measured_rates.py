@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from rlsize.facts.measured import Machine, RolloutLevel, RolloutMeasured, SyncMeasured, TrainMeasured
-    from rlsize.facts.run_summary import RunSummary
+    from rlsize.facts.run_log import RunSummary
 
 _COUNTERS: Mapping[str, str] = {"vllm": "vllm:generation_tokens_total", "sglang": "sglang:realtime_tokens_total"}
 

@@ -22,7 +22,7 @@ from rlsize.estimates.trainer_memory import ModelBeside, TrainerLoad, lora_param
 from rlsize.facts.algorithm import ALGORITHMS, RECOMPUTATIONS
 from rlsize.facts.figure import Figure, absent
 from rlsize.facts.quantisation import KV_WIDTHS
-from rlsize.facts.records.record import Layout as EngineLayout
+from rlsize.facts.records import Layout as EngineLayout
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from rlsize.estimates.figures import Worked
     from rlsize.estimates.generation import StepBatch
     from rlsize.estimates.rollout_prediction import Lengths
-    from rlsize.facts.agents import Agents
+    from rlsize.facts.algorithm import Agents
 
 _CELLS = 2**13  # of the grid
 _CUTS = 257  # points of the lengths at which a group may be complete

@@ -14,7 +14,7 @@ from rlsize.estimates.figures import apply, numbers
 from rlsize.estimates.flow import Flow, by_result, rule
 from rlsize.facts.figure import Figure
 from rlsize.facts.inference_engines import inference_engine
-from rlsize.facts.records.record import Refused
+from rlsize.facts.records import Refused
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -19,8 +19,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from rlsize.facts.counters import Snapshot
-    from rlsize.facts.rollout_run import PhaseRun, RolloutWork
+    from rlsize.facts.counters import PhaseRun, RolloutWork, Snapshot
 
 FULL = 0.95  # share of the plateau below which the batch drains
 PARTS = 10  # equal parts of a window whose scatter is shown

@@ -14,7 +14,7 @@ from rlsize.facts.measured import Crosscheck, RolloutLevel, RolloutMeasured
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from rlsize.facts.rollout_run import PhaseRun, RolloutWork
+    from rlsize.facts.counters import PhaseRun, RolloutWork
 
 SURE = 0.03  # standard error of a rate from which it is called uncertain
 DRIFT = 0.05  # difference between the halves of a window from which it is called not steady

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from rlsize.equations._ops import Real
     from rlsize.estimates.memory_phases import Phase
-    from rlsize.facts.run_summary import RunSummary
+    from rlsize.facts.run_log import RunSummary
 
 PEAKING = PASSES | {"optimizer"}
 """Phases of a step in one of which a trainer's peak stands."""

@@ -11,8 +11,7 @@ from rlsize.estimates.block_bootstrap import standard_error
 from rlsize.estimates.figures import alike, apply
 from rlsize.estimates.figures import known as known_figures
 from rlsize.facts.figure import Figure, absent
-from rlsize.facts.run_log import StepRecord
-from rlsize.facts.run_summary import RunSummary, SetApart
+from rlsize.facts.run_log import RunSummary, SetApart, StepRecord
 from rlsize.units import some_of
 
 if TYPE_CHECKING:

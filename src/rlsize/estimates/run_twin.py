@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from rlsize.equations._ops import Real
     from rlsize.estimates.constants import Stage
     from rlsize.facts.calibration import CalibrationSetting
-    from rlsize.facts.run_summary import RunSummary
+    from rlsize.facts.run_log import RunSummary
 
     Parts = Callable[[Mapping[str, Real]], Mapping[str, Real]]
 

@@ -13,7 +13,7 @@ from rlsize.estimates.prefix_cache import expected_hits
 from rlsize.estimates.step_assembly import REFILLING, LoopParts, Step, assembled, trained_in_loop, within_a_loop
 from rlsize.estimates.sync_prediction import TRANSPORTS, SyncTimeQuestion, sync_time
 from rlsize.estimates.train_prediction import train_step
-from rlsize.facts.records.record import Refused
+from rlsize.facts.records import Refused
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

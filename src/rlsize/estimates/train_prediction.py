@@ -25,7 +25,7 @@ from rlsize.estimates.trainer_layout import Degrees, model_objections, rank_obje
 from rlsize.estimates.trainer_memory import lora_params
 from rlsize.facts.figure import Figure
 from rlsize.facts.kernels import among, pick
-from rlsize.facts.records.record import Refused
+from rlsize.facts.records import Refused
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

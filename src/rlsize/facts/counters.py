@@ -1,4 +1,4 @@
-"""What an engine's metrics page says at one moment."""
+"""What engines counted: one page, pages of one stretch of generation, and the lengths of what finished."""
 
 from __future__ import annotations
 
@@ -113,3 +113,119 @@ class Snapshot:
 
     seconds: Annotated[float, Quantity("s", "moment on the reader's own clock", above=None)]
     counters: Annotated[EngineCounters, Says("what the page said then")]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finished:
+    """
+    Samples that finished together.
+
+    Args:
+        seconds: When, on the clock of the run. [s]
+        samples: How many. [1]
+        tokens: Their response tokens in all. [token]
+    """
+
+    seconds: float
+    samples: int
+    tokens: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PhaseRun:
+    """
+    What one instance did in one phase.
+
+    Args:
+        instance: What it is called.
+        concurrency: Samples kept in flight; of a finite batch, all of them. [1]
+        begun: When the first request was sent, on the clock of the run. [s]
+        full: When all that it began with had been read, on all instances; None before that, and of a finite batch. [s]
+        ended: When the phase ended; None where it broke off. [s]
+        asked: Response tokens asked for. [token]
+        snapshots: Counters, the first from before the phase; an engine without a page has those of the client.
+        finished: Samples that finished.
+        refused: Requests that the server turned away as busy. [1]
+        broken: Requests whose connection broke. [1]
+        own_counters: Whether the snapshots are the engine's own.
+    """
+
+    instance: str
+    concurrency: int
+    begun: float
+    full: float | None = None
+    ended: float | None = None
+    asked: int = 0
+    snapshots: tuple[Snapshot, ...] = ()
+    finished: tuple[Finished, ...] = field(default=())
+    refused: int = 0
+    broken: int = 0
+    own_counters: bool = True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RolloutWork:
+    """
+    The workload of a rollout.
+
+    Args:
+        prompt_tokens: Length of each prompt. [token]
+        group_size: Samples of one prompt. [1]
+        response_tokens: Response lengths, one for each prompt of the batch. [token]
+        block_tokens: Tokens of one KV block. [token]
+    """
+
+    prompt_tokens: int
+    group_size: int
+    response_tokens: tuple[int, ...]
+    block_tokens: int = 16
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LengthCounts:
+    """
+    Response lengths of the samples that finished in a window.
+
+    Args:
+        tokens: Their tokens, added up. [token]
+        samples: How many finished. [1]
+        buckets: How many were no longer than each bound.
+        capped: How many ended because they reached their cap; None where the engine does not count them. [1]
+        asked: The cap that the samples were given, on average; None where the engine does not say. [token]
+        aborted: How many were broken off; None where the engine does not say. [1]
+    """
+
+    tokens: float
+    samples: float
+    buckets: Buckets
+    capped: float | None = None
+    asked: float | None = None
+    aborted: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LengthFit:
+    """
+    A lognormal distribution with a cap, as scenarios have it.
+
+    Args:
+        samples: Samples that it was fitted to. [1]
+        mean: Mean length, the cap included. [token]
+        cv: Coefficient of variation without the cap. [1]
+        cv_error: Its standard error. [1]
+        cap: The cap; None where no sample seems to have reached one. [token]
+        cap_from: Where the cap comes from.
+        quantiles: The lengths that half, nine in ten and 99 in a hundred samples stay within. [token]
+        misfit: The largest difference between the shares that it has and those that were seen, at any bound. [1]
+        why: Why there is no cv; empty where there is one.
+    """
+
+    samples: float
+    mean: float
+    cv: float | None = None
+    cv_error: float | None = None
+    cap: float | None = None
+    cap_from: str = ""
+    quantiles: tuple[float, float, float] | None = None
+    misfit: float | None = None
+    why: str = ""

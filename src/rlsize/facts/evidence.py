@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from rlsize.facts.figure import Figure, absent
-from rlsize.facts.run_summary import RunSummary
+from rlsize.facts.run_log import RunSummary
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

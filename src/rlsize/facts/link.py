@@ -1,4 +1,4 @@
-"""A link between GPUs, nodes or a GPU and its host; bandwidths are per GPU."""
+"""Links between GPUs, and the nodes and networks of clusters."""
 
 from __future__ import annotations
 
@@ -104,3 +104,22 @@ def advertised_as_sum(bandwidth: float) -> AdvertisedLink | None:
     True
     """
     return next((link for link in ADVERTISED_AS_SUM if abs(bandwidth / link.both_directions - 1.0) < _SAME), None)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cluster:
+    """A cluster profile."""
+
+    name: Annotated[str, Says("Name of the profile, and of its file.")]
+    title: Annotated[str, Says("Full name, for tables.")]
+    aliases: Annotated[tuple[str, ...], Says("Other names that people type.")] = ()
+    gpu: Annotated[str, Says("Name of the GPU profile.")]
+    gpus_per_node: Annotated[Sourced, Quantity("count", "GPUs of one node.", whole=True)]
+    nodes: Annotated[
+        Sourced | None, Quantity("count", "Nodes of one unit that is sold whole; absent where it is open.", whole=True)
+    ] = None
+    scale_up: Annotated[str, Says("Name of the link profile inside a node or rack.")]
+    interconnect: Annotated[str, Says("Name of the link profile between nodes.")]
+    nic: Annotated[Sourced, Quantity("B/s", "Network adapter bandwidth per GPU, one direction.")]
+    sources: Annotated[dict[str, str], Says("The documents, by the key that numbers name.")]
+    notes: Annotated[tuple[str, ...], Says("What one should know about it.")] = ()

@@ -6,7 +6,7 @@ from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from rlsize.estimates.figures import numbers, predicted
-from rlsize.facts.agents import Agents
+from rlsize.facts.algorithm import Agents
 from rlsize.facts.figure import Figure
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from rlsize.equations import rl_step
 from rlsize.errors import InputError
-from rlsize.facts.records.record import Refused
+from rlsize.facts.records import Refused
 from rlsize.loop.resolve import resolve
 from rlsize.planner.evaluation import worked
 

@@ -15,9 +15,9 @@ from rlsize.estimates.figures import DRAWS, apply, numbers
 from rlsize.estimates.step_assembly import assembled
 from rlsize.loop.answer import answer_of
 from rlsize.loop.resolve import why_not
+from rlsize.planner.choices import other_ways
 from rlsize.planner.evaluation import worked
 from rlsize.planner.outlook import band_of
-from rlsize.planner.placing import other_ways
 from rlsize.planner.step_parts import loop_parts
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from rlsize.estimates.figures import apply
 from rlsize.estimates.step_assembly import REFILLING
 from rlsize.facts.calibration import CalibratedRun, CalibrationSetting
 from rlsize.facts.figure import Figure, absent
-from rlsize.facts.records.record import Refused
+from rlsize.facts.records import Refused
 from rlsize.loop.agents import agents_of
 from rlsize.loop.instance_count import stated_instances
 from rlsize.loop.knobs import UNTESTED
@@ -392,7 +392,7 @@ def _engine(question: RolloutQuestion, values: Mapping[str, float], gpus: float 
     from rlsize.estimates.rollout_prediction import engine
     from rlsize.estimates.rollout_question import why_not
     from rlsize.loop.instance import degrees
-    from rlsize.planner.placing import quickest_degree
+    from rlsize.planner.choices import quickest_degree
 
     asked = question.engine
     try:
@@ -635,7 +635,7 @@ def _sides(said: Said, loop: Loop) -> tuple[float, float]:
     if loop.stages is None or loop.known.rate.known or loop.known.train_seconds.known:
         todo = "give placement.rollout_gpus and trainer_gpus, or let `rlsize plan` choose"
         raise InputError(Fault("nobody says how the GPUs are split", "placement", todo))
-    from rlsize.planner.placing import best_split
+    from rlsize.planner.choices import best_split
     from rlsize.planner.step_parts import ready_engine
 
     laid_out = _by_layout(said, loop.stages.train.gpus, found)

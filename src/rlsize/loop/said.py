@@ -11,10 +11,10 @@ if TYPE_CHECKING:
     from rlsize.estimates.belief import Belief
     from rlsize.estimates.constants import Stage
     from rlsize.facts.calibration import Calibration, CalibrationSetting
-    from rlsize.facts.cluster import Cluster
     from rlsize.facts.figure import Figure, Value
     from rlsize.facts.framework import Framework
     from rlsize.facts.gpu import Gpu
+    from rlsize.facts.link import Cluster
     from rlsize.facts.model import Model
     from rlsize.facts.price import Price
     from rlsize.facts.rates import Rates

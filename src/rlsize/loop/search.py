@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 from rlsize.equations import planning
 from rlsize.errors import Fault, InputError, suggestion
 from rlsize.facts.figure import Figure, absent
-from rlsize.facts.records.record import Refused
+from rlsize.facts.records import Refused
 from rlsize.frameworks.abilities import runs_layout
 from rlsize.loop.instance import memory_fractions
 from rlsize.loop.pools import LOOPS, Pools, pools

@@ -319,7 +319,7 @@ def _alone(said: Said, unknown: Figure, predict: Callable[[Said], Figure]) -> tu
         return unknown, ""
     if not (said.gives("model") and any(map(said.gives, ("gpu", "cluster", "rollout_gpu", "trainer_gpu")))):
         return unknown, _hint(said)
-    from rlsize.facts.records.record import Refused
+    from rlsize.facts.records import Refused
 
     asked = said.apart()
     try:
@@ -347,7 +347,7 @@ def _instance_alone(said: Said) -> Figure:
     from rlsize.estimates.rollout_outlook import STAGES, rollout_outlook
     from rlsize.estimates.rollout_prediction import check_fits, engine
     from rlsize.estimates.rollout_question import mean_lengths
-    from rlsize.facts.records.record import Refused
+    from rlsize.facts.records import Refused
     from rlsize.loop.instance import instance
     from rlsize.loop.lengths import lengths
     from rlsize.loop.resolve import load
@@ -383,7 +383,7 @@ def sized(said: Said, question: RolloutQuestion, values: Mapping[str, float], fl
     """
     from rlsize.estimates.rollout_question import A_FEW, usual_degree
     from rlsize.loop.instance import QUICKEST_SIZE, degrees
-    from rlsize.planner.placing import quickest_degree
+    from rlsize.planner.choices import quickest_degree
 
     possible = degrees(question.engine.model)
     if question.samples_per_step.known and fleet.known:

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from rlsize.errors import InputError
-from rlsize.facts.records.record import Refused
+from rlsize.facts.records import Refused
 from rlsize.loop.phases import PHASE_KEYS, phases_of
 from rlsize.loop.resolve import resolve
 

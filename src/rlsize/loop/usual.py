@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from rlsize.errors import InputError
 from rlsize.estimates.model_size import model_size
 from rlsize.facts.figure import Figure
-from rlsize.facts.records.record import Refused
+from rlsize.facts.records import Refused
 from rlsize.loop.answer import answer_of
 from rlsize.loop.resolve import resolve
 from rlsize.loop.workload import samples

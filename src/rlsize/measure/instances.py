@@ -8,8 +8,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from rlsize.errors import Fault, UnfinishedError
-from rlsize.facts.counters import EngineCounters, Snapshot
-from rlsize.facts.rollout_run import Finished, PhaseRun
+from rlsize.facts.counters import EngineCounters, Finished, PhaseRun, Snapshot
 from rlsize.measure.child import Child, ChildDiedError, staged
 
 if TYPE_CHECKING:

@@ -21,14 +21,14 @@ from rlsize.errors import RlsizeError
 from rlsize.estimates.counter_growth import grown
 from rlsize.estimates.lengths import response_lengths, running_lengths
 from rlsize.estimates.rollout_rate import relative_error, steady
-from rlsize.facts.rollout_run import RolloutWork
+from rlsize.facts.counters import RolloutWork
 from rlsize.measure.child import ChildDiedError
 from rlsize.measure.instances import halt, phase
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from rlsize.facts.rollout_run import PhaseRun
+    from rlsize.facts.counters import PhaseRun
     from rlsize.measure.instances import Instance
 
 FILL = 0.9  # share of the KV cache to plan for: a full one throws samples out

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from rlsize.estimates.rollout_prediction import Replica
     from rlsize.estimates.step_assembly import Loop
     from rlsize.estimates.train_prediction import TrainQuestion
-    from rlsize.facts.agents import Agents
+    from rlsize.facts.algorithm import Agents
     from rlsize.facts.calibration import CalibratedRun
     from rlsize.facts.gpu import Gpu
     from rlsize.facts.model import Model

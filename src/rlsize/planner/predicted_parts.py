@@ -17,7 +17,7 @@ from rlsize.estimates.sync_prediction import SyncTimeQuestion
 from rlsize.estimates.train_prediction import train_step
 from rlsize.facts.figure import Figure
 from rlsize.facts.inference_engines import inference_engine
-from rlsize.facts.records.record import Refused
+from rlsize.facts.records import Refused
 from rlsize.planner.step_parts import FleetParts, generated_samples
 
 if TYPE_CHECKING:

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from rlsize.estimates.generation import Late
     from rlsize.estimates.simulated_engine import StepLine
     from rlsize.estimates.step_assembly import Loop
-    from rlsize.facts.agents import Agents
+    from rlsize.facts.algorithm import Agents
     from rlsize.planner.choice import Alternative
     from rlsize.planner.options import LoopProblem, Placement
     from rlsize.planner.outlook import Terms

@@ -17,7 +17,7 @@ from rlsize.estimates.run_twin import DRIFTS
 from rlsize.estimates.step_assembly import OVERLAPPING, REFILLING, LateRule, LoopParts
 from rlsize.facts.calibration import OwnPhase
 from rlsize.facts.figure import Figure
-from rlsize.facts.records.record import Refused
+from rlsize.facts.records import Refused
 from rlsize.planner.rounding import rounded_down
 from rlsize.rules.phases import MEASURED
 

@@ -13,7 +13,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from rlsize.errors import InputError, nearest
-from rlsize.facts.records.record import Refused
+from rlsize.facts.records import Refused
 from rlsize.units import printable
 
 if TYPE_CHECKING:

@@ -17,9 +17,8 @@ from rlsize.facts import published
 from rlsize.facts.counters import Snapshot
 from rlsize.facts.run_log import RunLog, RunMode, StepRecord
 from rlsize.readers.metrics.exposition import LARGEST_VALUE, Series
-from rlsize.readers.metrics.kinds import KINDS
+from rlsize.readers.metrics.kinds import KINDS, RULES
 from rlsize.readers.metrics.pages import Reading
-from rlsize.readers.metrics.recorded import RULES
 from rlsize.readers.metrics.tables import word
 from rlsize.readers.prometheus_api import raw_samples, server_time
 

@@ -11,7 +11,7 @@ from rlsize.errors import Fault, InputError, refuse
 from rlsize.facts.board import Board
 from rlsize.facts.budget import Budget
 from rlsize.facts.calibration import Calibration
-from rlsize.facts.observation_file import RunObservation
+from rlsize.facts.observations import RunObservation
 from rlsize.facts.plan import Plan
 from rlsize.facts.rates import Rates
 from rlsize.readers.validation import opened, validated

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from rlsize.facts.figure import Figure
 from rlsize.loop.said import cannot_run
-from rlsize.reports.decision import Decision
-from rlsize.reports.report import Report
+from rlsize.reports.report import Decision, Report
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

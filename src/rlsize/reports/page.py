@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 from rlsize.facts.figure import Figure
-from rlsize.reports.pictures import Gantt, Panels
+from rlsize.reports.chart import Gantt, Panels
 from rlsize.reports.report import Column, Table, Unseen
 from rlsize.reports.wording import band, origin_word, shown, words
 from rlsize.units import show
@@ -14,8 +14,7 @@ from rlsize.units import show
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from rlsize.reports.chart import Chart, Mark, Series
-    from rlsize.reports.pictures import Picture
+    from rlsize.reports.chart import Chart, Mark, Picture, Series
     from rlsize.reports.report import Cell
     from rlsize.reports.sliders import Widget
 

@@ -13,10 +13,9 @@ from rlsize.planner.choice import AS_GOOD
 from rlsize.planner.evaluation import central_results, memory_of
 from rlsize.planner.space import REASONS, keeps, misasked
 from rlsize.quantities.table import QUANTITIES
-from rlsize.reports.decision import Decision
 from rlsize.reports.plan_chart import plan_chart
 from rlsize.reports.plan_tables import candidates, front_table, next_gpus, rejections, sensitivity, simulated_ranks
-from rlsize.reports.report import Report, tables_of
+from rlsize.reports.report import Decision, Report, tables_of
 from rlsize.reports.wording import numbered, words
 from rlsize.units import show
 

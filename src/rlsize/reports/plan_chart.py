@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rlsize.reports.chart import Chart, Mark, Series
-from rlsize.reports.pictures import Bar, Gantt, Panels
+from rlsize.reports.chart import Bar, Chart, Gantt, Mark, Panels, Series
 from rlsize.units import show
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from rlsize.facts.observations import InstanceObservation, Observation
-    from rlsize.facts.run_summary import RunSummary
+    from rlsize.facts.run_log import RunSummary
 
 
 def instances_table(seen: Observation) -> Table:

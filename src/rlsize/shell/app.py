@@ -20,50 +20,38 @@ from rlsize.shell.ending import INTERRUPTED, ended_in_order
 from rlsize.shell.progress import saying_if_long
 
 COMMANDS: dict[str, Entry] = {
-    "fleet": Entry("Size", "How many rollout instances match this trainer.", "fleet"),
-    "split": Entry("Size", "How to split N GPUs between rollout and trainer.", "split"),
-    "backlog": Entry("Size", "How fast samples pile up, and how stale they get.", "backlog"),
-    "sync": Entry("Size", "How long a weight sync takes, by method and link.", "sync.command"),
-    "memory": Entry("Size", "What each tenant needs in memory, and which GPU count fits.", "memory.command"),
-    "iteration": Entry("Size", "How long one iteration takes, and how many fit in a day.", "iteration"),
-    "cost": Entry("Size", "What an optimizer step, a sample and a run cost.", "cost"),
-    "predict": Entry("Predict", "Rates and times from model, GPUs and workload, each with its band.", "predict", "app"),
-    "simulate": Entry("Predict", "What the loop does over time: step time, idle, staleness.", "simulate.command"),
-    "whatif": Entry("Predict", "What each change of a run would do: step, cost, idle and memory.", "whatif.command"),
-    "validate": Entry("Predict", "Grade the predictions against recorded measurements.", "validate.command"),
-    "init": Entry("Plan", "Write a commented scenario file to start from.", "init.command"),
-    "plan": Entry("Plan", "Which mode, split and layouts are best, at what cost, and what if.", "plan"),
-    "check": Entry("Plan", "Check a loop against its budget, and against a baseline.", "check.command"),
-    "report": Entry("Plan", "Write a capacity review as one page, with sliders.", "report.command"),
-    "diff": Entry("Plan", "What changed between two files, and what that did to every result.", "diff.command"),
-    "observe": Entry(
-        "Operate", "The rates of what runs: from engines, Prometheus, training logs, benchmarks.", "observe.command"
-    ),
-    "diagnose": Entry(
-        "Operate", "Which side of a running loop starves, and what to do in which order.", "diagnose.command"
-    ),
+    "fleet": Entry("Size", "How many rollout instances match this trainer."),
+    "split": Entry("Size", "How to split N GPUs between rollout and trainer."),
+    "backlog": Entry("Size", "How fast samples pile up, and how stale they get."),
+    "sync": Entry("Size", "How long a weight sync takes, by method and link."),
+    "memory": Entry("Size", "What each tenant needs in memory, and which GPU count fits."),
+    "iteration": Entry("Size", "How long one iteration takes, and how many fit in a day."),
+    "cost": Entry("Size", "What an optimizer step, a sample and a run cost."),
+    "predict": Entry("Predict", "Rates and times from model, GPUs and workload, each with its band.", function="app"),
+    "simulate": Entry("Predict", "What the loop does over time: step time, idle, staleness."),
+    "whatif": Entry("Predict", "What each change of a run would do: step, cost, idle and memory."),
+    "validate": Entry("Predict", "Grade the predictions against recorded measurements."),
+    "init": Entry("Plan", "Write a commented scenario file to start from."),
+    "plan": Entry("Plan", "Which mode, split and layouts are best, at what cost, and what if."),
+    "check": Entry("Plan", "Check a loop against its budget, and against a baseline."),
+    "report": Entry("Plan", "Write a capacity review as one page, with sliders."),
+    "diff": Entry("Plan", "What changed between two files, and what that did to every result."),
+    "observe": Entry("Operate", "The rates of what runs: from engines, Prometheus, training logs, benchmarks."),
+    "diagnose": Entry("Operate", "Which side of a running loop starves, and what to do in which order."),
     "watch": Entry(
         "Operate",
         "Follow a training log, or a Prometheus: the verdict at each step, what changed, what is ahead.",
         "diagnose.watch",
     ),
-    "alerts": Entry("Operate", "Write Prometheus rules, their tests and a dashboard for this plan.", "alerts.command"),
-    "export": Entry(
-        "Operate", "Serve what a training log and engines tell as counters, for Prometheus.", "export.command"
-    ),
-    "manifest": Entry(
-        "Operate", "Write the resize for Kubernetes, Ray, KEDA or Kueue; nothing is applied.", "manifest.command"
-    ),
-    "snippet": Entry("Operate", "Print a framework's keys for the recommended split.", "snippet"),
-    "measure": Entry(
-        "Measure", "Measure rollouts, train steps and weight syncs on the GPUs at hand.", "measure.command"
-    ),
-    "calibrate": Entry("Measure", "Compare a measurement with the predictions, stage by stage.", "calibrate.command"),
-    "profiles": Entry(
-        "Facts", "The GPUs, links, models, prices and clusters that rlsize knows.", "profiles.command", "app"
-    ),
-    "explain": Entry("Facts", "Print the page of an equation.", "explain"),
-    "schema": Entry("Facts", "Print the JSON Schema of a file that rlsize reads.", "schema"),
+    "alerts": Entry("Operate", "Write Prometheus rules, their tests and a dashboard for this plan."),
+    "export": Entry("Operate", "Serve what a training log and engines tell as counters, for Prometheus."),
+    "manifest": Entry("Operate", "Write the resize for Kubernetes, Ray, KEDA or Kueue; nothing is applied."),
+    "snippet": Entry("Operate", "Print a framework's keys for the recommended split."),
+    "measure": Entry("Measure", "Measure rollouts, train steps and weight syncs on the GPUs at hand."),
+    "calibrate": Entry("Measure", "Compare a measurement with the predictions, stage by stage."),
+    "profiles": Entry("Facts", "The GPUs, links, models, prices and clusters that rlsize knows.", function="app"),
+    "explain": Entry("Facts", "Print the page of an equation."),
+    "schema": Entry("Facts", "Print the JSON Schema of a file that rlsize reads."),
 }
 
 

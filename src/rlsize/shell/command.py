@@ -195,11 +195,11 @@ class Command(Plain):
 
 
 class Entry(NamedTuple):
-    """One command: its panel in `--help`, its sentence there, its module, and its function there if not of its name."""
+    """One command: its panel in `--help`, its sentence there; its module and function there, if not of its name."""
 
     panel: str
     sentence: str
-    module: str
+    module: str = ""
     function: str = ""
 
 
@@ -253,7 +253,7 @@ class Group(TyperGroup):
 
 def loaded(name: str, entry: Entry) -> Any:
     """The command, built from its function, or the group, built from its Typer app."""
-    found = getattr(import_module(f"rlsize.commands.{entry.module}"), entry.function or name)
+    found = getattr(import_module(f"rlsize.commands.{entry.module or name}"), entry.function or name)
     if isinstance(found, typer.Typer):
         group = typer.main.get_command(found)
         group.name = name

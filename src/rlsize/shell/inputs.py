@@ -25,10 +25,10 @@ if TYPE_CHECKING:
     from rlsize.estimates.belief import Belief
     from rlsize.estimates.constants import Stage
     from rlsize.facts.calibration import Calibration, CalibrationSetting
-    from rlsize.facts.cluster import Cluster
     from rlsize.facts.figure import Value
     from rlsize.facts.framework import Framework
     from rlsize.facts.gpu import Gpu
+    from rlsize.facts.link import Cluster
     from rlsize.facts.model import Model
     from rlsize.facts.price import Price
     from rlsize.facts.rates import Rates
@@ -532,7 +532,7 @@ class Inputs:
         Raises:
             InputError: There is none.
         """
-        from rlsize.facts.records.record import Refused
+        from rlsize.facts.records import Refused
         from rlsize.readers.names import gpu_named, model_named
 
         try:

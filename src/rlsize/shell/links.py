@@ -12,7 +12,7 @@ from rlsize.facts.link import ADVERTISED_AS_SUM, advertised_as_sum
 from rlsize.units import show
 
 if TYPE_CHECKING:
-    from rlsize.facts.cluster import Cluster
+    from rlsize.facts.link import Cluster
     from rlsize.shell.inputs import Inputs
 
 _BANDWIDTH = "bandwidth_bytes_per_second"

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from rlsize.facts.counters import Snapshot
     from rlsize.facts.evidence import EngineLoad
     from rlsize.facts.observations import Observation
-    from rlsize.facts.run_summary import RunSummary as Summary
+    from rlsize.facts.run_log import RunSummary as Summary
     from rlsize.readers.http_pages import Target
     from rlsize.readers.metrics.pages import Reading
     from rlsize.readers.prometheus import Trainer
@@ -231,7 +231,7 @@ def _trained(
     """A trainer that a Prometheus has, summed up, and how much of its waiting was for a few long samples."""
     from rlsize.estimates.run_summary import run_summary
     from rlsize.estimates.waits import tail_of_wait
-    from rlsize.facts.run_summary import RunSummary
+    from rlsize.facts.run_log import RunSummary
 
     if trainer is None or not trainer.log.steps:
         return RunSummary(), tail_of_wait({}, (), (), (), 0.0)

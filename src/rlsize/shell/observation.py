@@ -8,9 +8,9 @@ from rlsize.equations import matching
 from rlsize.errors import Fault, InputError
 from rlsize.estimates.figures import apply, rounded
 from rlsize.facts.figure import absent
-from rlsize.facts.observation_file import ObservedAllocation, ObservedPrices, RunObservation
+from rlsize.facts.observations import ObservedAllocation, ObservedPrices, RunObservation
 from rlsize.facts.plan import PlanFigure
-from rlsize.facts.run_summary import RunSummary
+from rlsize.facts.run_log import RunSummary
 from rlsize.planner.rounding import rounded_down
 from rlsize.quantities.table import QUANTITIES
 

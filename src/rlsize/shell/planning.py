@@ -6,7 +6,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from rlsize.errors import DoesNotFitError, Fault, InputError
-from rlsize.facts.records.record import Refused
+from rlsize.facts.records import Refused
 from rlsize.shell.access import blamed
 from rlsize.shell.launches import as_told, can_change, launch_of, untold, wanted_of
 from rlsize.shell.lengths_file import lengths_of_file

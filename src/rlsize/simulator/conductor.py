@@ -8,12 +8,10 @@ from typing import TYPE_CHECKING
 from rlsize.simulator.backlog import Backlog
 from rlsize.simulator.event_loop import EventLoop
 from rlsize.simulator.fleet import Fleet
-from rlsize.simulator.history import Recorder
 from rlsize.simulator.ledger import Ledger
-from rlsize.simulator.losses import Losses
-from rlsize.simulator.resizing import Resizing
-from rlsize.simulator.trainer import Lending, Trainer
-from rlsize.simulator.weight_sync import WeightSync
+from rlsize.simulator.resizing import Losses, Resizing
+from rlsize.simulator.samples import Recorder
+from rlsize.simulator.trainer import Lending, Trainer, WeightSync
 
 if TYPE_CHECKING:
     from rlsize.simulator.draws import Outcomes

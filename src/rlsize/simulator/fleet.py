@@ -8,10 +8,9 @@ from itertools import groupby
 from operator import add, attrgetter
 from typing import TYPE_CHECKING
 
-from rlsize.simulator.dealing import Dealer
+from rlsize.simulator.dealing import Dealer, Scoring
 from rlsize.simulator.engine import BatchingEngine
 from rlsize.simulator.samples import Group, Sample
-from rlsize.simulator.scoring import Scoring
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -8,8 +8,7 @@ from rlsize.simulator.conductor import Conductor
 
 if TYPE_CHECKING:
     from rlsize.simulator.draws import Outcomes
-    from rlsize.simulator.history import Recorder
-    from rlsize.simulator.samples import Group
+    from rlsize.simulator.samples import Group, Recorder
     from rlsize.simulator.setting import Setting
 
 

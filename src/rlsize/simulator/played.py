@@ -1,17 +1,17 @@
-"""A run by the compiled kernel: its arrays, its draws, its accounts."""
+"""A run by the compiled kernel: what it knows, and whether there is a compiler; its arrays, draws and accounts."""
 
 from __future__ import annotations
 
+from importlib.util import find_spec
 from math import inf
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from rlsize.simulator import kernel
-from rlsize.simulator.covered import ORDERS, ROUTINGS, WAYS
 from rlsize.simulator.draws import CHUNK, SeededOutcomes
 from rlsize.simulator.ledger import COLUMNS, Ledger
-from rlsize.simulator.setting import MODES
+from rlsize.simulator.setting import MODES, Order, Routing, TroubleSetting, Way
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -24,6 +24,16 @@ _BATCHES = 2  # for which there is room from the beginning
 _MOST_BATCHES = 8  # of those that staleness allows beside
 _LINE = 64  # bytes that memory gives at once: a row that begins with a line is read quicker
 _FULL = 1 << 30  # samples on an instance that is none
+
+EXTRA = "rlsize[fast]"
+"""What to install for it."""
+
+ROUTINGS: tuple[Routing, ...] = ("affine", "round-robin", "queue")
+WAYS: tuple[Way, ...] = ("in-flight", "drain", "abort")
+ORDERS: tuple[Order, ...] = ("completion", "admission", "freshest")
+"""What the kernel calls 0, 1, 2."""
+
+_MOST_SLOTS = 1 << 22  # of a fleet: each takes 24 bytes
 
 
 def played(setting: Setting, steps: int, seed: int) -> Ledger | None:
@@ -175,3 +185,36 @@ def _table(kind: np.dtype[np.void], rows: int, before: Table | None = None) -> T
     if before is not None:
         table[: len(before)] = before
     return table.view(np.recarray)
+
+
+def covers(setting: Setting) -> bool:
+    """Whether the kernel knows all that a setting asks for; the rest is the specification's."""
+    work, trouble = setting.work, setting.trouble
+    slow = TroubleSetting(
+        straggler_fraction=trouble.straggler_fraction,
+        straggler_slowdown=trouble.straggler_slowdown,
+        checkpoint_every=trouble.checkpoint_every,
+        lost_together=trouble.lost_together,
+        notice_seconds=trouble.notice_seconds,
+        restart_seconds=trouble.restart_seconds,
+        trainer_restart_seconds=trouble.trainer_restart_seconds,
+        lend_seconds=trouble.lend_seconds,
+    )
+    return (
+        trouble == slow
+        and work.turns == 1
+        and work.verify.seconds == 0.0
+        and not work.equipped
+        and not work.redundant_samples
+        and setting.engine.routing in ROUTINGS
+        and setting.sync.way in WAYS
+        and not setting.rules.resizes
+        and not setting.others
+        and setting.rules.redealing == "arrivals"  # of which there are none
+        and setting.engine.instances * setting.engine.slots <= _MOST_SLOTS
+    )
+
+
+def installed() -> bool:
+    """Whether there is a compiler."""
+    return find_spec("numba") is not None

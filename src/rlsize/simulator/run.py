@@ -6,15 +6,15 @@ import gc
 from typing import TYPE_CHECKING
 
 from rlsize.errors import Fault, UnfinishedError
-from rlsize.simulator.covered import covers, installed
 from rlsize.simulator.draws import SeededOutcomes
 from rlsize.simulator.modes import Asynchronous, OneStepOff, Synchronous
+from rlsize.simulator.played import covers, installed
 
 if TYPE_CHECKING:
     from rlsize.simulator.conductor import Conductor
     from rlsize.simulator.draws import Outcomes
-    from rlsize.simulator.history import Recorder
     from rlsize.simulator.ledger import Ledger
+    from rlsize.simulator.samples import Recorder
     from rlsize.simulator.setting import Setting
 
 WORTH = 50_000.0

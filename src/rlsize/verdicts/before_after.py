@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from rlsize.estimates.block_bootstrap import MeanChange
-    from rlsize.facts.observation_file import ObservedAllocation, ObservedPrices
+    from rlsize.facts.observations import ObservedAllocation, ObservedPrices
 
 Outcome: TypeAlias = Literal["better", "worse", "within noise", "too few steps", "only before", "only after"]
 Columns: TypeAlias = "Mapping[str, Sequence[float]]"

@@ -10,7 +10,7 @@ import numpy as np
 
 from rlsize.estimates.recorded.registry import number_type
 from rlsize.facts.board import BoardCell
-from rlsize.verdicts.baselines import in_proportion
+from rlsize.verdicts.contests import in_proportion
 from rlsize.verdicts.grading import point
 from rlsize.verdicts.scores import RESAMPLES, score
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from rlsize.equations import imbalance, rollout_batch
+from rlsize.equations import budget, imbalance, matching, money, rollout_batch
 from rlsize.estimates.figures import apply, known
 from rlsize.facts.evidence import Diagnosis, Finding
 from rlsize.facts.figure import Figure, absent
@@ -42,6 +42,9 @@ _STATES: Mapping[str, Status] = MappingProxyType({
 })  # fmt: skip
 _FIRST = frozenset({"phases", "trainer_health", "weight_sync", "fleet_size"})  # even where the fleet is too large
 _MARGIN = 0.05  # a fleet that makes this much more than is used is said to pile up
+
+_OF_THE_STEP = frozenset({"phases", "trainer_health", "weight_sync", "fleet_size"})
+"""Checks whose gain is a share of the step."""
 
 
 def diagnosis(evidence: Evidence, random: np.random.Generator) -> Diagnosis:
@@ -176,3 +179,31 @@ def _ordered(findings: Sequence[Finding], size: Finding) -> tuple[Finding, ...]:
         return tuple(todo)
     first = [found for found in todo if found.check in _FIRST]
     return (*first, *(found for found in todo if found not in first))
+
+
+def step_costs(found: Diagnosis, evidence: Evidence, pools: Mapping[str, Figure]) -> tuple[Figure, ...]:
+    """
+    Dollars of a step as it is, and after the first thing to do; nothing where GPUs, prices or the step are not known.
+
+    Args:
+        found: The diagnosis.
+        evidence: What it was made of.
+        pools: `rollout_gpus` (0 where both sides share theirs), `trainer_gpus`, `rollout_gpu_hour`,
+            `trainer_gpu_hour`.
+    """
+    step = evidence.run.figure("step_seconds")
+    now = apply("cost_per_step_usd", money.cost_per_step, **pools, step_seconds=step)
+    if not now.known:
+        return ()
+    first = found.steps[0] if found.steps else None
+    if first is None or first.check not in _OF_THE_STEP:
+        return (now,)
+    after = dict(pools)
+    if first.check == "fleet_size" and found.matched.known:
+        fleet = {"instances": found.matched, "gpus_per_instance": evidence.gpus_per_instance}
+        after["rollout_gpus"] = apply("rollout_gpus", matching.fleet_gpus, **fleet)
+    if first.gain.known:
+        saved = apply("saved_seconds", budget.allowed_change, baseline=step, change_fraction=first.gain)
+        step = apply("step_seconds", budget.lowest_after_change, baseline=step, change=saved)
+    then = apply("cost_per_step_after_usd", money.cost_per_step, **after, step_seconds=step)
+    return (now, then) if then.known and then.value != now.value else (now,)

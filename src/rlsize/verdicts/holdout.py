@@ -20,7 +20,7 @@ import numpy as np
 from rlsize.estimates.belief import prior
 from rlsize.estimates.fitting import fitted
 from rlsize.estimates.recorded.registry import as_unseen, fold, kinds, table
-from rlsize.facts.records.record import Refused
+from rlsize.facts.records import Refused
 from rlsize.verdicts.predictions import Views, asked, fields
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from rlsize.estimates.constants import Constant, Stage
     from rlsize.estimates.figures import Worked
     from rlsize.estimates.recorded.registry import Predictor, Profiles
-    from rlsize.facts.records.record import Record
+    from rlsize.facts.records import Record
     from rlsize.verdicts.predictions import PredictedRecord, ProfilesOf, Say
 
 WIDE = 1.0

@@ -11,16 +11,14 @@ import numpy as np
 from rlsize.errors import RlsizeError
 from rlsize.estimates.belief import Belief, interval, prior, scattered
 from rlsize.estimates.recorded.registry import cell, contradictions
-from rlsize.facts.records.listing import RefusedRecord
-from rlsize.facts.records.record import Refused
+from rlsize.facts.records import Refused, RefusedRecord
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from rlsize.equations._ops import Real
     from rlsize.estimates.recorded.registry import Predictor, Profiles
-    from rlsize.facts.records.listing import ListedRecord
-    from rlsize.facts.records.record import Record
+    from rlsize.facts.records import ListedRecord, Record
 
     ProfilesOf = Callable[[Record], Profiles]
     Say = Callable[[str, float], None]

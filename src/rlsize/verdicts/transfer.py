@@ -21,8 +21,8 @@ import numpy as np
 
 from rlsize.estimates.belief import prior, settled
 from rlsize.estimates.recorded.registry import calibrates_on, relation
-from rlsize.facts.records.record import Refused
-from rlsize.verdicts.baselines import time_as_gpus, time_unchanged
+from rlsize.facts.records import Refused
+from rlsize.verdicts.contests import time_as_gpus, time_unchanged
 from rlsize.verdicts.predictions import Views, asked, fields, positive
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from rlsize.equations._ops import Real
     from rlsize.estimates.belief import Belief
     from rlsize.estimates.recorded.registry import Predictor
-    from rlsize.facts.records.record import Record
+    from rlsize.facts.records import Record
     from rlsize.verdicts.predictions import PredictedField, PredictedRecord, ProfilesOf, Say
 
     _Wanted = tuple[tuple[int, ...], int]

@@ -11,7 +11,7 @@ import numpy as np
 from rlsize.equations import planning
 from rlsize.errors import InputError
 from rlsize.facts.figure import Figure
-from rlsize.facts.records.record import Refused
+from rlsize.facts.records import Refused
 from rlsize.loop.answer import answer_of
 from rlsize.loop.knobs import KINDS, Change
 from rlsize.loop.moves import moved_seconds

@@ -16,7 +16,7 @@ from rlsize.writers.plot import drawing
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from rlsize.reports.pictures import Picture
+    from rlsize.reports.chart import Picture
     from rlsize.writers.spans import Mpl
 
 Shape: TypeAlias = Literal["line", "dashes", "dot", "box"]

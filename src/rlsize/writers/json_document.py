@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from rlsize.facts.figure import Figure
-    from rlsize.facts.records.listing import RefusedRecord
+    from rlsize.facts.records import RefusedRecord
     from rlsize.verdicts.predictions import PredictedRecord
 
 SCHEMA_VERSION = 1

@@ -15,8 +15,8 @@ from rlsize.writers.markdown import escaped, table_text
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
+    from rlsize.reports.chart import Picture
     from rlsize.reports.page import Page, Section
-    from rlsize.reports.pictures import Picture
     from rlsize.reports.report import Cell
     from rlsize.reports.sliders import Widget
 

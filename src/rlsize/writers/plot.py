@@ -15,7 +15,7 @@ from textwrap import wrap
 from typing import TYPE_CHECKING, Any
 
 from rlsize.errors import Fault, InputError
-from rlsize.reports.pictures import Gantt, Panels
+from rlsize.reports.chart import Gantt, Panels
 from rlsize.units import short
 from rlsize.writers.colours import COLOURS, PHASES, STACK
 from rlsize.writers.files import check_target, write_whole
@@ -25,8 +25,7 @@ from rlsize.writers.spans import Mpl, draw_spans, height_of
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from rlsize.reports.chart import Chart, Mark, Series
-    from rlsize.reports.pictures import Picture
+    from rlsize.reports.chart import Chart, Mark, Picture, Series
 
 FORMATS = ("png", "svg", "pdf")
 _MOST_LABELS = 24  # more collide

@@ -11,7 +11,7 @@ from rlsize.writers.colours import COLOURS, shaded
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from rlsize.reports.pictures import Bar, Gantt
+    from rlsize.reports.chart import Bar, Gantt
 
 Mpl: TypeAlias = Any
 """What matplotlib gives, which is untyped here."""

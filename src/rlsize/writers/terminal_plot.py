@@ -8,16 +8,14 @@ from typing import TYPE_CHECKING
 
 from rich.text import Text
 
-from rlsize.reports.chart import Series
-from rlsize.reports.pictures import Gantt, Panels
+from rlsize.reports.chart import Gantt, Panels, Series
 from rlsize.units import short
 from rlsize.writers.table import console
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from rlsize.reports.chart import Chart
-    from rlsize.reports.pictures import Bar, Picture
+    from rlsize.reports.chart import Bar, Chart, Picture
 
 HEIGHT, PANEL_HEIGHT = 14, 8
 LEFT = 9

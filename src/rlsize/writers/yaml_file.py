@@ -12,10 +12,10 @@ from rlsize.units import DIMENSIONS
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from rlsize.facts.observation_file import RunObservation
+    from rlsize.facts.observations import RunObservation
     from rlsize.facts.plan import Plan
     from rlsize.facts.rates import Rates
-    from rlsize.facts.run_summary import RunSummary
+    from rlsize.facts.run_log import RunSummary
 
 _NUMBER = re.compile(r"[-+]?(?:[0-9][0-9_]*\.?[0-9]*|\.[0-9]+)(?:[eE][-+]?[0-9]+)?")
 

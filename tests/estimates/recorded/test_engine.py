@@ -14,8 +14,7 @@ from rlsize.estimates.recorded import engine, engine_latency, rollout
 from rlsize.estimates.recorded.registry import KNOWN_FROM, Profiles, kinds
 from rlsize.estimates.rollout_prediction import _flow, fixed_lengths
 from rlsize.facts.quantisation import uniform
-from rlsize.facts.records.engine import EngineRecord
-from rlsize.facts.records.record import Layout, Record, Refused
+from rlsize.facts.records import EngineRecord, Layout, Record, Refused
 from rlsize.readers.profiles import Catalogue
 from rlsize.readers.records.listing import published_files, read_records
 

@@ -10,7 +10,7 @@ import pytest
 from rlsize.estimates.belief import prior
 from rlsize.estimates.recorded import engine, memory, sync
 from rlsize.estimates.recorded.registry import Profiles
-from rlsize.facts.records.record import Layout, Refused
+from rlsize.facts.records import Layout, Refused
 from rlsize.readers.profiles import Catalogue
 from rlsize.readers.records import memory as memory_reader
 from rlsize.readers.records import rollout as rollout_reader

@@ -12,8 +12,7 @@ from rlsize.estimates.belief import conditioned, prior
 from rlsize.estimates.constants_train import STAGE
 from rlsize.estimates.recorded.registry import Profiles
 from rlsize.estimates.recorded.train import STAGES, family, graded, noise, predict, relation
-from rlsize.facts.records.record import Refused
-from rlsize.facts.records.train import TrainRecord
+from rlsize.facts.records import Refused, TrainRecord
 from rlsize.readers.profiles import Catalogue
 from rlsize.readers.records import train
 from rlsize.readers.records.listing import profiles_of, published_files, read_records

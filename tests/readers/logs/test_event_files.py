@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rlsize.errors import InputError
-from rlsize.readers.logs.event_files import frames, masked_crc, scalars
+from rlsize.readers.logs.forms.tensorboard import frames, masked_crc, scalars
 from rlsize.readers.logs.reading import read_log
 from rlsize.readers.logs.wire import FrameError
 

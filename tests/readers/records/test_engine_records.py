@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from rlsize.facts.quantisation import MXFP4_EXPERTS, uniform
-from rlsize.facts.records.record import Layout, Refused
+from rlsize.facts.records import Layout, Refused
 from rlsize.readers.profiles import Catalogue
 from rlsize.readers.records import engine_latency, rollout
 

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rlsize.errors import InputError
-from rlsize.facts.records.record import Record, Refused
+from rlsize.facts.records import Record, Refused
 from rlsize.readers.profiles import Catalogue
 from rlsize.readers.records.listing import classes, listed, profiles_of, read_records
 

@@ -9,8 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rlsize.facts.quantisation import MXFP4_EXPERTS, WIDE_ATTENTION_FP8, uniform
-from rlsize.facts.records.memory import MemoryRecord
-from rlsize.facts.records.record import Layout, Refused
+from rlsize.facts.records import Layout, MemoryRecord, Refused
 from rlsize.readers.profiles import Catalogue
 from rlsize.readers.records import memory
 

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rlsize.facts.quantisation import BYTES_PER_PARAM
-from rlsize.facts.records.record import Layout, Record, Refused
+from rlsize.facts.records import Layout, Record, Refused
 from rlsize.readers.profiles import Catalogue
 from rlsize.readers.records.parsing import (
     common,

@@ -8,8 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rlsize.facts.records.record import Layout, Refused
-from rlsize.facts.records.rl_step import StepRecord
+from rlsize.facts.records import Layout, Refused, StepRecord
 from rlsize.readers.profiles import Catalogue
 from rlsize.readers.records.rl_step import matches, record
 

@@ -8,8 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rlsize.facts.records.record import Refused
-from rlsize.facts.records.sync import SyncRecord
+from rlsize.facts.records import Refused, SyncRecord
 from rlsize.readers.profiles import Catalogue
 from rlsize.readers.records import sync
 

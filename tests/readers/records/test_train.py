@@ -8,8 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rlsize.facts.records.record import Layout, Refused
-from rlsize.facts.records.train import TrainRecord
+from rlsize.facts.records import Layout, Refused, TrainRecord
 from rlsize.readers.profiles import Catalogue
 from rlsize.readers.records.train import matches, record
 

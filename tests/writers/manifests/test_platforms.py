@@ -17,8 +17,7 @@ from rlsize.facts.allocation import Allocation
 from rlsize.writers.manifests import platforms
 from rlsize.writers.manifests.keda import TARGETS
 from rlsize.writers.manifests.kueue import multiplied
-from rlsize.writers.manifests.resize import Pods, Resize, Wanted, pods_of
-from rlsize.writers.manifests.text import commented, yaml_documents
+from rlsize.writers.manifests.resize import Pods, Resize, Wanted, commented, pods_of, yaml_documents
 
 HERE = Path(__file__).parent
 KUBERNETES = "1.31"

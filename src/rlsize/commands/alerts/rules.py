@@ -8,10 +8,9 @@ from textwrap import wrap
 from typing import TYPE_CHECKING, Any
 
 from rlsize.commands.alerts.engines import ENGINES, EXPRS, NEEDED, OWN_LABELS
-from rlsize.commands.alerts.signals import DOWN, MISSING, SIGNALS, AlertWords
+from rlsize.commands.alerts.signals import DOWN, EXPRESSIONS, MISSING, SIGNALS, AlertWords
 from rlsize.commands.alerts.text import duration, filled, plain_number, templated
 from rlsize.commands.alerts.thresholds import BUDGETED, LOST_SECONDS
-from rlsize.commands.alerts.trainer import EXPRESSIONS
 from rlsize.facts import published
 from rlsize.facts.published import METRICS, RECORDED
 from rlsize.shell.selectors import Matcher, selector_text

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
+
+from rlsize.facts.published import AGE, QUEUED, STEP, SYNC, TRAINED, WAIT
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -11,6 +13,15 @@ if TYPE_CHECKING:
 _PERCENT, _LARGE = "{{ $value | humanizePercentage }}", "{{ $value | humanize }}"
 _NUMBER, _WHOLE = '{{ printf "%.4g" $value }}', '{{ printf "%.0f" $value }}'
 _INSTANCE = "{{ $labels.instance }}"
+
+_VERL = "rl_insight_monitor_"
+_VERL_STEP = f"avg_over_time({_VERL}timing_s_step{{$T}}[$W])"
+_VERL_TRAINED = (
+    f"sum(avg_over_time({_VERL}perf_total_num_tokens{{$T}}[$W]) / {_VERL_STEP}\n"
+    f"  * avg_over_time({_VERL}response_length_mean{{$T}}[$W])\n"
+    f"  / (avg_over_time({_VERL}response_length_mean{{$T}}[$W])"
+    f" + avg_over_time({_VERL}prompt_length_mean{{$T}}[$W])))"
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -136,3 +147,58 @@ MISSING = AlertWords(
     first="See whether its target is scraped and publishes it; the head of the rule file says what is needed.",
 )
 """A signal that nobody tells."""
+
+
+def _phase(name: str) -> str:
+    """The share of its time that SkyRL's trainer is in a phase."""
+    return f'sum(avg_over_time({{__name__=~"(ray_)?skyrl_training_phase",phase="{name}",$T}}[$W]))'
+
+
+class TrainerExpression(NamedTuple):
+    """
+    Where a signal of the trainer comes from.
+
+    Args:
+        ours: The expression over the series that `rlsize export` publishes.
+        aggregate: How several series of an expression of the user's own become one.
+        theirs: Expressions over what frameworks export, taken where ours has no value; $F is a factor of the plan.
+        factor: The figures of the plan whose product is $F; without them they are left out.
+    """
+
+    ours: str
+    aggregate: str
+    theirs: tuple[str, ...] = ()
+    factor: tuple[str, ...] = ()
+
+
+EXPRESSIONS: Mapping[str, TrainerExpression] = {
+    "idle": TrainerExpression(
+        f"sum(rate({WAIT}{{$T}}[$W]))\n  / sum(rate({STEP}{{$T}}[$W]))",
+        "avg",
+        (
+            f"avg(avg_over_time({_VERL}timing_s_gen{{$T}}[$W])\n  / {_VERL_STEP})",
+            _phase("wait_for_generation_buffer"),
+        ),
+    ),
+    "sync": TrainerExpression(
+        f"sum(rate({SYNC}{{$T}}[$W]))\n  / sum(rate({STEP}{{$T}}[$W]))",
+        "avg",
+        (f"avg(avg_over_time({_VERL}timing_s_update_weights{{$T}}[$W])\n  / {_VERL_STEP})", _phase("sync_weights")),
+    ),
+    "queue": TrainerExpression(
+        f"sum({QUEUED}{{$T}})",
+        "sum",
+        ('sum({__name__=~"(ray_)?skyrl_gen_buffer_qsize",$T}) * $F',),
+        factor=("group_size",),
+    ),
+    "age": TrainerExpression(
+        f"max({AGE}{{$T}})", "max", (f"max({_VERL}training_off_policy_trajectory_staleness_worst_max{{$T}})",)
+    ),
+    "trained": TrainerExpression(
+        f"sum(rate({TRAINED}{{$T}}[$W]))",
+        "sum",
+        (_VERL_TRAINED, "max(deriv(trainer_step{$T}[$W])) * $F"),
+        factor=("loop_tokens_per_second", "step_seconds"),
+    ),
+}
+"""What is told by the trainer, and what `--metric` may replace."""

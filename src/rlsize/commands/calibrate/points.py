@@ -24,7 +24,7 @@ from rlsize.estimates.sync_prediction import TRANSPORTS, SyncTimeQuestion
 from rlsize.estimates.train_prediction import train_step
 from rlsize.facts.calibration import CalibrationSetting
 from rlsize.facts.figure import Figure, absent
-from rlsize.facts.records.record import Refused
+from rlsize.facts.records import Refused
 from rlsize.loop.instance import instance
 from rlsize.loop.instance_count import instance_gpus
 from rlsize.loop.lengths import hits, lengths
@@ -33,8 +33,8 @@ from rlsize.loop.pools import LOOPS, node_gpus
 from rlsize.loop.resolve import resolve, setting_of
 from rlsize.loop.sync import transport, wire_dtype
 from rlsize.loop.trainer import trainer_by_itself
+from rlsize.planner.choices import moved
 from rlsize.planner.evaluation import bare_trainer, worked
-from rlsize.planner.placing import moved
 from rlsize.planner.step_parts import ready_engine
 from rlsize.shell.beliefs import rollout_layout, trainer_layout
 

@@ -21,7 +21,7 @@ from rlsize.estimates.simulated_engine import ALL_THAT_FIT
 from rlsize.estimates.train_prediction import TrainQuestion
 from rlsize.facts.calibration import CalibrationSetting
 from rlsize.facts.inference_engines import inference_engine
-from rlsize.facts.records.record import Refused
+from rlsize.facts.records import Refused
 from rlsize.loop.models import model_and_gpu
 from rlsize.quantities.table import QUANTITIES
 from rlsize.readers.names import gpu_named, model_named

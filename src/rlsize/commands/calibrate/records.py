@@ -15,9 +15,7 @@ from rlsize.estimates.generation import StepBatch
 from rlsize.estimates.recorded import registry, rl_step
 from rlsize.facts.calibration import CalibrationSetting
 from rlsize.facts.figure import Figure, absent
-from rlsize.facts.records.engine import EngineRecord
-from rlsize.facts.records.rl_step import StepRecord
-from rlsize.facts.records.train import TrainRecord
+from rlsize.facts.records import EngineRecord, StepRecord, TrainRecord
 from rlsize.planner.choices import fleet_of, trainer_of
 from rlsize.planner.options import LoopProblem, Offer, Placement
 from rlsize.planner.outlook import outlook_of
@@ -31,7 +29,7 @@ if TYPE_CHECKING:
     from rlsize.commands.calibrate.points import Gathered
     from rlsize.estimates.recorded.registry import Predictor, Profiles
     from rlsize.estimates.step_prediction import StepQuestion
-    from rlsize.facts.records.record import Record
+    from rlsize.facts.records import Record
     from rlsize.shell.inputs import Inputs
 
 _UNITS = (  # by what is in a field's name

@@ -16,7 +16,7 @@ from rlsize.estimates.run_memory import own_memory
 from rlsize.estimates.run_twin import left_of_step, measured_phases, own_phases, twin_points, without_tools
 from rlsize.estimates.step_assembly import OVERLAPPING, assembled
 from rlsize.facts.calibration import CalibratedRun
-from rlsize.facts.records.record import Refused
+from rlsize.facts.records import Refused
 from rlsize.loop.phases import phases_of
 from rlsize.loop.resolve import resolve, setting_of
 from rlsize.planner.step_parts import loop_parts
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from rlsize.commands.calibrate.points import Gathered, PlacedLoop
     from rlsize.equations._ops import Real
     from rlsize.facts.calibration import Calibration, OwnMemory, OwnPhase
-    from rlsize.facts.run_summary import RunSummary
+    from rlsize.facts.run_log import RunSummary
     from rlsize.loop.resolve import Loop
     from rlsize.shell.inputs import Inputs
 

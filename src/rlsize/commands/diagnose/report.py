@@ -4,11 +4,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rlsize.commands.diagnose.normal import cause_words, causes_table, phases_table
-from rlsize.commands.diagnose.words import CHECKS, action, because, headline, verification
+from rlsize.commands.diagnose.words import (
+    CHECKS,
+    action,
+    because,
+    cause_words,
+    causes_table,
+    headline,
+    phases_table,
+    verification,
+)
 from rlsize.facts.figure import Figure
-from rlsize.reports.decision import Decision
-from rlsize.reports.report import Column, Report, Table, Unseen
+from rlsize.reports.report import Column, Decision, Report, Table, Unseen
 from rlsize.reports.running_loop import apart_words, instances_table
 from rlsize.reports.wording import numbered, sentence, words
 from rlsize.units import show
@@ -18,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from rlsize.facts.evidence import Diagnosis, Evidence, Finding
-    from rlsize.facts.observation_file import ObservedAllocation, RunObservation
+    from rlsize.facts.observations import ObservedAllocation, RunObservation
     from rlsize.loop.assumed import Assumption
     from rlsize.verdicts.before_after import Compared
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import typer
 
-from rlsize.commands.diagnose.command import FAILING, evidence_of, failing_words, fails, limits_and_rates
+from rlsize.commands.diagnose import FAILING, evidence_of, failing_words, fails, limits_and_rates
 from rlsize.commands.diagnose.words import headline
 from rlsize.equations import imbalance
 from rlsize.errors import Fault, UnfinishedError
@@ -30,8 +30,7 @@ if TYPE_CHECKING:
 
     from rlsize.estimates.forecast import Forecast
     from rlsize.facts.evidence import Diagnosis
-    from rlsize.facts.run_log import RunLog
-    from rlsize.facts.run_summary import RunSummary
+    from rlsize.facts.run_log import RunLog, RunSummary
     from rlsize.shell.live_engines import Engines
     from rlsize.shell.observation import ObservedPools
     from rlsize.shell.webhook import Webhook

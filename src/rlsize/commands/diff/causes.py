@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from rlsize.commands.diff import words as say
 from rlsize.equations import budget as equations
-from rlsize.reports.pictures import Bar, Gantt
+from rlsize.reports.chart import Bar, Gantt
 from rlsize.reports.plan_chart import AXES
 from rlsize.reports.report import Column, Table, Unseen
 from rlsize.reports.wording import percent, words

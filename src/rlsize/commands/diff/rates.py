@@ -6,10 +6,10 @@ from dataclasses import replace
 from datetime import datetime
 from typing import TYPE_CHECKING
 
-from rlsize.commands.diff.files import both, main_of
+from rlsize.commands.diff import both, main_of
 from rlsize.errors import InputError
 from rlsize.facts.figure import Figure
-from rlsize.facts.records.record import Refused
+from rlsize.facts.records import Refused
 from rlsize.loop.rates import instance_rate
 from rlsize.loop.seed import seed_of
 from rlsize.loop.sides import sides

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
-from rlsize.commands.diff.files import both, main_of
+from rlsize.commands.diff import both, main_of
 from rlsize.errors import InputError, noting
-from rlsize.facts.records.record import Refused
+from rlsize.facts.records import Refused
 from rlsize.shell.command import in_own_words
 
 if TYPE_CHECKING:

@@ -6,8 +6,7 @@ import sys
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
-from rlsize.commands.init.answers import contradictions, limit
-from rlsize.commands.init.questions import LIMITS, MONEY, NONE, QUESTIONS
+from rlsize.commands.init.questions import LIMITS, MONEY, NONE, QUESTIONS, contradictions, limit
 from rlsize.errors import Fault, InputError
 from rlsize.shell.progress import stop_waiting
 from rlsize.units import printable

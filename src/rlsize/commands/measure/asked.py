@@ -137,7 +137,7 @@ def _named(inputs: Inputs, chosen: str, folder: Path, *, dummy: bool) -> Measure
         return MeasuredModel(name=chosen, source=chosen, shape=chosen, dummy=dummy, profile=None)
     try:
         # A folder with the config.json of a profile
-        from rlsize.writers.huggingface_config import config_of
+        from rlsize.writers.model_profile import config_of
 
         place = folder / "model"
         place.mkdir()

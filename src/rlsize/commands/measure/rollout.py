@@ -22,8 +22,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from rlsize.commands.measure.asked import Measurement, OwnEngine
-    from rlsize.facts.counters import EngineCounters
-    from rlsize.facts.rollout_run import PhaseRun
+    from rlsize.facts.counters import EngineCounters, PhaseRun
     from rlsize.measure.instances import Instance
     from rlsize.measure.rollout import Journal, Record, RolloutPlan
     from rlsize.readers.http_pages import Target

@@ -1,1 +1,298 @@
 """`rlsize memory`: what each tenant needs in memory, and which GPU count fits."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Annotated, Any
+
+from rlsize.facts.figure import Figure
+from rlsize.reports.report import Report
+from rlsize.shell.command import Force, option
+from rlsize.shell.inputs import Inputs
+from rlsize.shell.launches import launch_of
+from rlsize.shell.quantity_flags import ALGORITHM, ANSWER, BATCH, LAYOUT, LENGTHS, LOOP, asks
+
+if TYPE_CHECKING:
+    from rlsize.estimates.belief import Belief
+    from rlsize.estimates.engine_work import EngineQuestion
+    from rlsize.estimates.memory import GpuMemory, MemoryQuestion
+    from rlsize.estimates.memory_shape import MemoryShape
+    from rlsize.facts.gpu import Gpu
+    from rlsize.facts.model import Model
+
+Write = Annotated[
+    str | None, option("--write", "Write the launch with the change in it that makes it fit.", "Output", "FILE")
+]
+_PEAKS = {"fp8": "fp8_dense", "fp4": "fp4_dense"}
+
+
+@asks(
+    Models=("model", "params", *ALGORITHM, "critic_params", "reference_params", "reward_params"),
+    Trainer=("optimizer", "gradients", "lora_rank", "offload", *LAYOUT, "micro_batch_tokens", "recompute"),
+    Rollout_instances=(
+        "instances", "rollout_tensor_parallel", "rollout_pipeline_parallel", "rollout_dtype", "kv_dtype",
+        "memory_fraction", "concurrency", "context_tokens",
+    ),
+    Workload=(*BATCH, *LENGTHS),
+    Loop=tuple(key for key in LOOP if key not in {"model", "max_staleness", "transport"}),
+    Inputs=ANSWER,
+)  # fmt: skip
+def memory(inputs: Inputs, write: Write = None, force: Force = False) -> Report:
+    """
+    What each tenant needs in memory, and which GPU count fits.
+
+    Example:  rlsize memory --params 70e9 --algorithm grpo --reward-model
+    """
+    from rlsize.commands.memory.report import headline, memory_report
+    from rlsize.estimates.constants_memory import STAGE, constant_figures
+    from rlsize.estimates.memory import bill_memory
+    from rlsize.loop.resolve import lacked, resolve
+    from rlsize.loop.seed import random_for, seed_of
+    from rlsize.planner.memory_fit import fit_memory
+
+    lacks = lacked(inputs)
+    loop = None if lacks else resolve(inputs)
+    if write is not None and lacks:
+        todo = f"give what the launch does not tell: {', '.join(lacks)}"
+        inputs.fault("only of a whole loop is it known what makes it fit", "--write", todo)
+    elif lacks and launch_of(inputs) is not None:
+        what = f"Whether it fits, phase by phase, needs what nobody says: give {', '.join(lacks)}."
+        inputs.warnings.append(what)
+    profile = inputs.model()
+    question = _question(inputs, profile)
+    gpu = inputs.gpu()
+    hardware = None if gpu is None else _hardware(inputs, question, gpu)
+    seed = seed_of(inputs)
+    inputs.settle()
+    told = profile is not None or inputs.gives("calibration")
+    belief = inputs.belief(STAGE) if told else None  # numbers of a model that is not named need no numpy
+    values = {one.name: one.value for one in STAGE.constants} if belief is None else belief.central()
+    engine = None if gpu is None or hardware is None else _instance(inputs, question, profile, gpu, hardware)
+    question = replace(question, constants=constant_figures(values), engine=engine)
+    answer = bill_memory(question, random_for(inputs, question))
+    fit = fit_memory(question, hardware) if hardware else None
+    judged = (fit.stated_rollout or fit.first_rollout) if fit else None
+    start: tuple[Figure, ...] = ()
+    if judged is not None and question.engine is not None and belief is not None:
+        from rlsize.facts.records import Layout
+
+        pipeline = max(1, round(question.rollout_pipeline_parallel.number))
+        layout = Layout(tensor=judged.tensor_parallel, pipeline=pipeline)
+        start = _engine_start(replace(question.engine, layout=layout), belief, seed)
+    report = memory_report(question, answer, fit, inputs, start)
+    if loop is None:
+        return report
+    from rlsize.commands.memory.phases import with_phases
+    from rlsize.commands.memory.saving import with_savers
+    from rlsize.loop.unsaid import phases_as_said
+
+    measured = loop.known.rate.known or loop.known.train_seconds.known
+    if report.no and not loop.refused:
+        shown = "what was measured of the loop has shown that it runs: this bill is too high for it"
+        if question.keeps.backend and not measured:
+            shown = "the bill keeps 5 % of the memory free, and this loop does not: its phases decide whether it runs"
+        report = replace(report, no=False, warnings=(*report.warnings, shown))
+    if question.keeps.backend and not measured:
+        report = replace(report, headline=headline(answer, None))  # what fits is for the phases to say
+    judged_report = with_phases(report, phases_as_said(inputs, loop, seed), measured=measured)
+    return with_savers(judged_report, inputs, loop, write, force=force)
+
+
+def _engine_start(question: EngineQuestion, belief: Belief, seed: int) -> tuple[Figure, ...]:
+    """What an engine will log when it starts, with bands: weights per GPU, and tokens of its KV cache."""
+    from rlsize.estimates.belief import interval, scattered
+    from rlsize.estimates.constants_memory import STAGE, constant_figures
+    from rlsize.estimates.engine_memory import kv_capacity
+    from rlsize.estimates.figures import apply, numbers
+
+    found = kv_capacity(apply, question, constant_figures(belief.central()))
+    drawn = kv_capacity(numbers, question, belief.drawn(seed))
+    told = {
+        "engine_weight_bytes_per_gpu": (found.weight_bytes, drawn.weight_bytes),
+        "engine_kv_cache_tokens": (found.kv_tokens, drawn.kv_tokens),
+    }
+    return tuple(
+        replace(figure, key=key, band=interval(scattered(draws, STAGE.noise, seed, key)))
+        for key, (figure, draws) in told.items()
+    )
+
+
+def _question(inputs: Inputs, profile: Model | None) -> MemoryQuestion:
+    """All that was said, as figures; faults are noted, not raised."""
+    from rlsize.estimates.memory import MemoryQuestion
+    from rlsize.estimates.memory_shape import memory_shape, shapeless
+    from rlsize.facts.algorithm import OPTIMIZERS, RECOMPUTATIONS
+    from rlsize.facts.quantisation import BYTES_PER_PARAM, WIDTHS
+    from rlsize.loop.models import tenants
+    from rlsize.loop.trainer import passes_of, trainer_layout
+    from rlsize.shell.models import model_params
+
+    params = inputs.keep(model_params(inputs))
+    if not inputs.faults:  # a model that is named and cannot be read is a fault already
+        inputs.need(params, "give --model or --params")
+    kept = tenants(inputs)
+    passes, _, rl = passes_of(inputs, kept)
+    kv_dtype = inputs.choose("kv_dtype") if profile is not None or inputs.gives("kv_dtype") else "bf16"
+    shape = memory_shape(profile, params, BYTES_PER_PARAM[kv_dtype]) if profile else None
+    rank = inputs.ask("lora_rank")
+    if rank.known and profile is None and params.known:
+        inputs.fault("the size of adapters depends on the model's layers", rank.source, "name --model, not --params")
+    optimizer, width = inputs.choose("optimizer"), _gradient_bytes(inputs)
+    tokens = inputs.ask("micro_batch_tokens", assume=shape is not None)
+    recompute = inputs.choose("recompute") if tokens.known or inputs.gives("recompute") else "full"
+    adapters_off = rank.known and kept.reference is None
+    if adapters_off and kept.algorithm.reference:
+        inputs.notes.append("The reference is the policy with its adapters off: no copy (--reference counts one).")
+    if inputs.said("placement.mode") == "colocated":
+        inputs.notes.append("Colocated: the bill judges each side alone, as if the other were offloaded while it runs.")
+    context = inputs.ask("context_tokens")
+    lengths = {} if context.known else _lengths(inputs)
+    tensor = inputs.ask("rollout_tensor_parallel")
+    dtype = inputs.choose("rollout_dtype", WIDTHS, default=_published(profile), why="as it is published")
+    question = MemoryQuestion(
+        algorithm=kept.algorithm,
+        critic=kept.critic,
+        reference="reference" in passes and not adapters_off if rl else bool(kept.reference),
+        reward=kept.reward,
+        params=params,
+        critic_params=kept.critic_params,
+        reference_params=kept.reference_params,
+        reward_params=kept.reward_params,
+        known_shape=shape,
+        optimizer=OPTIMIZERS[optimizer],
+        bytes_per_gradient=width,
+        lora_rank=rank,
+        micro_batch_tokens=tokens,
+        recompute=RECOMPUTATIONS[recompute],
+        offload=bool(inputs.yes("offload")),
+        layout=trainer_layout(inputs, _trainer_gpus(inputs), shape or (shapeless(params) if params.known else None)),
+        instances=inputs.ask("instances", default=None if "instances" in inputs.used else 1, why="one instance"),
+        rollout_dtype=inputs.used.get("rollout_dtype", Figure(key="rollout_dtype", value=dtype)),
+        rollout_tensor_parallel=tensor,
+        rollout_pipeline_parallel=inputs.ask("rollout_pipeline_parallel"),
+        concurrency=inputs.ask("concurrency"),
+        context_tokens=context,
+        **lengths,
+    )
+    if shape is not None:
+        _check_shape(inputs, shape, tensor, question.context)
+    return _with_micro_batch(inputs, question)
+
+
+def _with_micro_batch(inputs: Inputs, question: MemoryQuestion) -> MemoryQuestion:
+    """With the samples that there are for a micro-batch, where it is known how the trainer takes them."""
+    from rlsize.loop.trainer import keeping
+    from rlsize.loop.workload import samples
+
+    keeps = keeping(inputs)
+    if keeps.backend or keeps.samples is not None:
+        question = replace(question, sequences=samples(inputs), mini_batches=inputs.ask("mini_batches"))
+    return replace(question, keeps=keeps)
+
+
+def _trainer_gpus(inputs: Inputs) -> Figure:
+    """The trainer's GPUs; all where both sides share them."""
+    own = inputs.ask("trainer_gpus")
+    shared = not own.known and inputs.said("placement.mode") == "colocated"
+    return replace(inputs.ask("gpus"), key="trainer_gpus") if shared else own
+
+
+def _gradient_bytes(inputs: Inputs) -> Figure:
+    """Bytes of a gradient, of the number type that was chosen."""
+    from rlsize.facts.algorithm import BYTES_PER_GRADIENT
+
+    value = BYTES_PER_GRADIENT[inputs.choose("gradients")]
+    width = inputs.used["gradients"]
+    source = f"{width.value} gradients: {width.source}"
+    return Figure(key="bytes_per_gradient", value=value, provenance=width.provenance, source=source)
+
+
+def _check_shape(inputs: Inputs, shape: MemoryShape, tensor: Figure, live: Figure) -> None:
+    """Heads that an instance cannot split are a fault; samples longer than the model reads are a warning."""
+    from rlsize.loop.trainer import check_heads
+
+    if tensor.known:
+        check_heads(inputs, tensor.source, int(tensor.number), shape)
+    longest = shape.architecture.max_context if shape.architecture else 0
+    if live.known and live.number > longest:
+        inputs.warnings.append(f"{live.number:,.0f} tokens of a sample are more than the model's {longest:,}")
+
+
+def _published(profile: Model | None) -> str:
+    """The number type in which a model's weights are published."""
+    from rlsize.facts.quantisation import native
+
+    if profile is None:
+        return "bf16"
+    types = native(profile.name)
+    return types.experts if profile.architecture.moe else types.dense
+
+
+def _lengths(inputs: Inputs) -> dict[str, Any]:
+    """Prompt, response, spread, and the longest sequence of a step: what says how long a sample in flight is."""
+    response = inputs.ask("response_tokens")
+    if not response.known:
+        return {}
+    from rlsize.estimates.generation import StepBatch, longest_sequence
+    from rlsize.loop.lengths import prompt_length
+
+    prompt, cv, cap = prompt_length(inputs), inputs.ask("response_cv"), inputs.ask("max_response_tokens")
+    most = inputs.ask("max_prompt_tokens")
+    prompts, group = inputs.ask("prompts_per_step"), inputs.ask("group_size")
+    capped = cap.known and cap.provenance == "given"
+    batch = StepBatch(
+        samples=(prompts.number if prompts.known else 1.0) * (group.number if group.known else 1.0),
+        instances=1.0,
+        prompt_tokens=most.number if most.known else prompt.number,
+        response_tokens=response.number,
+        response_cv=cv.number,
+        max_tokens=cap.number if cap.known else None,
+    )
+    source = f"a prompt, and {'the cap' if capped else 'the longest that is expected of a step'}"
+    tokens = longest_sequence(batch, capped=capped)
+    longest = Figure(key="longest_tokens", value=tokens, provenance="predicted", source=source)
+    told = {"prompt_tokens": prompt, "response_tokens": response, "response_cv": cv}
+    return {**told, "capped": capped, "longest_tokens": longest}
+
+
+def _hardware(inputs: Inputs, question: MemoryQuestion, gpu: Gpu) -> GpuMemory:
+    """The shares of a GPU's memory that the two sides may plan with."""
+    from rlsize.estimates.memory import gpu_memory
+    from rlsize.facts.headroom import MEMORY_MARGIN
+    from rlsize.facts.inference_engines import inference_engine
+    from rlsize.loop.instance import memory_fraction
+    from rlsize.loop.pools import node_gpus
+
+    engine = inference_engine(str(inputs.name("engine")[0] or "vllm"))
+    rollout = memory_fraction(inputs, engine, shared=inputs.said("placement.mode") == "colocated")
+    why = "what its peak must leave free for runtime, communication and scatter"
+    trainer = Figure(key="trainer_memory_fraction", value=1.0 - MEMORY_MARGIN, provenance="default", source=why)
+    if not gpu.specification.memory.verified:
+        inputs.warnings.append(f"the memory of {gpu.name} is unverified")
+    dtype = str(question.rollout_dtype.value)
+    if dtype in _PEAKS and getattr(gpu.specification, _PEAKS[dtype]) is None:
+        slow = "weights take that little room, but run at bf16 speed at best"
+        inputs.warnings.append(f"{gpu.name} has no {dtype} matrix units: {slow}")
+    return gpu_memory(gpu, trainer, rollout, node_gpus(inputs, gpu))
+
+
+def _instance(
+    inputs: Inputs, question: MemoryQuestion, profile: Model | None, gpu: Gpu, hardware: GpuMemory
+) -> EngineQuestion | None:
+    """One rollout instance on its GPU, of no layout yet; None where the model's layers are not known."""
+    from rlsize.estimates.engine_work import EngineQuestion
+    from rlsize.facts.quantisation import uniform
+
+    if profile is None or question.known_shape is None:
+        return None
+    fraction, cache = hardware.rollout_fraction, inputs.used.get("kv_dtype")
+    batched = inputs.ask("max_batched_tokens")
+    return EngineQuestion(
+        model=profile,
+        gpu=gpu,
+        engine=str(inputs.name("engine")[0] or "vllm"),
+        weights=uniform(str(question.rollout_dtype.value)),
+        kv_dtype=str(cache.value) if cache else "bf16",
+        memory_fraction=fraction.number if fraction.known else None,
+        batched_tokens=batched.number if batched.known else None,
+    )

@@ -8,8 +8,7 @@ from rlsize.errors import Fault, InputError
 from rlsize.estimates.figures import ends
 from rlsize.facts.figure import Figure
 from rlsize.reports.chart import Chart, Series
-from rlsize.reports.decision import Decision
-from rlsize.reports.report import Column, Report, Table, Unseen, tables_of
+from rlsize.reports.report import Column, Decision, Report, Table, Unseen, tables_of
 from rlsize.reports.wording import interval, numbered
 from rlsize.shell.inputs import Inputs
 from rlsize.shell.quantity_flags import AGENTS, ALGORITHM, ANSWER, INSTANCE, LOOP, TRAINER, WORKLOAD, asks
@@ -152,7 +151,7 @@ def _way_out(inputs: Inputs, loop: Loop, stages: Stages) -> str:
 
     from rlsize.loop.phases import dies_at, phases_of
     from rlsize.loop.savers import savers
-    from rlsize.planner.placing import fitting_trainer
+    from rlsize.planner.choices import fitting_trainer
     from rlsize.shell.launches import can_change, in_own_keys
     from rlsize.shell.progress import late_progress
 

@@ -19,11 +19,9 @@ from rlsize.commands.simulate.runs import (
 from rlsize.commands.simulate.setting import simulated
 from rlsize.errors import Fault, InputError, suggestion
 from rlsize.facts.figure import Figure
-from rlsize.facts.records.record import Refused
-from rlsize.reports.chart import Chart, Series
-from rlsize.reports.decision import Decision
-from rlsize.reports.pictures import Panels
-from rlsize.reports.report import Column, Report, Table
+from rlsize.facts.records import Refused
+from rlsize.reports.chart import Chart, Panels, Series
+from rlsize.reports.report import Column, Decision, Report, Table
 from rlsize.reports.wording import counted, numbered, words
 from rlsize.simulator.outcome import spread_over
 from rlsize.simulator.run import stands_still
@@ -32,7 +30,7 @@ from rlsize.units import show
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
 
-    from rlsize.commands.simulate.command import Orders
+    from rlsize.commands.simulate import Orders
     from rlsize.commands.simulate.runs import Done
     from rlsize.commands.simulate.setting import Simulated
     from rlsize.reports.chart import Role
@@ -115,7 +113,7 @@ def grid_report(inputs: Inputs, sweeps: Sequence[str], orders: Orders) -> Report
 
 def points_of(inputs: Inputs, sweeps: Sequence[str]) -> list[dict[str, str]]:
     """The points of a grid: what is said there, by key, in the order of the sweeps, the last one changing fastest."""
-    from rlsize.commands.simulate.command import SWEPT
+    from rlsize.commands.simulate import SWEPT
 
     names = {inputs.flag(key).removeprefix("--").replace("-", "_"): key for key in SWEPT} | {key: key for key in SWEPT}
     axes: dict[str, list[str]] = {}

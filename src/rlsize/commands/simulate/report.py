@@ -8,9 +8,8 @@ from rlsize.commands.simulate.chart import gantt, over_steps
 from rlsize.commands.simulate.measures import MEASURES, SHORT, half_shown, key_of, meaning, measure_name, number_shown
 from rlsize.commands.simulate.runs import COMPILED, compiled_figure, played_by
 from rlsize.facts.figure import Figure
-from rlsize.reports.decision import Decision
-from rlsize.reports.pictures import Panels
-from rlsize.reports.report import Column, Report, Table, Unseen, tables_of
+from rlsize.reports.chart import Panels
+from rlsize.reports.report import Column, Decision, Report, Table, Unseen, tables_of
 from rlsize.reports.wording import numbered
 from rlsize.simulator.causes import rungs
 from rlsize.simulator.outcome import spread_over
@@ -19,8 +18,7 @@ from rlsize.units import show
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from rlsize.commands.simulate.recording import Recorded
-    from rlsize.commands.simulate.runs import Done
+    from rlsize.commands.simulate.runs import Done, Recorded
     from rlsize.loop.assumed import Assumption
     from rlsize.shell.inputs import Inputs
     from rlsize.simulator.outcome import Outcome, Spread

@@ -16,7 +16,7 @@ from rlsize.estimates.engine_memory import kv_capacity
 from rlsize.estimates.engine_work import EngineQuestion
 from rlsize.estimates.figures import alike, numbers
 from rlsize.estimates.rollout_prediction import check_fits, engine, fixed_lengths, offline, steady
-from rlsize.facts.records.record import Layout
+from rlsize.facts.records import Layout
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from rlsize.equations._ops import Real
     from rlsize.estimates.recorded.registry import Profiles
     from rlsize.estimates.rollout_prediction import Lengths, Replica, Steady
-    from rlsize.facts.records.engine import EngineRecord
+    from rlsize.facts.records import EngineRecord
 
 _MOE_SCATTER = 1.9  # times that of dense models: routing and kernels differ by load
 _REQUESTS = 3000.0  # of an offline run that does not say how many

@@ -15,14 +15,14 @@ from rlsize.estimates.figures import alike, numbers
 from rlsize.estimates.memory_shape import memory_shape
 from rlsize.estimates.model_size import model_size
 from rlsize.estimates.trainer_memory import TrainerLoad, trainer_memory
-from rlsize.facts.records.record import Refused
+from rlsize.facts.records import Refused
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from rlsize.equations._ops import Real
     from rlsize.estimates.recorded.registry import Profiles
-    from rlsize.facts.records.memory import MemoryRecord
+    from rlsize.facts.records import MemoryRecord
 
 CLASS = "memory"
 STAGES = (STAGE,)

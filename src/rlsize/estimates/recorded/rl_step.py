@@ -15,7 +15,7 @@ from rlsize.estimates.rollout_prediction import engine
 from rlsize.estimates.step_prediction import StepQuestion, predicted_step
 from rlsize.estimates.train_prediction import TrainQuestion
 from rlsize.facts.quantisation import uniform
-from rlsize.facts.records.record import Refused
+from rlsize.facts.records import Refused
 from rlsize.quantities.rollout import SHARED_MEMORY_FRACTION
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from rlsize.estimates.recorded.registry import Profiles
     from rlsize.facts.gpu import Gpu
     from rlsize.facts.model import Model
-    from rlsize.facts.records.rl_step import StepRecord
+    from rlsize.facts.records import StepRecord
 
 CLASS = "rl_step"
 STAGES = step_prediction.STAGES

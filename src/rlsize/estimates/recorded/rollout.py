@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from rlsize.equations._ops import Real
     from rlsize.estimates.recorded.registry import Profiles
-    from rlsize.facts.records.engine import EngineRecord
+    from rlsize.facts.records import EngineRecord
 
 CLASS = "rollout"
 STAGES = (ROLLOUT, MEMORY)

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from rlsize.equations._ops import Real
     from rlsize.estimates.recorded.registry import Profiles
-    from rlsize.facts.records.sync import SyncRecord
+    from rlsize.facts.records import SyncRecord
 
 _STACKS = frozenset({"nemo-rl", "slime", "checkpoint-engine", "megatron"})  # of the rows that constants are fitted to
 _OTHER_STACK = 1.0

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from rlsize.equations._ops import Real
     from rlsize.estimates.recorded.registry import Profiles
-    from rlsize.facts.records.train import TrainRecord
+    from rlsize.facts.records import TrainRecord
 
 CLASS = "train"
 STAGES = (STAGE,)

@@ -14,7 +14,8 @@ import resource
 import sys
 import time
 import traceback
-from dataclasses import dataclass
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -22,18 +23,28 @@ import torch
 import transformers
 from torch import distributed
 from torch.distributed.device_mesh import init_device_mesh
+from torch.nn.attention import SDPBackend, sdpa_kernel
+from torch.utils.flop_counter import FlopCounterMode
 
 from rlsize.measure.workers import train_attention
 from rlsize.measure.workers.events import OUT_OF_MEMORY, say, say_why
+from rlsize.measure.workers.train_attention import Packing
 from rlsize.measure.workers.train_model import built, decoder_layers, sharded
 from rlsize.measure.workers.train_plan import ENOUGH_STEPS, affordable, another, group_advantages, step_plan
-from rlsize.measure.workers.train_step import PHASES, Trainer, Work, agreed, counted, loss_scale, slowest, synchronize
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
-    from rlsize.measure.workers.train_plan import Plan
-    from rlsize.measure.workers.train_step import Batch
+    from rlsize.measure.workers.train_model import LogProbs
+    from rlsize.measure.workers.train_plan import Lengths, MicroBatch, Plan
+
+PHASES = ("logprob", "forward", "backward", "optimizer")
+CLIP = 0.2  # of the ratio to the old policy, both ways
+LARGEST_GRADIENT = 1.0  # norm to which gradients are clipped
+LEARNING_RATE_TIMES_WIDTH = 0.02  # Adam moves each weight by its rate, so each layer moves a logit by about as much
+COMPANY = ((1, 1),)  # what a rank trains, at no weight, while others have a micro-batch and it has none
+LONGEST = 256  # tokens of a sequence whose FLOPs are counted: the square of scores is kept, so it has to be short
+SEQUENCES = 4
 
 
 @dataclass(frozen=True)
@@ -187,3 +198,249 @@ def _peak_bytes(device: torch.device) -> float:
 
 if __name__ == "__main__":
     main(sys.argv[1])
+
+
+class Clock:
+    """
+    Seconds of each phase, summed over a step.
+
+    Args:
+        device: Where the work is done.
+    """
+
+    def __init__(self, device: torch.device) -> None:
+        self._device = device
+        self._marks: list[tuple[str, Any, Any]] = []
+
+    @contextmanager
+    def phase(self, name: str) -> Iterator[None]:
+        """Time what is done inside; on a GPU it may still run when this ends."""
+        begun = self._mark()
+        yield
+        self._marks.append((name, begun, self._mark()))
+
+    def read(self) -> dict[str, float]:
+        """Seconds of each phase since the last reading; waits for the device."""
+        synchronize(self._device)
+        found = dict.fromkeys(PHASES, 0.0)
+        for name, begun, ended in self._marks:
+            found[name] += begun.elapsed_time(ended) / 1e3 if self._device.type == "cuda" else ended - begun
+        self._marks.clear()
+        return found
+
+    def _mark(self) -> Any:
+        if self._device.type != "cuda":
+            return time.perf_counter()
+        event = torch.cuda.Event(enable_timing=True)
+        event.record()
+        return event
+
+
+def synchronize(device: torch.device) -> None:
+    """Wait until the device has done all that it was given."""
+    if device.type == "cuda":
+        torch.cuda.synchronize(device)
+
+
+def slowest(values: list[float]) -> list[float]:
+    """The largest of each value over all ranks; the slowest rank decides how long a step takes."""
+    found = torch.tensor(values, dtype=torch.float64)
+    distributed.all_reduce(found, op=distributed.ReduceOp.MAX)
+    return list(found.tolist())
+
+
+def summed(value: float) -> float:
+    """The sum of a value over all ranks."""
+    found = torch.tensor(value, dtype=torch.float64)
+    distributed.all_reduce(found)
+    return float(found.item())
+
+
+def agreed(decision: float) -> float:
+    """What rank 0 has decided; clocks differ, and ranks that disagree would wait for each other for ever."""
+    found = torch.tensor(decision, dtype=torch.float64)
+    distributed.broadcast(found, src=0)
+    return float(found.item())
+
+
+@dataclass(frozen=True)
+class Batch:
+    """
+    A micro-batch on its device.
+
+    Args:
+        tokens: Token ids of all sequences, one after the other.
+        positions: Place of each token in its sequence.
+        targets: The token that follows each; the last of a sequence has none, and any will do.
+        weights: Advantage over all response tokens of the step where the target is a response token, else zero.
+        packing: Where sequences begin and end.
+    """
+
+    tokens: torch.Tensor
+    positions: torch.Tensor
+    targets: torch.Tensor
+    weights: torch.Tensor
+    packing: Packing
+
+
+@dataclass(frozen=True)
+class Work:
+    """
+    The samples of a step.
+
+    Args:
+        lengths: Prompt and response of each. [token]
+        advantages: Of each.
+        vocabulary: Token ids to draw from.
+        seed: Of token ids; a sample has the same ones wherever it is packed.
+        recompute: `selective` if backward computes attention again.
+    """
+
+    lengths: Sequence[Lengths]
+    advantages: Sequence[float]
+    vocabulary: int
+    seed: int
+    recompute: str = "none"
+
+    def batch(self, samples: MicroBatch, device: torch.device, scale: float = 1.0) -> Batch:
+        """
+        Some of the samples, packed.
+
+        Args:
+            samples: Which; none for a batch that keeps other ranks company.
+            device: Where to.
+            scale: What advantages are multiplied with.
+        """
+        lengths = [self.lengths[sample] for sample in samples] or list(COMPANY)
+        totals = [prompt + response for prompt, response in lengths]
+        tokens = torch.cat(
+            [self._tokens(sample, total) for sample, total in zip(samples or (-1,), totals, strict=True)]
+        )
+        weights = torch.zeros(sum(totals))
+        starts = [sum(totals[:place]) for place in range(len(totals) + 1)]
+        for sample, (prompt, _), start, end in zip(samples, lengths, starts, starts[1:], strict=False):
+            weights[start + max(prompt - 1, 0) : end - 1] = scale * self.advantages[sample]
+        return Batch(
+            tokens=tokens.to(device),
+            positions=torch.cat([torch.arange(total) for total in totals]).to(device),
+            targets=tokens.roll(-1).to(device),
+            weights=weights.to(device),
+            packing=Packing(
+                lengths=tuple(totals),
+                offsets=torch.tensor(starts, dtype=torch.int32).to(device),
+                recompute=self.recompute == "selective",
+            ),
+        )
+
+    def _tokens(self, sample: int, count: int) -> torch.Tensor:
+        generator = torch.Generator().manual_seed(self.seed * 1_000_003 + sample + 1)
+        return torch.randint(self.vocabulary, (count,), generator=generator)
+
+
+class Trainer:
+    """
+    A sharded model that is trained.
+
+    Args:
+        model: The model.
+        device: Where this rank computes.
+    """
+
+    def __init__(self, model: LogProbs, device: torch.device) -> None:
+        self.model = model
+        self.device = device
+        self.clock = Clock(device)
+        rate = LEARNING_RATE_TIMES_WIDTH / model.causal.config.get_text_config().hidden_size
+        fused = True if device.type == "cuda" else None
+        self.optimizer = torch.optim.AdamW(model.parameters(), lr=rate, weight_decay=0.0, fused=fused)
+
+    def step(self, batches: Sequence[Batch], old: Sequence[torch.Tensor] | None) -> tuple[list[torch.Tensor], float]:
+        """
+        One optimizer step.
+
+        Args:
+            batches: Micro-batches of this rank.
+            old: Log-probs under the policy that made the samples; those of this step if None.
+
+        Returns:
+            Those log-probs, and the loss over all ranks.
+        """
+        now = [self.log_probs(batch) for batch in batches]
+        against = list(old) if old is not None else now
+        loss = torch.zeros((), device=self.device)
+        for batch, before in zip(batches, against, strict=True):
+            loss += self.forward_backward(batch, before)
+        with self.clock.phase("optimizer"):
+            torch.nn.utils.clip_grad_norm_(self.model.parameters(), LARGEST_GRADIENT)
+            self.optimizer.step()
+            self.optimizer.zero_grad()
+        return against, summed(loss.item()) / torch.distributed.get_world_size()
+
+    def log_probs(self, batch: Batch) -> torch.Tensor:
+        """Log-probs of a micro-batch, nothing kept for backward."""
+        with self.clock.phase("logprob"), torch.no_grad():
+            return self._log_probs(batch)
+
+    def forward_backward(self, batch: Batch, old: torch.Tensor) -> torch.Tensor:
+        """Add the gradients of a micro-batch to those of the step; returns its part of the loss."""
+        with self.clock.phase("forward"):
+            loss = clipped_loss(self._log_probs(batch), old, batch.weights)
+        with self.clock.phase("backward"):
+            loss.backward()
+        return loss.detach()
+
+    def _log_probs(self, batch: Batch) -> torch.Tensor:
+        found: torch.Tensor = self.model(batch.tokens, batch.positions, batch.targets, batch.packing)
+        return found
+
+
+def clipped_loss(new: torch.Tensor, old: torch.Tensor, weights: torch.Tensor) -> torch.Tensor:
+    """The clipped surrogate of PPO and GRPO, to be minimised: -min(r A, clip(r) A), weighted and summed over tokens."""
+    ratio = (new - old).exp()
+    return -torch.minimum(ratio * weights, ratio.clamp(1 - CLIP, 1 + CLIP) * weights).sum()
+
+
+def loss_scale(lengths: Sequence[Lengths], samples: Sequence[int], ranks: int) -> float:
+    """What makes the mean over ranks, which FSDP takes of gradients, the mean over all response tokens of the step."""
+    return ranks / sum(lengths[sample][1] for sample in samples)
+
+
+def counted(trainer: Trainer, work: Work, plan: Plan, rank: int) -> dict[str, Any]:
+    """
+    FLOPs of a forward and a backward pass as torch's own FlopCounterMode counts them, to set beside the equations.
+
+    It counts matrix products (mm, addmm, bmm, baddbmm), convolutions and the fused attention kernels of GPUs, by the
+    shapes that go in. It does not count the attention kernel of CPUs, products grouped over experts (aten._grouped_mm)
+    nor anything done element by element: norms, softmax, rotary positions, activation functions, the loss, the
+    optimizer. So attention is made of plain products here (the math backend, where a mask saves nothing and each
+    sequence is a full square), experts run one by one, and nothing is recomputed.
+
+    What is counted is one small micro-batch, made of the first samples of each rank's first one, cut short. All ranks
+    must call it.
+
+    Args:
+        trainer: The trainer; it is not to be timed any more.
+        work: The samples.
+        plan: The micro-batches.
+        rank: This one.
+
+    Returns:
+        FLOPs, those of each operation, and the lengths that were counted.
+    """
+    lengths = [(1, min(prompt + response, LONGEST) - 1) for prompt, response in work.lengths]
+    short = replace(work, lengths=lengths, recompute="none")
+    batch = short.batch(plan.ranks[rank][0][:SEQUENCES], trainer.device)
+    batch = replace(batch, packing=replace(batch.packing, countable=True))
+    causal = trainer.model.causal
+    causal.gradient_checkpointing_disable()
+    trainer.model.keep_logits = True
+    with suppress(AttributeError, ValueError):  # dense models and transformers before 5 have no choice of experts
+        causal.set_experts_implementation("eager")
+    with FlopCounterMode(display=False) as counter, sdpa_kernel(SDPBackend.MATH):
+        trainer.forward_backward(batch, batch.weights)
+    by_operation = counter.get_flop_counts()["Global"]
+    return {
+        "flops": counter.get_total_flops(),
+        "operations": {str(operation): count for operation, count in by_operation.items()},
+        "lengths": list(batch.packing.lengths),
+    }

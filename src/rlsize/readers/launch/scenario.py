@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from rlsize.errors import InputError
 from rlsize.facts.inference_engines import ENGINES, WITHOUT, inference_engine
-from rlsize.facts.records.record import Refused
+from rlsize.facts.records import Refused
 from rlsize.frameworks.told import Told
 from rlsize.quantities.row import Switch, Word
 from rlsize.quantities.table import QUANTITIES, nested

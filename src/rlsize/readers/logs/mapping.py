@@ -15,9 +15,8 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from rlsize.facts.run_log import StepRecord
 from rlsize.readers.logs.figures import expression
-from rlsize.readers.logs.guessing import guessed
 from rlsize.readers.logs.layouts import Texts
-from rlsize.readers.logs.names import is_time, meaning
+from rlsize.readers.logs.names import guessed, is_time, meaning
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence

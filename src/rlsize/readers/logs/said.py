@@ -7,8 +7,7 @@ from dataclasses import fields
 from typing import TYPE_CHECKING
 
 from rlsize.errors import Fault, InputError, noting, suggestion
-from rlsize.facts.mapping import KeyMapping
-from rlsize.facts.run_log import StepRecord
+from rlsize.facts.run_log import KeyMapping, StepRecord
 from rlsize.readers.logs.figures import Figure, inverse, product
 from rlsize.readers.logs.names import memory_scale, unit_scale
 from rlsize.readers.validation import opened, validated

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from rlsize.facts.quantisation import FP4_EXPERTS, MXFP4_EXPERTS, WIDTHS, WeightTypes, uniform
-from rlsize.facts.records.record import Layout, Refused
+from rlsize.facts.records import Layout, Refused
 from rlsize.readers.records.parsing import common, dtypes, layout, needed, says_dtype, text
 
 if TYPE_CHECKING:

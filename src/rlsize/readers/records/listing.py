@@ -16,8 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from rlsize.errors import Fault, InputError
 from rlsize.estimates.recorded.registry import Profiles
-from rlsize.facts.records.listing import ListedRecord, Listing, RefusedRecord
-from rlsize.facts.records.record import Record, Refused
+from rlsize.facts.records import ListedRecord, Listing, Record, Refused, RefusedRecord
 from rlsize.readers import records as package
 from rlsize.readers.yaml_documents import parse_document, read_text
 from rlsize.units import printable

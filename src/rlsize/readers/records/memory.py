@@ -20,8 +20,7 @@ from rlsize.facts.quantisation import (
     WeightTypes,
     uniform,
 )
-from rlsize.facts.records.memory import MemoryRecord
-from rlsize.facts.records.record import Layout, Refused
+from rlsize.facts.records import Layout, MemoryRecord, Refused
 from rlsize.readers.records import parsing
 
 if TYPE_CHECKING:

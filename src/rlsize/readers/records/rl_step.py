@@ -8,8 +8,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from rlsize.equations.long_tail import assumed_mean
-from rlsize.facts.records.record import Refused
-from rlsize.facts.records.rl_step import StepRecord
+from rlsize.facts.records import Refused, StepRecord
 from rlsize.quantities.workload import UNDER_CAP
 from rlsize.readers.names import model_named
 from rlsize.readers.records.parsing import common, dtypes, layout, number, positive, text, whole
@@ -17,7 +16,7 @@ from rlsize.readers.records.parsing import common, dtypes, layout, number, posit
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from rlsize.facts.records.rl_step import Loop, Placement
+    from rlsize.facts.records import Loop, Placement
     from rlsize.readers.profiles import Catalogue
 
 CLASS = "rl_step"

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from rlsize.facts.records.engine import EngineRecord
-from rlsize.facts.records.record import Refused
+from rlsize.facts.records import EngineRecord, Refused
 from rlsize.readers.records.engine import engine_fields
 from rlsize.readers.records.parsing import positive, text
 

@@ -6,8 +6,7 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from rlsize.facts.quantisation import WIDTHS
-from rlsize.facts.records.record import Refused
-from rlsize.facts.records.sync import SyncRecord
+from rlsize.facts.records import Refused, SyncRecord
 from rlsize.readers.records import parsing
 
 if TYPE_CHECKING:

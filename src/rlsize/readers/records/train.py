@@ -5,8 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any, Literal
 
-from rlsize.facts.records.record import Layout, Refused
-from rlsize.facts.records.train import TrainRecord
+from rlsize.facts.records import Layout, Refused, TrainRecord
 from rlsize.readers.records.parsing import common, dtypes, layout, number, positive, says_dtype, text, whole
 
 if TYPE_CHECKING:

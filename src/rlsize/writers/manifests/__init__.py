@@ -16,13 +16,13 @@ if TYPE_CHECKING:
 
 def platforms() -> Mapping[str, Platform]:
     """The resize of each platform by its name; what is missing or cannot be is noted among the faults."""
-    from rlsize.writers.manifests import keda, kueue, raycluster, replicas
+    from rlsize.writers.manifests import keda, kueue, raycluster, resize
 
     return {
-        "deployment": partial(replicas.of_single_pods, "Deployment"),
+        "deployment": partial(resize.of_single_pods, "Deployment"),
         "keda": keda.resize,
         "kueue": kueue.resize,
-        "leaderworkerset": replicas.leaderworkerset,
+        "leaderworkerset": resize.leaderworkerset,
         "raycluster": raycluster.resize,
-        "statefulset": partial(replicas.of_single_pods, "StatefulSet"),
+        "statefulset": partial(resize.of_single_pods, "StatefulSet"),
     }

@@ -2,19 +2,26 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from textwrap import TextWrapper
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from rlsize.errors import Fault
+from rlsize.units import printable
+from rlsize.writers.yaml_file import dumped
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
     from rlsize.facts.allocation import Allocation
 
 FIXED_GROUP = (
     "the weight-sync group of most frameworks has a fixed size: stop the run or let it end, resize, and start it with "
     "the new split (`rlsize snippet`); only a framework that lets engines join takes a live resize"
+)
+
+_COMMENT = TextWrapper(
+    80, initial_indent="# ", subsequent_indent="#   ", break_long_words=False, break_on_hyphens=False
 )
 
 
@@ -241,3 +248,64 @@ def one_pod_fault(pods: Pods, kind: str) -> list[Fault]:
         return []
     what = f"an engine takes {pods.pods_per_engine} pods of {pods.gpus_per_pod} GPUs; a {kind} counts single pods"
     return [Fault(what, "--platform", "use --platform leaderworkerset, or raycluster")]
+
+
+def of_single_pods(kind: str, pods: Pods, wanted: Wanted, faults: list[Fault]) -> Resize:
+    """The resize of a Deployment or a StatefulSet of one engine to a pod."""
+    faults += one_pod_fault(pods, kind)
+    return replace(
+        _patched(kind, "apps/v1", "strategic", pods, wanted),
+        pods=("spec", "template", "spec"),
+        notes=("An autoscaler of this object would undo it: pause or remove that first.",),
+    )
+
+
+def leaderworkerset(pods: Pods, wanted: Wanted, _: list[Fault]) -> Resize:
+    """The resize of a LeaderWorkerSet, a group of pods to an engine; how many of them is not changed, only checked."""
+    size = pods.pods_per_engine
+    return replace(
+        _patched("LeaderWorkerSet", "leaderworkerset.x-k8s.io/v1", "merge", pods, wanted),
+        expected=(
+            Expected(
+                path=("spec", "leaderWorkerTemplate", "size"),
+                value=size,
+                absent=1,
+                why=f"an engine takes {size} pods of {pods.gpus_per_pod} GPUs: change the template first",
+            ),
+        ),
+        pods=("spec", "leaderWorkerTemplate", "workerTemplate", "spec"),
+        notes=(f"It takes groups of {size} pods with {pods.gpus_per_pod} GPUs each for granted.",),
+    )
+
+
+def _patched(kind: str, version: str, patch: str, pods: Pods, wanted: Wanted) -> Resize:
+    named = f"{kind.lower()} {wanted.name} -n {wanted.namespace}"
+    return Resize(
+        kind=kind,
+        api_version=version,
+        documents=(named_object(version, kind, wanted, {"replicas": pods.replicas}),),
+        edits=(Edit(path=("spec", "replicas"), value=pods.replicas),),
+        apply=f"kubectl patch {named} --type {patch} --patch-file {{file}}",
+        before=f"kubectl get {named} -o jsonpath='{{.spec.replicas}}'",
+        back=f"kubectl scale {named} --replicas=NUMBER-BEFORE",
+        warnings=(FIXED_GROUP,),
+    )
+
+
+def commented(sentences: Iterable[str]) -> str:
+    """Sentences as comments of 80 columns; nothing in them can end a comment."""
+    return "".join(f"{line}\n" for text in sentences for line in _COMMENT.wrap(_one_line(text)))
+
+
+def pasted(commands: Iterable[str]) -> str:
+    """Commands as comments, each on one line however long, so that it can be copied."""
+    return "".join(f"# {_one_line(command)}\n" for command in commands)
+
+
+def _one_line(text: str) -> str:
+    return printable(" ".join(text.split()))
+
+
+def yaml_documents(documents: Iterable[Any]) -> str:
+    """Documents in the order in which they are given, keys as they stand."""
+    return "---\n".join(dumped(document, 10_000) for document in documents)

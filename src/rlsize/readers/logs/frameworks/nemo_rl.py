@@ -11,9 +11,18 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from rlsize.readers.logs.figures import Figure, plain, pool, product, response_share, shared_out
+from rlsize.readers.logs.figures import (
+    Figure,
+    gpus,
+    plain,
+    pool,
+    product,
+    ratio,
+    response_share,
+    rounded_product,
+    shared_out,
+)
 from rlsize.readers.logs.mapping import Framework
-from rlsize.readers.logs.shares import gpus, ratio, rounded_product
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -6,9 +6,8 @@ Source: pipelinerl/finetune_loop.py, commit 58d39345.
 
 from __future__ import annotations
 
-from rlsize.readers.logs.figures import Figure, plain, pool
+from rlsize.readers.logs.figures import Figure, plain, pool, rounded_product
 from rlsize.readers.logs.mapping import Framework
-from rlsize.readers.logs.shares import rounded_product
 
 _STEP = ("throughput/sec_per_step",)
 _RATE = ("throughput/tokens_per_sec",)

@@ -9,9 +9,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rlsize.readers.logs.figures import GIB, Figure, plain, pool, product
+from rlsize.readers.logs.figures import GIB, Figure, count, plain, pool, product
 from rlsize.readers.logs.mapping import Framework
-from rlsize.readers.logs.shares import count
 
 if TYPE_CHECKING:
     from rlsize.readers.logs.mapping import Fields, Sighting, Values

@@ -9,9 +9,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rlsize.readers.logs.figures import plain, pool, response_share, summed
+from rlsize.readers.logs.figures import gpus, plain, pool, response_share, summed
 from rlsize.readers.logs.mapping import Framework
-from rlsize.readers.logs.shares import gpus
 
 if TYPE_CHECKING:
     from rlsize.facts.run_log import RunMode

@@ -9,9 +9,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rlsize.readers.logs.figures import GIB, Figure, plain, shared_out, summed
+from rlsize.readers.logs.figures import GIB, Figure, known, plain, shared_out, summed
 from rlsize.readers.logs.mapping import Framework
-from rlsize.readers.logs.shares import known
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import json
 import math
+import socket
+import socketserver
 import sys
+import threading
 import time
+from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -17,9 +21,10 @@ from rlsize.shell.command import argument, option, switch, tell
 from rlsize.shell.inputs import Inputs
 from rlsize.shell.live_engines import Map
 from rlsize.shell.quantity_flags import PRICES, asks_beside_files
+from rlsize.writers.metrics_page import CONTENT_TYPE
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterator, Mapping
 
     from rlsize.estimates.run_counts import Counters
     from rlsize.facts.counters import EngineCounters
@@ -28,6 +33,9 @@ if TYPE_CHECKING:
     from rlsize.readers.metrics.pages import Reading
 
 _SERVED = "Serving"
+
+_HIGHEST = 65535
+_LONGEST, _MOST = 8192, 100  # bytes of a line, and lines, of a request's head
 
 
 @asks_beside_files(Inputs=("rollout_gpus", "trainer_gpus", "every_seconds", "timeout_seconds"), Prices=PRICES)
@@ -54,7 +62,6 @@ def export(
 
     Example:  rlsize export examples/operate/starving.jsonl --once --gpu-hour 2.40
     """
-    from rlsize.commands.export.server import address, serving
     from rlsize.estimates.run_counts import Counters
     from rlsize.shell.following import followed, log_reader
 
@@ -200,3 +207,79 @@ def _page(
         told = gauges(found)
     counters.generated({name: one.generation_tokens for name, one in engines.items()})
     return metrics_page({**counters.totals, **told}, engines, "" if found is None else found.mode)
+
+
+class Page(socketserver.ThreadingTCPServer):
+    """The server; `text` is what it answers."""
+
+    allow_reuse_address = True
+    daemon_threads = True
+    text = ""
+
+    @property
+    def url(self) -> str:
+        """Where its page is."""
+        host, port = self.server_address[:2]
+        return f"http://{f'[{host!s}]' if ':' in str(host) else host!s}:{port}/metrics"
+
+    def handle_error(self, *_: Any) -> None:
+        """A client that goes away is no news."""
+
+
+class _Handler(socketserver.StreamRequestHandler):
+    """HTTP as far as a scrape needs it: the library's own server takes 6 MB for the rest."""
+
+    server: Page
+    timeout = 10.0  # s that a client has
+
+    def handle(self) -> None:
+        """The page under /metrics, and nothing elsewhere."""
+        method, path, *_ = (*self.rfile.readline(_LONGEST).decode("latin-1").split(), "", "")
+        lines = (self.rfile.readline(_LONGEST) for _ in range(_MOST))
+        if not any(line in {b"\r\n", b"\n"} for line in lines):  # the end of a request's head
+            return
+        status, content = "404 Not Found", b"see /metrics\n"
+        if method not in {"GET", "HEAD"}:
+            status, content = "405 Method Not Allowed", b"GET /metrics\n"
+        elif path.partition("?")[0] == "/metrics":
+            status, content = "200 OK", self.server.text.encode()
+        head = f"HTTP/1.1 {status}\r\nContent-Type: {CONTENT_TYPE}\r\nContent-Length: {len(content)}\r\n"
+        self.wfile.write(f"{head}Connection: close\r\n\r\n".encode() + (b"" if method == "HEAD" else content))
+
+
+def address(text: str) -> tuple[str, int]:
+    """
+    A host and a port.
+
+    Raises:
+        InputError: It is none.
+    """
+    host, colon, port = text.strip().rpartition(":")
+    number = int(port) if port.isascii() and port.isdigit() and len(port) <= len(str(_HIGHEST)) else _HIGHEST + 1
+    if not colon or not host or number > _HIGHEST:
+        todo = "write HOST:PORT, as in 127.0.0.1:9477; 0.0.0.0:9477 for all interfaces"
+        raise InputError(Fault(f"{text[:60]!r} is no address", "--listen", todo))
+    return host.strip("[]"), number
+
+
+@contextmanager
+def serving(host: str, port: int) -> Iterator[Page]:
+    """
+    A server that ends with its block.
+
+    Raises:
+        UnfinishedError: The address cannot be taken.
+    """
+    kind = type("_Page", (Page,), {"address_family": socket.AF_INET6 if ":" in host else socket.AF_INET})
+    try:
+        server: Page = kind((host, port), _Handler)
+    except (OSError, ValueError) as error:
+        todo = "is another exporter running? name another address with --listen"
+        raise UnfinishedError(Fault(f"cannot be listened on: {error}", f"{host}:{port}", todo)) from None
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.1}, daemon=True)
+    thread.start()
+    try:
+        yield server
+    finally:
+        server.shutdown()
+        server.server_close()

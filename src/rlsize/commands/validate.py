@@ -1,4 +1,4 @@
-"""What to say about predictions graded against measurements."""
+"""`rlsize validate`: predictions against recorded measurements, class by class."""
 
 from __future__ import annotations
 
@@ -7,11 +7,23 @@ import re
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+import typer
+
+from rlsize.errors import Fault, InputError, suggestion
+from rlsize.estimates.model_size import model_size
 from rlsize.facts.figure import Figure
+from rlsize.facts.quantisation import native
+from rlsize.loop.resolve import resolve
+from rlsize.planner.step_parts import ready_engine
+from rlsize.readers.profiles import Catalogue
 from rlsize.reports.chart import Chart, Series
 from rlsize.reports.report import Column, Report, Table, Unseen, tables_of
 from rlsize.reports.wording import counted
-from rlsize.units import short, show
+from rlsize.shell.command import Force, argument, option, switch
+from rlsize.shell.inputs import Inputs
+from rlsize.shell.observation import DECIDED, read_run, shown_by
+from rlsize.shell.quantity_flags import Changes, asks_beside_files
+from rlsize.units import short, show, some_of
 from rlsize.verdicts.board import worsened
 from rlsize.verdicts.contests import CLOSE
 from rlsize.verdicts.grading import worse, worst
@@ -19,15 +31,38 @@ from rlsize.verdicts.grading import worse, worst
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
+    from rlsize.equations._ops import Real
+    from rlsize.estimates.train_prediction import TrainQuestion
     from rlsize.facts.board import Board, BoardCell
-    from rlsize.facts.records.listing import RefusedRecord
+    from rlsize.facts.model import Model
+    from rlsize.facts.records import Listing, RefusedRecord
+    from rlsize.facts.run_log import RunSummary
+    from rlsize.loop.resolve import Loop
+    from rlsize.planner.options import Placement
     from rlsize.reports.report import Cell
-    from rlsize.shell.inputs import Inputs
+    from rlsize.shell.progress import Say
     from rlsize.verdicts.contests import Contest
     from rlsize.verdicts.grading import ClassGrade, Limits, TransferGrade
     from rlsize.verdicts.predictions import PredictedRecord
     from rlsize.verdicts.scores import Score
     from rlsize.verdicts.transfer import Transfer
+
+_MOST_PERCENT = 1e6
+_MOST_NAMED = 5
+_LIMITS = "Limits (exit code 1 beyond them)"
+
+_TIMES = {  # of logs, by what records call them
+    "step_seconds": "step_time_s",
+    "generation_seconds": "generation_time_s",
+    "wait_seconds": "generation_exposed_s",
+    "logprob_seconds": "logprob_time_s",
+    "update_seconds": "train_time_s",
+    "sync_seconds": "weight_sync_time_s",
+    "reward_seconds": "reward_time_s",
+}
+_PEAKS = {"peak_allocated_bytes": "peak_mem_allocated_gib", "peak_reserved_bytes": "peak_mem_reserved_gib"}
+_GIB = 2.0**30
+_BILLION = 1e9
 
 _WORST = 3  # rows of each class
 _NUMBER = re.compile(r"\d+(?:\.\d+)?")
@@ -59,6 +94,287 @@ _COLUMNS = {
 }
 """What is told of scores, by its key."""
 _ERRORS = ("median_error_fraction", "p90_error_fraction")
+
+
+@asks_beside_files(Inputs=("seed",))
+def validate(
+    inputs: Inputs,
+    context: typer.Context,
+    files: list[str] | None = argument("FILE...", "YAML lists of records; with --record a log and its launch."),
+    transfer: bool = switch(
+        "--transfer", "Also calibrate on each record and predict the others of its family.", "Inputs"
+    ),
+    classes: list[str] | None = option(
+        "--class", "Only this class of records, such as rollout; repeatable.", metavar="NAME"
+    ),
+    max_median: str | None = option(
+        "--max-median", "Largest median error of a class before calibration.", _LIMITS, "PERCENT"
+    ),
+    max_p90: str | None = option("--max-p90", "Largest 90th percentile of the error.", _LIMITS, "PERCENT"),
+    baseline: str | None = option(
+        "--baseline", "A saved board: a cell that is worse by more than its noise is a no.", _LIMITS, "FILE"
+    ),
+    save: str | None = option("--save", "Write the board: the baseline of a later validation.", "Output", "FILE"),
+    rows: str | None = option("--rows", "Write one prediction per record, as JSON lines.", "Output", "FILE"),
+    record: str | None = option(
+        "--record",
+        "Write a log and its launch, in place of records, as a record without names.",
+        "Output",
+        "FILE",
+    ),
+    force: Force = False,
+    changes: Changes = None,
+) -> Report:
+    """
+    Grade the predictions against recorded measurements.
+
+    Example:  rlsize validate examples/my-runs.yaml --transfer
+    """
+    from rlsize.estimates.recorded.registry import predictors
+    from rlsize.loop.seed import seed_of
+    from rlsize.readers.records.listing import read_records
+    from rlsize.shell.answer import check_files
+    from rlsize.shell.progress import patient_progress
+
+    limits = _share(inputs, "--max-median", max_median), _share(inputs, "--max-p90", max_p90)
+    check_files(inputs, rows, save, record, (context.obj or {}).get("plot"), force=force)
+    before = None if baseline is None else _before(baseline, classes)
+    known = predictors()
+    for name in classes or []:
+        if name not in known:
+            inputs.fault(f"there is no class of records {name[:40]!r}", "--class", suggestion(name, known))
+    try:
+        number = seed_of(inputs)
+    except InputError as error:
+        raise InputError(*inputs.faults, *error.faults) from None
+    if changes and record is None:
+        inputs.fault("says what a run was, and records say that themselves", "--set", "give it beside --record FILE")
+    inputs.settle()
+    if record is not None:
+        files = [_record(inputs, files or [], changes or (), record, force=force)]
+    with patient_progress() as say:
+        say("reading records", 0.0)
+        listing = read_records(_files(files), inputs.catalogue)
+        if classes:
+            records = tuple(entry for entry in listing.records if entry.class_name in classes)
+            refused = tuple(entry for entry in listing.refused if entry.class_name in classes)
+            listing = replace(listing, records=records, refused=refused)
+        grading = replace(_graded(inputs, listing, number, say, transfer=transfer), limits=limits, before=before)
+    if rows is not None:
+        from rlsize.writers.files import write_whole
+        from rlsize.writers.json_document import rows_text
+
+        write_whole(rows, rows_text(grading.records, grading.refused), force)
+        inputs.notes.append(f"Wrote {rows}: one line per record.")
+    if save is not None:
+        from rlsize.facts.board import Board
+        from rlsize.version import VERSION
+        from rlsize.writers.files import write_whole
+        from rlsize.writers.yaml_file import plain, yaml_text
+
+        found = Board(rlsize_version=VERSION, cells=list(grading.board))
+        write_whole(save, yaml_text("board", plain(found)), force)
+        inputs.notes.append(f"Wrote {save}: what --baseline takes.")
+    return validate_report(grading, inputs, _warnings(listing))
+
+
+def _before(baseline: str, classes: Sequence[str] | None) -> Board:
+    """The saved board, of the classes that are graded."""
+    from rlsize.readers.saved_files import read_board
+
+    found = read_board(baseline)
+    return replace(found, cells=[cell for cell in found.cells if not classes or cell.class_name in classes])
+
+
+def _record(inputs: Inputs, sources: Sequence[str], changes: Sequence[str], target: str, *, force: bool) -> str:
+    """
+    Write the run as a record, and give the file's name.
+
+    Raises:
+        InputError: The sources are not one log, with what it ran with.
+    """
+    from rlsize.shell.named_inputs import sort_of
+    from rlsize.writers.files import write_whole
+    from rlsize.writers.yaml_file import dumped
+
+    logs = [source for source in sources if sort_of(source) == "log"]
+    launches = [source for source in sources if source not in logs]
+    if len(logs) != 1 or len(launches) > 1:
+        what = f"takes one log and the launch or scenario that it ran with, not {len(logs)} and {len(launches)}"
+        raise InputError(Fault(what, "--record", "write `rlsize validate --record FILE run.log train.sh`"))
+    inputs.read(launches[0] if launches else logs[0], changes)
+    text = dumped([recorded(inputs, logs[0])], 110)
+    write_whole(
+        target, f"# A run without names, hosts, users and paths: look at it before you give it away.\n{text}", force
+    )
+    inputs.notes.append(f"Wrote {target}, and sent nothing: it is yours to look at and to give away.")
+    return target
+
+
+def _files(named: Sequence[str] | None) -> Sequence[Any]:
+    from rlsize.readers.records.listing import published_files
+
+    found = named or published_files()
+    if not found:
+        todo = "name a file, as in `rlsize validate runs.yaml`; the published records come with a checkout only"
+        raise InputError(Fault("no file of records is named", "FILE", todo))
+    return found
+
+
+def _graded(inputs: Inputs, listing: Listing, seed: int, say: Say, *, transfer: bool) -> Grading:
+    from rlsize.estimates.recorded.registry import predictors
+    from rlsize.readers.records.listing import profiles_of
+    from rlsize.verdicts import transfer as pairing
+    from rlsize.verdicts.board import board
+    from rlsize.verdicts.contests import contests
+    from rlsize.verdicts.grading import grades, transfer_grades
+    from rlsize.verdicts.predictions import predictions
+
+    known, look_up = predictors(), profiles_of(inputs.catalogue)
+    found = predictions(listing.records, known, look_up, seed, say)
+    refused = sorted((*listing.refused, *found.refused), key=lambda row: row.place)
+    if not refused and not found.records:
+        raise InputError(Fault("there are no records", "FILE", "write each as an item of a YAML list: `- id: ...`"))
+    if not found.records:
+        more = f"; {len(refused) - _MOST_NAMED} more are not shown" if len(refused) > _MOST_NAMED else ""
+        what = f"none of the {len(refused)} records can be predicted{more}"
+        raise InputError(Fault(what, "FILE"), *(Fault(row.reason, row.id) for row in refused[:_MOST_NAMED]))
+    moved = pairing.transfer(found.records, known, look_up, seed, say) if transfer else None
+    return Grading(
+        records=found.records,
+        refused=refused,
+        grades=grades(found.records, seed),
+        moved=moved,
+        transfer_grades=transfer_grades(moved.pairs, seed) if moved else (),
+        contests=contests(found.records, known),
+        board=board(found.records, known, look_up, seed),
+    )
+
+
+def _warnings(listing: Listing) -> Iterator[str]:
+    if listing.repeated:
+        named = some_of(listing.repeated, _MOST_NAMED)
+        yield f"several different records bear the same id, and all are graded: {named}"
+    if listing.copies:
+        yield f"{listing.copies} records repeat one before them word for word; they are left out"
+
+
+def _share(inputs: Inputs, flag: str, text: str | None) -> float | None:
+    """A share from a number of percent, with or without the sign."""
+    if text is None:
+        return None
+    try:
+        value = float(text.strip().removesuffix("%").strip())
+    except ValueError:
+        value = -1.0
+    if not 0 <= value <= _MOST_PERCENT:
+        inputs.fault(f"{text[:20]!r} is not a number of percent", flag, "write 25 for 25 %")
+        return None
+    return value / 100.0
+
+
+def recorded(inputs: Inputs, log: str) -> dict[str, Any]:
+    """
+    One run as a row of a list of records.
+
+    Args:
+        inputs: What was said of it.
+        log: Its training log.
+
+    Raises:
+        InputError: The log times no step or phase, or the loop cannot be told.
+    """
+    run = read_run(inputs, [log], None)
+    inputs.show(shown_by(run), run.source, first=DECIDED)
+    asked = inputs.apart()
+    asked.ran = True
+    loop = resolve(asked)
+    if loop.place is None or loop.stages is None:
+        what = loop.refused or "no model is named"
+        raise InputError(Fault(f"cannot be told as a record: {what}", log, "name the launch that it ran with"))
+    times = {name: _short(run.figure(key).number) for key, name in _TIMES.items() if run.figure(key).known}
+    if not times:
+        raise InputError(Fault("times neither steps nor phases", log, "name another log of the run"))
+    model, placed = loop.stages.train.model, _placed(loop.place, loop.stages.train)
+    row = {
+        "id": f"{run.framework or 'run'}-{_size(model)}-{placed['gpus_total']}",
+        "source_id": "anonymous",
+        "trust": "medium",
+        "framework": run.framework or None,
+        "model": _model_name(model),
+        "gpu": loop.place.fleet.gpu if loop.place.fleet.gpu in Catalogue().names("gpu") else None,
+        **placed,
+        **_said(loop),
+        "steps_averaged": len(run.steps),
+        **times,
+        **_peaks(run),
+    }
+    return {key: value for key, value in row.items() if value is not None}
+
+
+def _placed(place: Placement, train: TrainQuestion) -> Mapping[str, Any]:
+    """Where both sides run and how they are spread."""
+    shared = place.shared
+    engine = ready_engine(place.fleet, shared=shared).question
+    rollout, trainer = int(place.rollout_gpus), int(place.trainer_gpus)
+    pools = {"gpus_shared": trainer} if shared else {"gpus_rollout": rollout, "gpus_train": trainer}
+    layout = engine.layout
+    return {
+        "placement": "colocated" if shared else "disaggregated",
+        "async_mode": "synchronous" if place.loop == "colocated" else place.loop,
+        "staleness_steps": None if shared else place.max_staleness,
+        "gpus_total": trainer if shared else rollout + trainer,
+        **pools,
+        "rollout_engine": engine.engine,
+        "rollout_parallel": f"TP{layout.tensor} PP{layout.pipeline} DP{layout.data} EP{layout.expert}",
+        "train_parallel": f"TP{train.tensor} PP{train.pipeline} CP{train.context} EP{train.expert} {train.sharding}",
+        "precision": f"{(engine.weights or native(engine.model.name)).dense} generation, {train.dtype} training",
+        "gpu_memory_utilization": engine.memory_fraction,
+        "recompute": train.recompute,
+        "offload": "optimizer" if train.offload else None,
+        "passes": list(train.passes),
+        "ref_model": _model_name(other) if (other := train.pass_models.get("reference")) is not None else None,
+        "updates_per_step": _short(_plain(train.optimizer_steps)),
+    }
+
+
+def _said(loop: Loop) -> Mapping[str, Any]:
+    """Batch and lengths."""
+    problem = loop.problem
+    figures = {
+        "samples_per_step": problem.samples,
+        "group_size": problem.group_size,
+        "prompt_len_mean": problem.prompt_tokens,
+        "response_len_mean": problem.response_tokens,
+        "response_len_max": problem.max_tokens,
+    }
+    return {key: _short(figure.number) for key, figure in figures.items() if figure.known}
+
+
+def _peaks(run: RunSummary) -> Mapping[str, float]:
+    return {name: _short(run.figure(key).number / _GIB) for key, name in _PEAKS.items() if run.figure(key).known}
+
+
+def _model_name(model: Model) -> str:
+    """A model by its public name; one that has none by its kind and its parameters."""
+    public = model.name in Catalogue().names("model")
+    return model.name if public else f"{'MoE' if model.architecture.moe else 'dense'} {_size(model)}"
+
+
+def _size(model: Model) -> str:
+    size = model_size(model)
+    total, active = size.params.number / _BILLION, size.active_params.number / _BILLION
+    return f"{total:.3g}B-A{active:.2g}B" if model.architecture.moe else f"{total:.3g}B"
+
+
+def _plain(value: Real) -> float:
+    return float(value.number if isinstance(value, Figure) else value)
+
+
+def _short(value: float) -> float:
+    """Four digits: enough for a measurement, too few to know a run by."""
+    short = float(f"{value:.4g}")
+    return int(short) if short.is_integer() else short
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

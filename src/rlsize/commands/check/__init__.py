@@ -1,1 +1,0 @@
-"""`rlsize check`: a loop judged by its budget, for people and for CI."""

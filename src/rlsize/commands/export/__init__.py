@@ -1,1 +1,0 @@
-"""`rlsize export`: what a training log tells, as counters for a Prometheus."""

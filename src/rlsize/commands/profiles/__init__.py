@@ -1,1 +1,0 @@
-"""`rlsize profiles`: the GPUs, links, models, prices and clusters that rlsize knows."""

@@ -1,1 +1,0 @@
-"""`rlsize report`: a capacity review as one page that needs nothing beside it."""

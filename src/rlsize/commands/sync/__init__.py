@@ -1,1 +1,0 @@
-"""`rlsize sync`: how long a weight sync takes, by method and link."""

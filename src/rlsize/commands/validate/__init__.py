@@ -1,1 +1,0 @@
-"""`rlsize validate`: predictions against recorded measurements, class by class."""

@@ -1,1 +1,0 @@
-"""`rlsize whatif`: what each change of a run would do."""

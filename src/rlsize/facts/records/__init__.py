@@ -1,1 +1,0 @@
-"""Published measurements: what somebody measured, and on what; one file per class of record."""
