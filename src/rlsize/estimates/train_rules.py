@@ -241,6 +241,7 @@ BESIDE = {
 RULES = by_result(
     (
         rule("tokens_per_gpu", kernels.tokens_per_gpu),
+        rule("padded/tokens_per_gpu", kernels.tokens_per_gpu, length="padded_tokens"),
         rule("data_parallel", step.model_replicas, gpus_per_replica="replica_gpus"),
         rule("shards", step.model_replicas, gpus_per_replica="dense_ranks"),
         rule("replica_tokens", kernels.tokens_per_gpu, gpus="data_parallel"),
