@@ -147,7 +147,8 @@ class TrainQuestion:
         tokens_cv: Standard deviation of that over its mean. [1]
         micro_batch_tokens: Tokens of a micro-batch of one replica. [token]
         forward_micro_batch_tokens: The same of passes without backward; None: as of training. [token]
-        padded_tokens: Length that every sequence is padded to; None where they lie end to end. [token]
+        longest_tokens: The longest sequence that was said; None where nobody did. Padded ones are as long, and so is
+            what a single controller hands to its workers. [token]
         updates: Times that the step's tokens are trained on. [1]
         optimizer_steps: Optimizer updates for that each time: mini-batches. [1]
         passes: Extra passes, of `EXTRA_PASSES`.
@@ -177,7 +178,7 @@ class TrainQuestion:
     tokens: Real
     micro_batch_tokens: Real
     forward_micro_batch_tokens: Real | None = None
-    padded_tokens: Real | None = None
+    longest_tokens: Real | None = None
     tensor: int = 1
     pipeline: int = 1
     context: int = 1
@@ -212,6 +213,11 @@ class TrainQuestion:
     def replica(self) -> int:
         """GPUs of one model replica."""
         return self.tensor * self.pipeline * self.context
+
+    @property
+    def padded(self) -> bool:
+        """Whether sequences are worked at the length of the longest."""
+        return self.keeps.padded and self.longest_tokens is not None
 
     @property
     def degrees(self) -> Degrees:
@@ -485,6 +491,8 @@ def _extra(work: Work, question: TrainQuestion, values: Mapping[str, Real], name
         slowdown = values["rl_forward_moe_slowdown" if asked.model.architecture.moe else "rl_forward_slowdown"]
         lost = work("loss_seconds", equations.slowdown_loss, seconds=seconds, slowdown=slowdown)
         seconds = added(work, key, [seconds, lost])
+    if asked.workload == "rl" and asked.longest_tokens is not None:
+        seconds = added(work, key, [seconds, flow["handling_seconds"]])
     if asked.weights_returning and name in _OF_POLICY:
         held = {"params": flow["held_params"], "training_bytes_per_param": asked.keeps.weight_width}
         moved = work("offloaded_bytes", memory.trainer_state_bytes, **held)
@@ -529,8 +537,8 @@ def _asked(question: TrainQuestion, domain: int) -> dict[str, Any]:
         "sequences": question.sequences,
         "length": question.tokens,
         "length_cv": question.tokens_cv,
-        "padded_tokens": question.padded_tokens,
-        "length_seen": question.padded_tokens,
+        "longest_tokens": question.longest_tokens,
+        "length_seen": question.longest_tokens if question.padded else None,
         "micro_batch_tokens": question.micro_batch_tokens,
         "optimizer_steps": question.optimizer_steps,
         "state_bytes": question.state_bytes,
@@ -570,7 +578,7 @@ def _decided(question: TrainQuestion) -> dict[str, Any]:
     }
     wide = "new/joules_per_flop" if spec.fp4_dense is not None else "train_joules_per_flop"
     return {
-        "tokens": "tokens_per_gpu" if asked.padded_tokens is None else "padded/tokens_per_gpu",
+        "tokens": "padded/tokens_per_gpu" if asked.padded else "tokens_per_gpu",
         "bandwidth": "memory_bandwidth",
         "memory_fraction": "train_memory_fraction",
         "no_attention": 0.0,

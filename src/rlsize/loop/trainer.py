@@ -82,10 +82,10 @@ def train_question(
     keeps = keeping(said)
     if keeps.samples is not None:
         how["micro_batch_tokens"] = _counted_tokens(said, "micro_batch_samples", tokens)
-    if keeps.padded and length.stated_cap:
+    if length.stated_cap:
         longest = said.ask("max_prompt_tokens")
         most = {"prompt_tokens": longest if longest.known else length.prompt, "response_tokens": length.cap}
-        how["padded_tokens"] = apply("padded_tokens", train_step.trained_sequence_tokens, **most)
+        how["longest_tokens"] = apply("longest_tokens", train_step.trained_sequence_tokens, **most)
     question = TrainQuestion(
         model=model,
         gpu=gpu,

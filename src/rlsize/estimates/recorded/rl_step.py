@@ -91,6 +91,7 @@ def _train(record: StepRecord, model: Model, gpu: Gpu, reference: Model | None) 
         sequences=record.trained_samples or record.samples,
         tokens=tokens,
         micro_batch_tokens=max(tokens, record.micro_batch_tokens or record.max_tokens or _PACKED),
+        longest_tokens=record.max_tokens,
         forward_micro_batch_tokens=max(tokens, forward) if (forward := record.forward_micro_batch_tokens) else None,
         **alike(layout, TrainQuestion),
         sharding="optimizer" if record.megatron else "full",

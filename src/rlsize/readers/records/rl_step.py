@@ -48,6 +48,7 @@ _SCALED = 0.15  # of the logarithm of a step: layers of a scaled model, in numbe
 _MEAN_UNSURE = 0.6  # where a cap stands for the mean: the step moves less than it, as its longest sample does not move
 _MEAN, _UNSURE_OF_ALL = 1024.0, 1.0  # tokens, where no cap is said either
 _SAMPLES, _SAMPLES_UNSURE = 1024.0, 1.4  # of a step where nobody says: published loops have 64 to 8,192
+_RECIPE = "dapo", 512.0, 16.0, 0.7  # algorithm that is a recipe too (arXiv:2503.14476), its prompts, group, how sure
 
 
 def matches(row: Mapping[str, Any]) -> bool:
@@ -117,6 +118,11 @@ def _samples(row: Mapping[str, Any], assumed: list[str], unsure: list[float]) ->
     prompts, group, samples = (number(row, key) for key in ("prompts_per_step", "group_size", "samples_per_step"))
     if samples is None and prompts:
         samples = prompts * (group or 1.0)
+    recipe, recipe_prompts, recipe_group, recipe_unsure = _RECIPE
+    if samples is None and recipe in text(row, "algorithm").lower():
+        samples, group = recipe_prompts * recipe_group, group or recipe_group
+        unsure.append(recipe_unsure)
+        assumed.append(f"{samples:.0f} samples a step, as in the recipe of {recipe.upper()}")
     if samples is None:
         samples = _SAMPLES
         unsure.append(_SAMPLES_UNSURE)
