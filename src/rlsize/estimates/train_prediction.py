@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal
 
-from rlsize.equations import kernel_time, matching
+from rlsize.equations import kernel_time, matching, memory
 from rlsize.equations import train_step as equations
 from rlsize.estimates.constants_memory import ATTENTION_COPIES
 from rlsize.estimates.figures import added, apply, entries, figures_in, total
@@ -47,6 +47,7 @@ _QUANTISING: Mapping[str, str] = MappingProxyType(
 _SLOWDOWNS: Mapping[str, tuple[str, str]] = MappingProxyType(
     {"pretraining": ("train_stack", "train_stack_moe"), "rl": ("rl_train_slowdown", "rl_train_moe_slowdown")}
 )
+_OF_POLICY = frozenset({"old_logprob", "proximal"})
 _NO_POWER_LIMIT = 1e9  # W; for a profile that names no power
 _ONCE = ("optimizer", "none")  # shardings whose collectives run once a step
 _BOTH: Mapping[Sharding, float] = MappingProxyType({"full": 3, "gradients": 2, "optimizer": 2, "none": 2})
@@ -145,6 +146,9 @@ class TrainQuestion:
         tokens: Mean tokens of a sequence, prompt and response. [token]
         tokens_cv: Standard deviation of that over its mean. [1]
         micro_batch_tokens: Tokens of a micro-batch of one replica. [token]
+        forward_micro_batch_tokens: The same of passes without backward; None: as of training. [token]
+        longest_tokens: The longest sequence that was said; None where nobody did. Padded ones are as long, and so is
+            what a single controller hands to its workers. [token]
         updates: Times that the step's tokens are trained on. [1]
         optimizer_steps: Optimizer updates for that each time: mini-batches. [1]
         passes: Extra passes, of `EXTRA_PASSES`.
@@ -153,6 +157,7 @@ class TrainQuestion:
         gradient_bytes: Bytes per parameter of a gradient. [B/param]
         offload: Whether these states live on the host.
         returning: Whether they come from the host for the update, and go back, as engines have the GPUs in between.
+        weights_returning: Whether weights come from the host for each pass of the policy, and go back after it.
         lora_rank: Rank of the adapters that alone are trained; None for full training.
         fused: Whether element-wise work is compiled or fused.
         overlapped: Whether tensor-parallel transfers overlap with matrix products.
@@ -163,7 +168,7 @@ class TrainQuestion:
         capped: Whether somebody said how long a sequence gets, so that a micro-batch is known to hold the longest; a
             trainer whose longest sequence nobody knows is run with micro-batches that hold it.
         workload: pretraining, or rl with its ragged sequences and small micro-batches.
-        keeps: How it keeps what its memory holds; times do not depend on it.
+        keeps: How it keeps what its memory holds.
     """
 
     model: Model
@@ -172,6 +177,8 @@ class TrainQuestion:
     sequences: Real
     tokens: Real
     micro_batch_tokens: Real
+    forward_micro_batch_tokens: Real | None = None
+    longest_tokens: Real | None = None
     tensor: int = 1
     pipeline: int = 1
     context: int = 1
@@ -191,6 +198,7 @@ class TrainQuestion:
     gradient_bytes: Real = 4.0
     offload: bool = False
     returning: bool = False
+    weights_returning: bool = False
     lora_rank: int | None = None
     fused: bool = False
     overlapped: bool = False
@@ -205,6 +213,11 @@ class TrainQuestion:
     def replica(self) -> int:
         """GPUs of one model replica."""
         return self.tensor * self.pipeline * self.context
+
+    @property
+    def padded(self) -> bool:
+        """Whether sequences are worked at the length of the longest."""
+        return self.keeps.padded and self.longest_tokens is not None
 
     @property
     def degrees(self) -> Degrees:
@@ -468,6 +481,8 @@ def _extra(work: Work, question: TrainQuestion, values: Mapping[str, Real], name
     """Seconds of an extra pass; of the critic, its values and its own update."""
     model = question.pass_models.get(name, question.model)
     key, asked = f"{name}_seconds", replace(question, model=model)
+    if asked.forward_micro_batch_tokens is not None:
+        asked = replace(asked, micro_batch_tokens=asked.forward_micro_batch_tokens)
     if id(model) not in passes:
         passes[id(model)] = _flow(work, asked, values, FORWARD)
     flow = passes[id(model)]
@@ -476,11 +491,19 @@ def _extra(work: Work, question: TrainQuestion, values: Mapping[str, Real], name
         slowdown = values["rl_forward_moe_slowdown" if asked.model.architecture.moe else "rl_forward_slowdown"]
         lost = work("loss_seconds", equations.slowdown_loss, seconds=seconds, slowdown=slowdown)
         seconds = added(work, key, [seconds, lost])
+    if asked.workload == "rl" and asked.longest_tokens is not None:
+        seconds = added(work, key, [seconds, flow["handling_seconds"]])
+    if asked.weights_returning and name in _OF_POLICY:
+        held = {"params": flow["held_params"], "training_bytes_per_param": asked.keeps.weight_width}
+        moved = work("offloaded_bytes", memory.trainer_state_bytes, **held)
+        rate = values["train_host_copy"]
+        moving = work("offload_seconds", memory.optimizer_offload_time, offloaded_bytes=moved, bandwidth=rate)
+        seconds = added(work, key, [seconds, moving])
     if model is not question.model:
         seconds = work(key, kernel_time.slowed, seconds=seconds, slowdown=values["rl_other_model"])
     if name != "critic":
         return seconds
-    trained = _flow(work, asked, values, TRAINING[asked.recompute])["update_seconds"]
+    trained = _flow(work, replace(question, model=model), values, TRAINING[asked.recompute])["update_seconds"]
     return work(key, equations.trainer_busy_time, update=trained, updates=asked.updates, forwards=seconds)
 
 
@@ -514,6 +537,8 @@ def _asked(question: TrainQuestion, domain: int) -> dict[str, Any]:
         "sequences": question.sequences,
         "length": question.tokens,
         "length_cv": question.tokens_cv,
+        "longest_tokens": question.longest_tokens,
+        "length_seen": question.longest_tokens if question.padded else None,
         "micro_batch_tokens": question.micro_batch_tokens,
         "optimizer_steps": question.optimizer_steps,
         "state_bytes": question.state_bytes,
@@ -553,7 +578,7 @@ def _decided(question: TrainQuestion) -> dict[str, Any]:
     }
     wide = "new/joules_per_flop" if spec.fp4_dense is not None else "train_joules_per_flop"
     return {
-        "tokens": "tokens_per_gpu",
+        "tokens": "padded/tokens_per_gpu" if asked.padded else "tokens_per_gpu",
         "bandwidth": "memory_bandwidth",
         "memory_fraction": "train_memory_fraction",
         "no_attention": 0.0,

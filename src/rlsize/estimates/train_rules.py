@@ -241,6 +241,7 @@ BESIDE = {
 RULES = by_result(
     (
         rule("tokens_per_gpu", kernels.tokens_per_gpu),
+        rule("padded/tokens_per_gpu", kernels.tokens_per_gpu, length="longest_tokens"),
         rule("data_parallel", step.model_replicas, gpus_per_replica="replica_gpus"),
         rule("shards", step.model_replicas, gpus_per_replica="dense_ranks"),
         rule("replica_tokens", kernels.tokens_per_gpu, gpus="data_parallel"),
@@ -304,6 +305,8 @@ RULES = by_result(
         ),
         _exposed("activation_offload_seconds", "activation_move_seconds", "pass_seconds"),
         _repeated("fixed_seconds", "train_fixed_seconds", "optimizer_steps"),
+        rule("handed_tokens", kernels.tokens_per_gpu, length="longest_tokens", gpus=1),
+        _repeated("handling_seconds", "rl_handling_seconds", "handed_tokens"),
         rule("update_seconds", step.update_time, **BESIDE),
         rule(
             "update_tokens_per_second_per_gpu",

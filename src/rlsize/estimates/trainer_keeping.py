@@ -54,6 +54,11 @@ class Keeping:
         return TRAINER_BACKENDS.get(self.backend, UNSAID)
 
     @property
+    def weight_width(self) -> float:
+        """Bytes of a parameter as it is kept between passes."""
+        return self.master_width if self.facts.own_master else BYTES_PER_PARAM["bf16"]
+
+    @property
     def master_width(self) -> float:
         """Bytes of a parameter that the optimizer works on."""
         return BYTES_PER_PARAM[self.master_dtype or "fp32"]

@@ -219,7 +219,10 @@ class StepRecord(Record):
         passes: Extra forward passes of the trainer.
         reference: Profile of the reference model; empty where it is as large as the policy.
         recompute: What backward computes again.
-        offload: Whether states of the trainer live on the host while engines generate.
+        offload: What of the trainer lives on the host while engines generate: optimizer states, weights too.
+        micro_batch_tokens: Tokens of a micro-batch of a replica; None where nobody says. [token]
+        forward_micro_batch_tokens: The same of passes without backward. [token]
+        lora: Whether adapters alone are trained.
         megatron: Whether the trainer shards optimizer states only (Megatron), in place of everything (FSDP).
         engine: The engine.
         graphs: Whether decode steps are CUDA graphs.
@@ -247,7 +250,10 @@ class StepRecord(Record):
     passes: tuple[str, ...] = ()
     reference: str = ""
     recompute: str = "full"
-    offload: bool = False
+    offload: tuple[str, ...] = ()
+    micro_batch_tokens: float | None = None
+    forward_micro_batch_tokens: float | None = None
+    lora: bool = False
     megatron: bool = True
     engine: str = "vllm"
     graphs: bool = True

@@ -81,7 +81,11 @@ def train_question(
     tokens = apply("sequence_tokens", train_step.trained_sequence_tokens, **both)
     keeps = keeping(said)
     if keeps.samples is not None:
-        how["micro_batch_tokens"] = _counted_tokens(said, tokens)
+        how["micro_batch_tokens"] = _counted_tokens(said, "micro_batch_samples", tokens)
+    if length.stated_cap:
+        longest = said.ask("max_prompt_tokens")
+        most = {"prompt_tokens": longest if longest.known else length.prompt, "response_tokens": length.cap}
+        how["longest_tokens"] = apply("longest_tokens", train_step.trained_sequence_tokens, **most)
     question = TrainQuestion(
         model=model,
         gpu=gpu,
@@ -96,6 +100,7 @@ def train_question(
         shards=_shards(spread),
         sharding=spread.sharding,
         **how,
+        forward_micro_batch_tokens=_forward_tokens(said, tokens),
         passes=passes,
         pass_models=extra,
         capped=length.stated_cap,
@@ -222,6 +227,7 @@ def _how(said: Said) -> dict[str, Any]:
     """How the trainer works: micro-batches, recomputation, number type, optimizer."""
     optimizer, width = OPTIMIZERS[said.choose("optimizer")], said.choose("gradients")
     stages, rank = said.ask("virtual_stages"), said.ask("lora_rank")
+    between = said.listed("offloaded_between") or ()
     return {
         "micro_batch_tokens": said.ask("micro_batch_tokens"),
         "recompute": said.choose("recompute"),
@@ -232,7 +238,8 @@ def _how(said: Said) -> dict[str, Any]:
         "gradient_bytes": BYTES_PER_GRADIENT[width],
         "lora_rank": int(rank.number) if rank.known else None,
         "offload": bool(said.yes("offload")),
-        "returning": "optimizer" in (said.listed("offloaded_between") or ()),
+        "returning": "optimizer" in between,
+        "weights_returning": "params" in between,
         "fused": bool(said.yes("compiled")),
         "overlapped": bool(said.yes("overlapped")),
         "native_attention": bool(said.yes("native_attention")),
@@ -251,12 +258,21 @@ def keeping(said: Said) -> Keeping:
     )
 
 
-def _counted_tokens(said: Said, tokens: Figure) -> Figure:
+def _forward_tokens(said: Said, tokens: Figure) -> Figure | None:
+    """Tokens of a micro-batch of passes without backward; None where nobody says, as they are those of training."""
+    own = said.ask("logprob_micro_batch_tokens")
+    if own.known:
+        return own
+    counted = said.ask("logprob_micro_batch_samples").known
+    return _counted_tokens(said, "logprob_micro_batch_samples", tokens) if counted else None
+
+
+def _counted_tokens(said: Said, key: str, tokens: Figure) -> Figure:
     """Tokens of a micro-batch whose samples are counted, from the mean tokens of a sequence."""
     found = apply(
         "micro_batch_tokens",
         training_peak.micro_batch_tokens,
-        sequences=said.ask("micro_batch_samples"),
+        sequences=said.ask(key),
         sequence_tokens=tokens,
         context_parallel=1.0,
         micro_batches=1.0,

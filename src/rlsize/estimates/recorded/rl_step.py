@@ -14,6 +14,7 @@ from rlsize.estimates.remembered import remembered
 from rlsize.estimates.rollout_prediction import engine
 from rlsize.estimates.step_prediction import StepQuestion, predicted_step
 from rlsize.estimates.train_prediction import TrainQuestion
+from rlsize.estimates.trainer_keeping import Keeping
 from rlsize.facts.quantisation import uniform
 from rlsize.facts.records import Refused
 from rlsize.quantities.rollout import SHARED_MEMORY_FRACTION
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
 
 CLASS = "rl_step"
 STAGES = step_prediction.STAGES
+_RANK = 16  # of adapters; times hardly depend on it
 _PACKED = 4096.0  # tokens of a packed micro-batch where nobody says
 _TOLERANCE = 0.15  # of a step time: reruns differ by 4 to 21 %
 _LONGER = 0.5
@@ -77,7 +79,7 @@ def _question(record: StepRecord, model: Model, gpu: Gpu, reference: Model | Non
 
 
 def _train(record: StepRecord, model: Model, gpu: Gpu, reference: Model | None) -> TrainQuestion:
-    layout = record.trainer
+    layout, shared = record.trainer, record.placement == "colocated"
     replica = layout.tensor * layout.pipeline * layout.context
     if record.trainer_gpus % replica:
         raise Refused(f"{record.trainer_gpus} GPUs cannot be dealt out to model replicas of {replica}")
@@ -88,7 +90,9 @@ def _train(record: StepRecord, model: Model, gpu: Gpu, reference: Model | None) 
         gpus=float(record.trainer_gpus),
         sequences=record.trained_samples or record.samples,
         tokens=tokens,
-        micro_batch_tokens=max(tokens, record.max_tokens or _PACKED),
+        micro_batch_tokens=max(tokens, record.micro_batch_tokens or record.max_tokens or _PACKED),
+        longest_tokens=record.max_tokens,
+        forward_micro_batch_tokens=max(tokens, forward) if (forward := record.forward_micro_batch_tokens) else None,
         **alike(layout, TrainQuestion),
         sharding="optimizer" if record.megatron else "full",
         dtype=record.train_dtype,
@@ -96,7 +100,10 @@ def _train(record: StepRecord, model: Model, gpu: Gpu, reference: Model | None) 
         passes=record.passes,
         pass_models={"reference": reference} if reference is not None else {},
         recompute=record.recompute,
-        returning=record.placement == "colocated" and (record.offload or "nemo" in record.stack.lower()),
+        returning=shared and ("optimizer" in record.offload or "nemo" in record.stack.lower()),
+        weights_returning=shared and "params" in record.offload,
+        keeps=Keeping(backend="" if record.megatron else "fsdp"),
+        lora_rank=_RANK if record.lora else None,
         fused=record.megatron,
         native_attention=record.megatron,
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 from contextlib import suppress
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from rlsize.equations.long_tail import assumed_mean
@@ -16,7 +17,7 @@ from rlsize.readers.records.parsing import common, dtypes, layout, number, posit
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from rlsize.facts.records import Loop, Placement
+    from rlsize.facts.records import Layout, Loop, Placement
     from rlsize.readers.profiles import Catalogue
 
 CLASS = "rl_step"
@@ -37,11 +38,15 @@ _MOST = 1e9  # samples of a step, or tokens of one
 _CONSISTENT = 0.05  # how far tokens / s x step x GPUs may be from samples x length
 _ENGINES = ("sglang", "vllm", "tensorrt-llm")
 _SHARDED = ("fsdp", "dtensor", "trl", "deepspeed", "transformers")  # stacks that shard weights too
-_OWN_MODULES = ("hf generate", "transformers")  # the trainer's model generates
+_OWN_MODULES = ("hf generate", "transformers", "hybrid engine")  # the trainer's model generates
+_TOKENS, _COUNTED = re.compile(r"(\d{2,7}) tokens"), re.compile(r"(\d{1,5}) per (?:gpu|device)")  # micro-batches
+_FORWARD = re.compile(r"(\d{2,7})(?:/\d{2,7})? \(log")
+_ULYSSES = re.compile(r"ulysses (?:sp)?\W?(\d{1,3})")
 _SCALED = 0.15  # of the logarithm of a step: layers of a scaled model, in number and width
 _MEAN_UNSURE = 0.6  # where a cap stands for the mean: the step moves less than it, as its longest sample does not move
 _MEAN, _UNSURE_OF_ALL = 1024.0, 1.0  # tokens, where no cap is said either
 _SAMPLES, _SAMPLES_UNSURE = 1024.0, 1.4  # of a step where nobody says: published loops have 64 to 8,192
+_RECIPE = "dapo", 512.0, 16.0, 0.7  # algorithm that is a recipe too (arXiv:2503.14476), its prompts, group, how sure
 
 
 def matches(row: Mapping[str, Any]) -> bool:
@@ -70,13 +75,15 @@ def record(row: Mapping[str, Any], catalogue: Catalogue) -> StepRecord:
     placement, loop = _mode(row)
     rollout_gpus, trainer_gpus = _gpus(row, placement)
     framework, engine = text(row, "framework").lower(), text(row, "rollout_engine").lower()
-    updates, own = number(row, "updates_per_step"), any(word in engine for word in _OWN_MODULES)
+    sides, own = _sides(row), any(word in f"{framework} {engine}" for word in _OWN_MODULES)
+    updates = number(row, "updates_per_step")
     return StepRecord(
         **{
             **fields,
             "measured": measured,
             "gpus": rollout_gpus if placement == "colocated" else rollout_gpus + trainer_gpus,
-            **_sides(row),
+            **sides,
+            **_micro_batches(row, prompt + response, sides["trainer"].context),
         },
         placement=placement,
         loop=loop,
@@ -94,10 +101,11 @@ def record(row: Mapping[str, Any], catalogue: Catalogue) -> StepRecord:
         passes=_passes(row, assumed),
         reference=_reference(row, catalogue, assumed),
         recompute=said if (said := text(row, "recompute")) in _RECOMPUTED else "full",
-        offload=text(row, "offload").lower() not in {"", "off", "none"},
+        offload=_offload(row),
         megatron=not any(word in f"{framework} {text(row, 'train_backend').lower()}" for word in _SHARDED),
         engine=next((name for name in _ENGINES if name in f"{framework} {engine}"), "vllm"),
         graphs="eager" not in engine and not own,
+        lora=text(row, "lora").lower() not in {"", "no", "off", "0"},
         synced=not own,
         unsure=math.hypot(*unsure),
         assumed=tuple(assumed),
@@ -108,6 +116,11 @@ def _samples(row: Mapping[str, Any], assumed: list[str], unsure: list[float]) ->
     prompts, group, samples = (number(row, key) for key in ("prompts_per_step", "group_size", "samples_per_step"))
     if samples is None and prompts:
         samples = prompts * (group or 1.0)
+    recipe, recipe_prompts, recipe_group, recipe_unsure = _RECIPE
+    if samples is None and recipe in text(row, "algorithm").lower():
+        samples, group = recipe_prompts * recipe_group, group or recipe_group
+        unsure.append(recipe_unsure)
+        assumed.append(f"{samples:.0f} samples a step, as in the recipe of {recipe.upper()}")
     if samples is None:
         samples = _SAMPLES
         unsure.append(_SAMPLES_UNSURE)
@@ -174,10 +187,35 @@ def _sides(row: Mapping[str, Any]) -> dict[str, Any]:
     rollout_dtype, train_dtype = (dtypes(row.get("precision"), part)[0] for part in ("generation", "training"))
     return {
         "rollout": layout(row.get("rollout_parallel")),
-        "trainer": layout(row.get("train_parallel")),
+        "trainer": _spread(row),
         "rollout_dtype": rollout_dtype,
         "train_dtype": train_dtype if train_dtype in {"bf16", "fp8"} else "bf16",
     }
+
+
+def _spread(row: Mapping[str, Any]) -> Layout:
+    """The trainer's layout; ranks of Ulysses share a sequence."""
+    found, ranks = layout(row.get("train_parallel")), _ULYSSES.search(text(row, "train_parallel").lower())
+    return replace(found, context=max(1, int(ranks[1]))) if ranks else found
+
+
+def _micro_batches(row: Mapping[str, Any], tokens: float, context: int) -> dict[str, float | None]:
+    """Tokens of micro-batches of a replica, as they are said for each GPU: tokens, or samples."""
+    said = text(row, "micro_batch").lower().replace(",", "")
+    packed, counted, forward = _TOKENS.search(said), _COUNTED.search(said), _FORWARD.search(said)
+    own = float(packed[1]) * context if packed else float(counted[1]) * tokens if counted else None
+    return {
+        "micro_batch_tokens": own or None,
+        "forward_micro_batch_tokens": float(forward[1]) * context if forward else None,
+    }
+
+
+def _offload(row: Mapping[str, Any]) -> tuple[str, ...]:
+    """What moves to the host; what is said of the reference alone is not the policy's."""
+    said = text(row, "offload").lower()
+    if not said or said.startswith(("off", "none", "no ")):
+        return ()
+    return ("optimizer", "params") if "param" in said or "weight" in said else ("optimizer",)
 
 
 def _passes(row: Mapping[str, Any], assumed: list[str]) -> tuple[str, ...]:
