@@ -125,11 +125,10 @@ def longest_wait(agents: Agents, samples: int) -> float:
     again = agents.environment_seconds
     called = _with_failures((agents.tool_seconds, agents.tool_cv), agents.failed_fraction, again, each)
     scored = _with_failures((agents.verify_seconds, agents.verify_cv), agents.verify_failed_fraction, 0.0, each)
-    left = 1.0 - agents.turn_end_fraction
-    sums = sum(
-        left**turn * (1.0 if turn == agents.turns - 1 else agents.turn_end_fraction) * called**turn
-        for turn in range(agents.turns)
-    )
+    ends, goes_on = agents.turn_end_fraction, (1.0 - agents.turn_end_fraction) * called
+    sums = goes_on ** (agents.turns - 1)  # of those that have all their turns
+    if ends:
+        sums = sums + ends * (1.0 - sums) / (1.0 - goes_on)  # and of those that end after each turn before
     shorter = np.clip(np.cumsum(np.fft.irfft(sums * scored, 2 * _CELLS)), 0.0, 1.0)
     return out.starting + float(np.sum(1.0 - shorter**samples)) * each
 
