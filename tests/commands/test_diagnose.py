@@ -310,3 +310,29 @@ def test_why_nothing_is_usual_is_said(rlsize: Any, tmp_path: Path) -> None:
     told = rlsize("diagnose", log, "--set=model=qwen2.5-3b")
     said = " ".join((told.stdout + told.stderr).split())
     assert "What is usual for this loop is not known: gpus is missing; the gpu is missing." in said
+
+
+PRINTED = {
+    "actor_rollout_ref": {
+        "actor": {"ppo_mini_batch_size": 64, "use_dynamic_bsz": True},
+        "model": {"path": "Qwen/Qwen2.5-3B-Instruct"},
+        "rollout": {"name": "vllm", "n": 8, "tensor_model_parallel_size": 2},
+    },
+    "algorithm": {"adv_estimator": "grpo"},
+    "data": {"max_prompt_length": 1024, "max_response_length": 4096, "train_batch_size": 64},
+    "trainer": {"n_gpus_per_node": 4, "nnodes": 1},
+}
+
+
+@pytest.mark.parametrize("steps", [12, 20_000])
+def test_a_configuration_that_a_log_prints_is_its_launch(rlsize: Any, tmp_path: Path, steps: int) -> None:
+    """Phases are judged without a script, however long the log is; what it does not say is asked for by its flag."""
+    timed = "timing_s/gen:40.0 - timing_s/old_log_prob:7.0 - timing_s/update_actor:20.0 - timing_s/step:68.0"
+    sizes = "response_length/mean:1040.0 - prompt_length/mean:400.0 - perf/total_num_tokens:737280"
+    rows = [f"(TaskRunner pid=7) step:{step} - {timed} - {sizes} - {'padding' * 20}:1\n" for step in range(steps)]
+    log = tmp_path / "driver.log"
+    log.write_text(f"(TaskRunner pid=7) {PRINTED}\n{''.join(rows)}", encoding="utf-8")
+    told = rlsize("diagnose", str(log), "--gpu", "a800-sxm", "--json")
+    assert {"update", "generation", "logprob"} <= {row["phase"] for row in told.document["rows"]["phases"]}
+    if steps == 12:
+        assert "give --gpu" in rlsize("diagnose", str(log), "--json").document["headline"]

@@ -32,7 +32,7 @@ SLOW = 20.0
 # A signed figure: what is gained, or lost, against something else, and correlations.
 SIGNED = (
     "_change", "_growth", "correlation", "_saved", "_difference", "_gain", "_gap", "slope", "_drift", "_error",
-    "_left_",
+    "_left_", "headroom",
 )  # fmt: skip
 KNOWN = (
     HEAD

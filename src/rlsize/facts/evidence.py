@@ -134,6 +134,7 @@ class Evidence:
         idle_target: Trainer idle that is accepted. [1]
         sync_target: Share of the step that weight syncs may take. [1]
         usual: What the loop is predicted to do, by key; empty where nobody says the loop.
+        lacking: What to say of the loop so that this is known; empty where it is, or where nobody says the loop.
         said: What was said of the loop, by quantity.
     """
 
@@ -153,6 +154,7 @@ class Evidence:
     idle_target: Figure = absent("idle_target", "--max-idle")
     sync_target: Figure = absent("sync_target", "--max-sync")
     usual: Mapping[str, Figure] = field(default_factory=dict)
+    lacking: str = ""
     said: Mapping[str, Figure] = field(default_factory=dict)
 
 

@@ -37,11 +37,13 @@ class Usual(NamedTuple):
         results: What it is predicted to do, by key.
         said: What was said of it, by quantity.
         why_not: Why nothing is predicted; empty where something is, or where nobody said a loop.
+        todo: What to say for that; empty where it would not do.
     """
 
     results: Mapping[str, Figure]
     said: Mapping[str, Figure]
     why_not: str = ""
+    todo: str = ""
 
 
 def usual_of(said: Said) -> Usual:
@@ -64,7 +66,8 @@ def usual_of(said: Said) -> Usual:
     try:
         found = answer_of(resolve(filled))
     except InputError as error:
-        return Usual({}, told, "; ".join(fault.what for fault in error.faults))
+        todo = "; ".join(fault.todo for fault in error.faults if fault.what.endswith(" is missing"))
+        return Usual({}, told, "; ".join(fault.what for fault in error.faults), todo)
     except Refused as error:
         return Usual({}, told, str(error))
     return Usual(found.results, told, found.refused)

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from rlsize.readers.profiles import Catalogue
 
 _HEADER = re.compile(r"^[ \t]*[\"']?rlsize[\"']?\s*:", re.MULTILINE)
+_HEAD = 2**20  # bytes of a long log in which its configuration stands
 _OWN = (".yaml", ".yml")  # endings of rlsize's own files, whose faults are told as theirs
 
 _COUNTS = ("gpus", "rollout_gpus", "trainer_gpus", "gpus_per_node")
@@ -116,7 +117,7 @@ def read_scenario(
     """
     if path is None:
         return scenario_of(Document("--set", {}), changes)
-    text = _text(path)
+    text = text_of(path)
     if not _HEADER.search(text):
         from rlsize.readers.profiles import Catalogue
 
@@ -164,7 +165,7 @@ def launched_scenario(
         path,
         frameworks(catalogue),
         framework=named.strip(),
-        text=_text(path) if text is None else text,
+        text=text_of(path) if text is None else text,
         given={key: int(count) for key, count in counts.items() if count.isdecimal()},
     )
     document, places = scenario_of_launch(launch, catalogue)
@@ -182,11 +183,24 @@ def launched_scenario(
     return found, launch
 
 
-def _text(path: str | Path) -> str:
+def text_of(path: str | Path) -> str:
+    """
+    What a scenario or a launch says; of a log, which may be of any length, the beginning, where configurations stand.
+
+    Raises:
+        InputError: It cannot be read, or is no text.
+    """
     if path == "-":
         return sys.stdin.read(LARGEST_FILE + 1)
     from rlsize.readers.logs.forms.wandb_file import config_text
 
+    file = Path(path)
+    if file.is_file() and file.stat().st_size > LARGEST_FILE:
+        from rlsize.readers.logs.recognising import is_log
+
+        if is_log(str(path), loosely=False):
+            with file.open("rb") as stream:
+                return stream.read(_HEAD).decode("utf-8", errors="replace")
     return config_text(path) or read_text(path)
 
 
@@ -293,7 +307,7 @@ def read_allocation(path: str, changes: Iterable[str] = (), **launch: Any) -> Sc
     """
     from rlsize.quantities.table import QUANTITIES, nested
 
-    if path == "-" or not _HEADER.search(_text(path)):
+    if path == "-" or not _HEADER.search(text_of(path)):
         return read_scenario(path, changes, **launch)
     document = read_document(path)
     kind = document.kind

@@ -13,6 +13,8 @@ from rlsize.readers.byte_sources import STDIN, shown_source
 from rlsize.shell.access import blamed
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from rlsize.shell.inputs import Inputs
 
 _HEAD = 2**20  # bytes by which a file is recognised
@@ -220,12 +222,19 @@ def _is_launch(inputs: Inputs, name: str) -> bool:
     """Whether a file is a launch script or a configuration of a framework."""
     from rlsize.readers.frameworks import frameworks
     from rlsize.readers.launch.launch import read_launch
+    from rlsize.readers.scenarios import text_of
 
+    said = str(inputs.texts.get("framework") or "")
     try:
-        read_launch(name, frameworks(inputs.catalogue), framework=str(inputs.texts.get("framework") or ""))
+        read_launch(name, frameworks(inputs.catalogue), framework=said, text=text_of(name))
     except InputError:
         return False
     return True
+
+
+def printed_launch(inputs: Inputs, logs: Iterable[str]) -> str | None:
+    """The first log that prints the configuration of its run, which says as much as a launch; None where none does."""
+    return next((log for log in logs if log != STDIN and Path(log).is_file() and _is_launch(inputs, log)), None)
 
 
 def _own(name: str) -> str:

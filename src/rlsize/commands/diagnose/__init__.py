@@ -18,7 +18,7 @@ from rlsize.shell.command import Force, argument, option
 from rlsize.shell.ending import INTERRUPTED
 from rlsize.shell.inputs import Inputs
 from rlsize.shell.live_engines import WATCH, WatchFlags, check_watch, watched_engines
-from rlsize.shell.named_inputs import NamedInputs, named_inputs
+from rlsize.shell.named_inputs import NamedInputs, named_inputs, printed_launch
 from rlsize.shell.observation import (
     DECIDED,
     POOLS,
@@ -99,7 +99,7 @@ def diagnose(
     found = named_inputs(inputs, sources or [], watch.format, mapped=bool(watch.map))
     if len(found.scenarios) > 1:
         inputs.fault("two scenarios are named", found.scenarios[1], "name one")
-    named = found.scenarios[0] if found.scenarios else None
+    named = found.scenarios[0] if found.scenarios else printed_launch(inputs, found.logs)
     with blamed(inputs, named or "--set"):
         inputs.read(named, changes or [])
     inputs.load_rates()
@@ -148,6 +148,7 @@ def evidence_of(
         run=run,
         load=EngineLoad(**logged),  # what the engines had to do by the training log, where nobody looked at them
         usual=usual.results,
+        lacking=usual.todo,
         said=usual.said,
         instances=pools.instances,
         gpus_per_instance=pools.gpus_per_instance,

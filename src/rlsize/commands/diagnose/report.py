@@ -83,7 +83,7 @@ def diagnose_report(
     known = [f"{made} of {numbered(len(found.findings), 'check')} could be made."]
     known += [f"Not known: {', '.join(names)} ({why})." for why, names in _lacking(found).items()]
     return Report(
-        headline=headline(found),
+        headline=headline(found, evidence.lacking),
         results=(verdict, found.trainer_idle, *waits, *logged, *rates, *costs),
         inputs=tuple(inputs),
         tables={name: table for name, table in tables.items() if table.rows},

@@ -349,8 +349,14 @@ def _longest(found: Diagnosis) -> str:
     return f": {show(one.share.value, one.share.key)} of the step goes into {_GOES_INTO.get(one.phase, one.phase)}."
 
 
-def headline(found: Diagnosis) -> str:
-    """The verdict in a sentence, and what to do first."""
+def headline(found: Diagnosis, lacking: str = "") -> str:
+    """
+    The verdict in a sentence, and what to do first.
+
+    Args:
+        found: The verdict.
+        lacking: What to say of the loop so that what each phase should take is known; empty where it is.
+    """
     idle = f"{show(found.trainer_idle.value, 'x_fraction')} of the step" if found.trainer_idle.known else "its share"
     phases = next(one for one in found.findings if one.check == "phases")
     look = _phase_evidence(phases)
@@ -375,7 +381,8 @@ def headline(found: Diagnosis) -> str:
         lead = "To be quicker, look for" if phases.status == "fine" else "First look for"
         return f"{sentence} {lead} {cause_words(found.causes[0])}."
     usual = "compare other modes and splits of its GPUs: `rlsize plan`"
-    first = action(found.steps[0]) if found.steps else usual if phases.status == "fine" else _NEXT[found.verdict]
+    unknown = f"{lacking}, which tells what each phase should take" if lacking else _NEXT[found.verdict]
+    first = action(found.steps[0]) if found.steps else usual if phases.status == "fine" else unknown
     return f"{sentence} First: {first}."
 
 
