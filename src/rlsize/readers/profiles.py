@@ -26,24 +26,20 @@ from rlsize.readers.validation import opened, validated
 from rlsize.readers.yaml_documents import parse_document, read_bytes, read_document, read_text
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
-
-    from rlsize.facts.model import Model
-    from rlsize.facts.rates import Rates
-    from rlsize.readers.yaml_documents import Document
-
-VARIABLE = "RLSIZE_PROFILES"
-SUFFIX = ".yaml"
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Generator, Iterator, Mapping
+    from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 
     from rlsize.facts.gpu import ScaleUp
     from rlsize.facts.link import LinkSpecification
+    from rlsize.facts.model import Model
+    from rlsize.facts.rates import Rates
     from rlsize.facts.sourced import Sourced
     from rlsize.readers.yaml_documents import Document
 
     Found = Callable[[str, str], object]
+
+VARIABLE = "RLSIZE_PROFILES"
+SUFFIX = ".yaml"
+
 
 # GiB against GB is 7.4 %: what is sold as 80 GB may hold 80 GiB.
 _MOST_USABLE = 1.08

@@ -8,7 +8,7 @@ from math import inf
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from rlsize.simulator.samples import Group
+    from rlsize.simulator.ledger import Group
     from rlsize.simulator.setting import Order
 
 

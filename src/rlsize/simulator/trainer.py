@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from rlsize.simulator.conductor import Conductor
-    from rlsize.simulator.samples import Group
+    from rlsize.simulator.ledger import Group
     from rlsize.simulator.setting import Way
 
 _HOUR = 3600.0

@@ -121,8 +121,7 @@ def _answers(said: Mapping[str, str], limits: Sequence[str], desk: Desk, *, yes:
     Raises:
         InputError: Everything that is wrong with flags and files; or the input ended.
     """
-    from rlsize.commands.init.questions import flagged
-    from rlsize.commands.init.terminal import asked, on_terminal
+    from rlsize.commands.init.questions import asked, flagged, on_terminal
     from rlsize.writers.scenario_file import STARTER
 
     asking = not yes and on_terminal()

@@ -11,14 +11,14 @@ from collections import Counter, deque
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
+from rlsize.readers.logs.figures import UNFINISHED, Row
 from rlsize.readers.logs.names import is_time
-from rlsize.readers.logs.rows import UNFINISHED, Row
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
     from collections.abc import Set as AbstractSet
 
-    from rlsize.readers.logs.rows import Skips
+    from rlsize.readers.logs.figures import Skips
 
 _WINDOW = 1_000
 """Steps that are open at once; parts of one step stand nearer together."""

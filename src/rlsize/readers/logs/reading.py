@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING
 from rlsize.errors import Fault, InputError, suggestion
 from rlsize.facts.run_log import RunLog, StepRecord
 from rlsize.readers.byte_sources import shown_source
+from rlsize.readers.logs.figures import Row, Skips
 from rlsize.readers.logs.forms import tensorboard
 from rlsize.readers.logs.mapping import Mapper, with_said
 from rlsize.readers.logs.merging import Parts, grouped, merged
 from rlsize.readers.logs.recognising import Asked, LogKind, first_record, hints, kind_by_keys, kind_of, names
-from rlsize.readers.logs.rows import Row, Skips
 from rlsize.readers.logs.source import opened
 from rlsize.readers.logs.trackers import FORM as TRACKER
 from rlsize.readers.logs.trackers import SQLITE, database_values, folder_of_metrics, folder_values
