@@ -15,7 +15,7 @@ from rlsize.errors import Fault, InputError, UnfinishedError, noting
 from rlsize.facts.figure import Figure
 from rlsize.shell.access import AUTHORITY, INSECURE, TOKEN_FILE, access_to, blamed
 from rlsize.shell.command import option, tell
-from rlsize.shell.ending import INTERRUPTED
+from rlsize.shell.progress import INTERRUPTED
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

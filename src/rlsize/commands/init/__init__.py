@@ -15,8 +15,8 @@ from rlsize.quantities.table import PLACES, QUANTITIES
 from rlsize.reports.report import Column, Report, Table, Unseen
 from rlsize.reports.wording import numbered
 from rlsize.shell.command import TERMINAL, Force, Profiles, option, switch
-from rlsize.shell.ending import INTERRUPTED
 from rlsize.shell.inputs import Inputs
+from rlsize.shell.progress import INTERRUPTED
 from rlsize.shell.quantity_flags import Asks, texts_of
 
 if TYPE_CHECKING:

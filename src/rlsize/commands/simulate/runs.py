@@ -23,7 +23,7 @@ import typer
 from rlsize.errors import Fault, InputError, noting, suggestion
 from rlsize.facts.figure import Figure
 from rlsize.reports.wording import numbered
-from rlsize.shell.ending import INTERRUPTED
+from rlsize.shell.progress import INTERRUPTED
 from rlsize.units import show
 from rlsize.version import VERSION
 
