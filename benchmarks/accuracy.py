@@ -24,10 +24,9 @@ from rlsize.readers.profiles import Catalogue
 from rlsize.readers.records.listing import profiles_of, published_files, read_records
 from rlsize.verdicts.board import board
 from rlsize.verdicts.contests import contests
-from rlsize.verdicts.grading import point, transfer_grades
+from rlsize.verdicts.grading import point, score, transfer_grades
 from rlsize.verdicts.holdout import held_out
 from rlsize.verdicts.predictions import predictions
-from rlsize.verdicts.scores import score
 from rlsize.verdicts.transfer import transfer
 from rlsize.writers.files import write_whole
 
@@ -37,8 +36,8 @@ if TYPE_CHECKING:
     from rlsize.estimates.recorded.registry import Predictor
     from rlsize.facts.board import BoardCell
     from rlsize.facts.records import Record, RefusedRecord
+    from rlsize.verdicts.grading import Score
     from rlsize.verdicts.predictions import PredictedRecord, Predictions, ProfilesOf
-    from rlsize.verdicts.scores import Score
     from rlsize.verdicts.transfer import Pair
 
 SEED = 0

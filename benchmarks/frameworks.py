@@ -19,7 +19,7 @@ from benchmarks.outcomes import asked
 from benchmarks.twins import read_pairs
 
 from rlsize.loop.usual import usual_of
-from rlsize.verdicts.scores import Point, score
+from rlsize.verdicts.grading import Point, score
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

@@ -22,8 +22,7 @@ from rlsize.estimates.figures import measured
 from rlsize.facts.evidence import EngineLoad, Evidence
 from rlsize.facts.run_log import RunSummary
 from rlsize.loop.usual import usual_of
-from rlsize.verdicts.phase_causes import causes_of
-from rlsize.verdicts.usual_phases import is_small, judged_phases
+from rlsize.verdicts.usual_phases import causes_of, is_small, judged_phases
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence

@@ -7,18 +7,18 @@ from typing import TYPE_CHECKING, Any
 
 from generate.markdown import table
 from rlsize import units
+from rlsize.facts.fields import sourced_numbers, unverified
 from rlsize.facts.link import achievable_fraction
-from rlsize.facts.sourced import sourced_numbers, unverified
 from rlsize.readers.profiles import Catalogue
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from rlsize.facts.fields import Sourced
     from rlsize.facts.gpu import Gpu
     from rlsize.facts.link import Cluster, Link
     from rlsize.facts.model import Model
     from rlsize.facts.price import Price
-    from rlsize.facts.sourced import Sourced
 
 UNVERIFIED = "†"
 

@@ -19,8 +19,7 @@ from typing import Any
 
 import pytest
 
-from rlsize.reports.page import Page
-from rlsize.reports.sliders import Widget
+from rlsize.reports.page import Page, Widget
 
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGES = os.environ.get("RLSIZE_BROWSER_PACKAGES", "")

@@ -9,7 +9,7 @@ import pytest
 from tests.browser.conftest import LOOPS, Opened
 from tests.writers.page_example import example_widget
 
-from rlsize.reports.sliders import Slider
+from rlsize.reports.page import Slider
 
 Show = Callable[..., Opened]
 CASES = [(loop, slider) for loop in LOOPS for slider in example_widget(loop=loop).sliders]

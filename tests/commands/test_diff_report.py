@@ -17,8 +17,7 @@ from rlsize.readers.scenario_changes import Leaf
 from rlsize.reports import wording
 from rlsize.reports.chart import Gantt
 from rlsize.reports.report import Report
-from rlsize.verdicts.causes import Cause, Split
-from rlsize.verdicts.difference import differences
+from rlsize.verdicts.causes import Cause, Split, differences
 from rlsize.writers.table import print_report
 
 KEY = "step_seconds"

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from rlsize.commands.report import Phases, Start, lesson_widget
 from rlsize.equations import matching
-from rlsize.reports.sliders import Comparison, Slider, number_text
+from rlsize.reports.page import Comparison, Slider, number_text
 
 START = Start(
     gpus=64, rollout_gpus=48, response_tokens=1536, rollout_gpu_rate=2000.0, trainer_gpu_rate=5000.0,

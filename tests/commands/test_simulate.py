@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from tests.effort import tries
 
-from rlsize.commands.simulate.measures import half_shown, number_shown
+from rlsize.commands.simulate.report import half_shown, number_shown
 
 Run = Callable[..., Any]
 

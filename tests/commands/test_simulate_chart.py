@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 from rlsize.commands.simulate import chart
 from rlsize.commands.simulate.chart import MOST_POINTS, bars_of, gantt, over_steps
 from rlsize.reports.chart import Bar
-from rlsize.simulator.ledger import COLUMNS, Ledger
-from rlsize.simulator.samples import Span
+from rlsize.simulator.ledger import COLUMNS, Ledger, Span
 
 
 def runs(instances: int, count: int) -> list[Span]:

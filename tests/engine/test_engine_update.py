@@ -9,8 +9,8 @@ import pytest
 
 from rlsize.facts.measured import EngineUpdate
 from rlsize.measure.child import ChildDiedError
-from rlsize.measure.engine_update import EngineUpdateJob, measure_engine_update
 from rlsize.measure.jobs import StageResult
+from rlsize.measure.weight_sync import EngineUpdateJob, measure_engine_update
 
 ENGINE = {"max_model_len": 512, "max_num_seqs": 16, "enforce_eager": True, "block_size": 32}
 

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from rlsize.estimates.sync import METHODS, LinkFigures, SyncQuestion, link_figures, link_rows, method_rows, sync_results
+from rlsize.facts.fields import Sourced
 from rlsize.facts.figure import Figure
 from rlsize.facts.link import Link, LinkAssumed, LinkMeasured, LinkSpecification
-from rlsize.facts.sourced import Sourced
 
 
 def figure(key: str, value: float) -> Figure:

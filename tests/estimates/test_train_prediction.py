@@ -24,9 +24,9 @@ from rlsize.estimates.train_prediction import (
 )
 from rlsize.estimates.trainer_keeping import Keeping
 from rlsize.estimates.trainer_layout import SHARDINGS
+from rlsize.facts.fields import Sourced
 from rlsize.facts.figure import Figure
 from rlsize.facts.records import Refused
-from rlsize.facts.sourced import Sourced
 from rlsize.readers.profiles import Catalogue
 
 CATALOGUE = Catalogue()

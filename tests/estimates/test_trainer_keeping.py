@@ -13,7 +13,7 @@ from rlsize.estimates.memory_shape import memory_shape
 from rlsize.estimates.model_size import model_size
 from rlsize.estimates.trainer_keeping import Keeping, RankStep, as_kept, micro_batch
 from rlsize.estimates.trainer_memory import ModelBeside, TrainerLoad
-from rlsize.facts.trainer_backends import TRAINER_BACKENDS
+from rlsize.facts.inference_engines import TRAINER_BACKENDS
 from rlsize.readers.profiles import Catalogue
 
 MODEL = Catalogue().get("model", "qwen2.5-7b")

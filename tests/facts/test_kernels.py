@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import pytest
 
+from rlsize.facts.fields import Sourced
 from rlsize.facts.gpu import Gpu, GpuSpecification, ScaleUp, completed
 from rlsize.facts.kernels import FAMILIES, Gemm, Kernels, Transfer, among, engine_all_reduce, kernels_of, pick
-from rlsize.facts.sourced import Sourced
 
 NUMBER = Sourced(value=1.0, source="sheet")
 GEMM = Gemm(fixed=4e-6, memory_fraction=0.9, compute_fraction=0.8, exponent=2.0)

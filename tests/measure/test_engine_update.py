@@ -10,7 +10,7 @@ import pytest
 
 from rlsize.facts.measured import EngineUpdate, Scatter
 from rlsize.measure.child import ChildDiedError
-from rlsize.measure.engine_update import EngineUpdateJob, measure_engine_update, update_doubts
+from rlsize.measure.weight_sync import EngineUpdateJob, measure_engine_update, update_doubts
 
 READY = {"event": "ready", "interface": "calls", "versions": {"vllm": "1"}, "gpus": []}
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from rlsize.facts.sourced import sourced_numbers
+from rlsize.facts.fields import sourced_numbers
 from rlsize.readers.profiles import FOLDERS, Catalogue
 
 # An absolute path, a home folder, a drive, a parent folder, a file: address; no URL, path within a repository or unit.

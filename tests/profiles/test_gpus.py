@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from rlsize.facts.sourced import unverified
+from rlsize.facts.fields import unverified
 from rlsize.readers.profiles import Catalogue
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from rlsize.readers.profiles import Catalogue
 from rlsize.writers.model_profile import model_profile_text
 
 if TYPE_CHECKING:
-    from rlsize.facts.sourced import Sourced
+    from rlsize.facts.fields import Sourced
 
 NAMES = Catalogue().names("model")
 # Counted once from the same dimensions by a script that shares no code with rlsize: billions of parameters in total and

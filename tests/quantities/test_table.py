@@ -12,8 +12,8 @@ import pytest
 from rlsize.estimates.memory_phases import EVERYTHING
 from rlsize.facts.algorithm import ALGORITHMS, BYTES_PER_GRADIENT, OPTIMIZERS, RECOMPUTATIONS
 from rlsize.facts.fields import Quantity, Says, Uncertain
+from rlsize.facts.inference_engines import TRAINER_BACKENDS
 from rlsize.facts.quantisation import BYTES_PER_PARAM
-from rlsize.facts.trainer_backends import TRAINER_BACKENDS
 from rlsize.loop.pools import LOOPS
 from rlsize.quantities.row import Row, Switch, Text, Word, by_key
 from rlsize.quantities.scenario import Scenario

@@ -21,8 +21,7 @@ from rlsize.facts import published
 from rlsize.readers import prometheus
 from rlsize.readers.http_pages import Access, api_target, basic_login
 from rlsize.readers.metrics.pages import histories
-from rlsize.readers.prometheus import Scraped, scraped, trainer_steps, wanted_names
-from rlsize.readers.prometheus_api import duration, matchers, moment
+from rlsize.readers.prometheus import Scraped, duration, matchers, moment, scraped, trainer_steps, wanted_names
 
 END = 1_772_366_400.0
 SECRET = "s3cr3t-word"  # noqa: S105 (a test's own)

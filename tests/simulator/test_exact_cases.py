@@ -12,9 +12,8 @@ from hypothesis import strategies as st
 from tests.simulator.tables import Table
 
 from rlsize.equations import imbalance, iteration, matching
-from rlsize.simulator.ledger import Ledger
+from rlsize.simulator.ledger import Event, Ledger, Recorder, Span
 from rlsize.simulator.run import conductor_of, simulate
-from rlsize.simulator.samples import Event, Recorder, Span
 from rlsize.simulator.setting import (
     EngineSetting,
     Latency,

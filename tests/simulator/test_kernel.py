@@ -17,9 +17,9 @@ from rlsize.planner import simulation
 from rlsize.shell import planning
 from rlsize.simulator import draws, run
 from rlsize.simulator import played as kernel_runs
+from rlsize.simulator.ledger import Recorder
 from rlsize.simulator.played import ROUTINGS, WAYS, covers, installed, played
 from rlsize.simulator.run import simulate
-from rlsize.simulator.samples import Recorder
 from rlsize.simulator.setting import (
     EngineSetting,
     Latency,

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rlsize.facts.figure import Figure, absent
-from rlsize.verdicts.difference import Difference, bounded, differences
+from rlsize.verdicts.causes import Difference, bounded, differences
 
 KEY = "step_seconds"
 DRAWS = np.linspace(0.5, 1.5, 401)

@@ -9,7 +9,7 @@ import pytest
 from benchmarks.frameworks import predicted, runs
 from benchmarks.twins import expected_coverage
 
-from rlsize.verdicts.scores import Point, score
+from rlsize.verdicts.grading import Point, score
 
 
 @pytest.fixture(scope="module")

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rlsize.verdicts import contests, scores
-from rlsize.verdicts.scores import Point, quantile, score
+from rlsize.verdicts import contests, grading
+from rlsize.verdicts.grading import Point, quantile, score
 
 
 def made(ratio: float, *, inside: bool = True, source: str = "s", family: str = "f", weight: float = 1.0) -> Point:
@@ -24,7 +24,7 @@ def made(ratio: float, *, inside: bool = True, source: str = "s", family: str = 
 
 def test_the_examples_in_the_docstrings_hold() -> None:
     """Of scores and of contests."""
-    assert doctest.testmod(scores).failed == 0
+    assert doctest.testmod(grading).failed == 0
     assert doctest.testmod(contests).failed == 0
 
 

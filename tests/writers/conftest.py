@@ -13,9 +13,8 @@ from rlsize.estimates.figures import apply
 from rlsize.facts.figure import Figure, absent
 from rlsize.reports.chart import Chart, Mark, Series
 from rlsize.reports.report import Cell, Column, Report, Table
-from rlsize.simulator.ledger import Ledger
+from rlsize.simulator.ledger import Event, Ledger, Recorder, Span
 from rlsize.simulator.run import simulate
-from rlsize.simulator.samples import Event, Recorder, Span
 from rlsize.simulator.setting import (
     EngineSetting,
     LengthSetting,

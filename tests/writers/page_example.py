@@ -5,9 +5,8 @@ from __future__ import annotations
 from rlsize.commands.report import Start, lesson_widget
 from rlsize.facts.figure import Figure, Provenance, absent
 from rlsize.reports.chart import Bar, Chart, Gantt, Mark, Panels, Series
-from rlsize.reports.page import Page, Section, figures_table
+from rlsize.reports.page import Page, Section, Widget, figures_table
 from rlsize.reports.report import Column, Table
-from rlsize.reports.sliders import Widget
 
 HOSTILE = (
     "</script><script>alert(1)</script>",

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rlsize.reports.findings import Finding
+from rlsize.reports.report import Finding
 from rlsize.units import printable
 from rlsize.writers.ci import LARGEST_SUMMARY, summary, workflow_commands
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from rlsize.errors import InputError
-from rlsize.simulator.samples import Event, Recorder, Span
+from rlsize.simulator.ledger import Event, Recorder, Span
 from rlsize.writers.history_file import HistoryFile
 
 SPAN = Span("instance 3", "batch 12", 0.1, 0.30000000000000004, 12)

@@ -18,8 +18,7 @@ import pytest
 from tests.writers.page_example import HOSTILE, example_page, example_widget, hostile_page
 
 from rlsize.equations.lengths import normal_share
-from rlsize.reports.page import Page, Section
-from rlsize.reports.sliders import Formula
+from rlsize.reports.page import Formula, Page, Section
 from rlsize.writers.colours import COLOURS, ON_DARK, STACK
 from rlsize.writers.equation_script import UntranslatableError
 from rlsize.writers.html_page import html_text

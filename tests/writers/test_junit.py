@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from junitparser import Error, Failure, JUnitXml, TestCase, TestSuite
 
-from rlsize.reports.findings import Finding, Level
+from rlsize.reports.report import Finding, Level
 from rlsize.writers.ci import junit_text
 
 LEVELS: tuple[tuple[Level, dict[str, Any]], ...] = (

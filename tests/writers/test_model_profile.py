@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from rlsize.facts.fields import Sourced
 from rlsize.facts.model import Architecture, Attention, FeedForward, Model
-from rlsize.facts.sourced import Sourced
 from rlsize.readers.validation import opened, validated
 from rlsize.readers.yaml_documents import parse_document
 from rlsize.writers.model_profile import HEADER, model_profile_text

@@ -18,9 +18,9 @@ from rlsize.quantities.table import PLACES
 from rlsize.readers.scenarios import ScenarioFile, read_scenario
 from rlsize.readers.yaml_documents import parse_document
 from rlsize.units import DIMENSIONS
-from rlsize.writers import scalars
-from rlsize.writers.scalars import text
+from rlsize.writers import yaml_file
 from rlsize.writers.scenario_file import OFFERED, REMARKS, STARTER, scenario_text
+from rlsize.writers.yaml_file import text
 
 HOSTILE = ("x: {y", "# no", "a # b", "a\nb: c", "- a", "&a", "*a", "!!python/object", "%", "null", "~", "no", "1e9",
            "2026", "1:30", " a ", "'", '"', "\\", "\t", "\0", "\x7f", "\x85", "\u2028", "\ufeff", "\U0001f600", "日本",
@@ -158,7 +158,7 @@ def test_lines_stay_readable() -> None:
 
 def test_examples_in_docstrings_hold() -> None:
     """Doctests of the module that values are written with."""
-    result = doctest.testmod(scalars)
+    result = doctest.testmod(yaml_file)
     assert (result.failed, bool(result.attempted)) == (0, True)
 
 

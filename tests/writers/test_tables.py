@@ -8,7 +8,7 @@ import io
 import pytest
 
 from rlsize.reports.report import Report
-from rlsize.writers.csv_table import csv_text
+from rlsize.writers.json_document import csv_text
 from rlsize.writers.markdown import markdown_text
 from rlsize.writers.table import print_report
 

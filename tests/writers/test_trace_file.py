@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from rlsize.simulator.samples import Event, Span
+from rlsize.simulator.ledger import Event, Span
 from rlsize.simulator.setting import MODES, TroubleSetting
 from rlsize.writers.history_file import trace_text
 

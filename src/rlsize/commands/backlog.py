@@ -12,8 +12,8 @@ from rlsize.loop.sides import fleet_gpus, instance_size, sides
 from rlsize.loop.workload import samples
 from rlsize.planner.backlog import BacklogQuestion, grow_backlog
 from rlsize.reports.chart import Chart, Mark, Series
-from rlsize.reports.loop_verdicts import bounded, refused_report
 from rlsize.reports.report import Report
+from rlsize.reports.running_loop import bounded, refused_report
 from rlsize.shell.inputs import Inputs
 from rlsize.shell.quantity_flags import ANSWER, CHECKS, MATCH, REFUSED, WASTE, Unassumed, asks
 from rlsize.shell.rates import trainer_gpus

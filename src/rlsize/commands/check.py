@@ -14,8 +14,7 @@ import typer
 from rlsize.errors import DoesNotFitError, Fault, InputError, RlsizeError, noting, refuse
 from rlsize.facts.budget import Change
 from rlsize.facts.figure import Figure
-from rlsize.reports.findings import Finding, Level
-from rlsize.reports.report import Column, Decision, Report, Table, Unseen
+from rlsize.reports.report import Column, Decision, Finding, Level, Report, Table, Unseen
 from rlsize.reports.wording import band, bare, counted, gap, numbered, percent, row_name, sentence, signed, words
 from rlsize.shell.answer import check_form
 from rlsize.shell.command import TERMINAL, Force, in_own_words, option, switch

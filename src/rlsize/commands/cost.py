@@ -18,8 +18,8 @@ from rlsize.loop.sides import described_loop, joint_draws, loops_own
 from rlsize.loop.workload import batch_tokens, samples
 from rlsize.planner.cost import POOLS, costs, pool_rows, price_step
 from rlsize.reports.chart import Chart, Series
-from rlsize.reports.loop_verdicts import bounded, refused_report
 from rlsize.reports.report import Column, Report, Table
+from rlsize.reports.running_loop import bounded, refused_report
 from rlsize.shell.inputs import Inputs
 from rlsize.shell.quantity_flags import ANSWER, PRICES, asks
 from rlsize.units import show

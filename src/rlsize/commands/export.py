@@ -63,7 +63,7 @@ def export(
     Example:  rlsize export examples/operate/starving.jsonl --once --gpu-hour 2.40
     """
     from rlsize.estimates.run_counts import Counters
-    from rlsize.shell.following import followed, log_reader
+    from rlsize.shell.observation import followed, log_reader
 
     counters, where = Counters({}, {}, "", {}), ("", 0)
     every, pools = inputs.ask("every_seconds"), _pools(inputs)

@@ -9,8 +9,8 @@ from rlsize.facts.figure import Figure
 from rlsize.loop.sides import IN_LOOP_RATE, sides
 from rlsize.planner.fleet import FleetAnswer, FleetQuestion, caching_savings, size_fleet
 from rlsize.reports.chart import Chart, Mark, Series
-from rlsize.reports.loop_verdicts import bounded, refused_report
 from rlsize.reports.report import Column, Report, Table
+from rlsize.reports.running_loop import bounded, refused_report
 from rlsize.shell.inputs import Inputs
 from rlsize.shell.quantity_flags import ANSWER, CHECKS, MATCH, PRICES, REFUSED, WASTE, asks
 from rlsize.shell.rates import fleet_question

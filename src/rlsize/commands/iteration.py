@@ -25,8 +25,8 @@ from rlsize.loop.sides import (
 from rlsize.loop.workload import samples
 from rlsize.planner.iteration import NOTHING_THROWN_AWAY, IterationQuestion, Source, mode_rows, plan_iteration
 from rlsize.reports.chart import Chart, Series
-from rlsize.reports.loop_verdicts import bounded, refused_report
 from rlsize.reports.report import Column, Report, Table, without_reasons
+from rlsize.reports.running_loop import bounded, refused_report
 from rlsize.rules.phases import COLOCATED, OVERLAPPED, SYNC
 from rlsize.shell.inputs import Inputs
 from rlsize.shell.quantity_flags import ANSWER, REFUSED, asks

@@ -27,7 +27,7 @@ from rlsize.writers.manifests.resize import commented, pasted, pods_of, yaml_doc
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from rlsize.facts.allocation import Allocation
+    from rlsize.facts.plan import Allocation
     from rlsize.writers.manifests import Platform
     from rlsize.writers.manifests.in_place import Changed
     from rlsize.writers.manifests.resize import Pods, Resize, Wanted

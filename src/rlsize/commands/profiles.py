@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING, Annotated, Any, get_args, get_type_hints
 
 import typer
 
-from rlsize.facts.fields import Quantity, Uncertain
+from rlsize.facts.fields import Quantity, Sourced, Uncertain, unverified
 from rlsize.facts.figure import Figure
 from rlsize.facts.link import achievable_fraction
-from rlsize.facts.sourced import Sourced, unverified
 from rlsize.reports.report import Column, Report, Table, Unseen
 from rlsize.shell.command import Command, Force, Profiles, argument, option
 from rlsize.units import show

@@ -12,20 +12,35 @@ from rlsize.equations import decode_step, iteration, loop_time, matching, money,
 from rlsize.errors import Fault, InputError
 from rlsize.facts.figure import Figure
 from rlsize.planner.evaluation import evaluation
-from rlsize.reports.page import Page, Section, figures_table
-from rlsize.reports.plan import GOALS, headline, place_words, tight, verdicts
-from rlsize.reports.plan_chart import front_chart, split_chart, tornado_chart
-from rlsize.reports.plan_tables import (
+from rlsize.reports.page import (
+    Comparison,
+    Formula,
+    Output,
+    Page,
+    Section,
+    Slider,
+    Strip,
+    StripPart,
+    Widget,
+    figures_table,
+    rounded,
+)
+from rlsize.reports.plan import (
+    GOALS,
     candidates,
     front_table,
+    headline,
     limits_table,
     next_gpus,
+    place_words,
     rejections,
     sensitivity,
     simulated_ranks,
+    tight,
+    verdicts,
 )
+from rlsize.reports.plan_chart import front_chart, split_chart, tornado_chart
 from rlsize.reports.report import Column, Report, Table
-from rlsize.reports.sliders import Comparison, Formula, Output, Slider, Strip, StripPart, Widget, rounded
 from rlsize.reports.wording import words
 from rlsize.shell.command import Force, option
 from rlsize.shell.inputs import Inputs

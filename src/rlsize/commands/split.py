@@ -14,8 +14,8 @@ from rlsize.loop.rates import measured_on, waste
 from rlsize.loop.sides import instance_size, sides
 from rlsize.planner.split import AT_SPLIT, SplitQuestion, balanced, split_gpus
 from rlsize.reports.chart import Chart, Mark, Series
-from rlsize.reports.loop_verdicts import bounded, refused_report
 from rlsize.reports.report import Column, Report, Table
+from rlsize.reports.running_loop import bounded, refused_report
 from rlsize.shell.inputs import Inputs
 from rlsize.shell.quantity_flags import ANSWER, CHECKS, MATCH, REFUSED, WASTE, asks
 from rlsize.units import show

@@ -42,9 +42,8 @@ if TYPE_CHECKING:
     from rlsize.reports.report import Cell
     from rlsize.shell.progress import Say
     from rlsize.verdicts.contests import Contest
-    from rlsize.verdicts.grading import ClassGrade, Limits, TransferGrade
+    from rlsize.verdicts.grading import ClassGrade, Limits, Score, TransferGrade
     from rlsize.verdicts.predictions import PredictedRecord
-    from rlsize.verdicts.scores import Score
     from rlsize.verdicts.transfer import Transfer
 
 _MOST_PERCENT = 1e6

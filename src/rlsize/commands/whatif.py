@@ -60,7 +60,7 @@ def whatif(
     Example:  rlsize whatif examples/unmeasured-8b.yaml --set rollout.tensor_parallel=2
     """
     from rlsize.loop.knobs import Change, single_steps
-    from rlsize.reports.loop_verdicts import refused_report
+    from rlsize.reports.running_loop import refused_report
     from rlsize.shell.launches import can_change
     from rlsize.shell.progress import late_progress
     from rlsize.verdicts.whatif import outcome_in, outcomes, pairs

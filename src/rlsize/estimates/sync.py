@@ -15,8 +15,8 @@ from rlsize.facts.quantisation import BYTES_PER_INDEX, BYTES_PER_SCALE, FP8_BYTE
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from rlsize.facts.fields import Sourced
     from rlsize.facts.link import Link
-    from rlsize.facts.sourced import Sourced
 
 DEFAULT_METHOD = "nccl-broadcast"
 NOT_MEASURED = absent("sync_seconds", "--sync-seconds")

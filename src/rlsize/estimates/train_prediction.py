@@ -33,9 +33,9 @@ if TYPE_CHECKING:
     from rlsize.equations._ops import Real
     from rlsize.estimates.figures import Work
     from rlsize.estimates.trainer_layout import Sharding
+    from rlsize.facts.fields import Sourced
     from rlsize.facts.gpu import Gpu
     from rlsize.facts.model import Model
-    from rlsize.facts.sourced import Sourced
 
 Workload = Literal["pretraining", "rl"]
 

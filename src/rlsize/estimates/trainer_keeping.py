@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any
 from rlsize.equations import activations, training_peak
 from rlsize.estimates.figures import alike
 from rlsize.facts.figure import Figure
+from rlsize.facts.inference_engines import TRAINER_BACKENDS, UNSAID
 from rlsize.facts.quantisation import BYTES_PER_PARAM
-from rlsize.facts.trainer_backends import TRAINER_BACKENDS, UNSAID
 
 if TYPE_CHECKING:
     from rlsize.estimates.figures import Work, Worked
     from rlsize.estimates.trainer_memory import TrainerLoad
-    from rlsize.facts.trainer_backends import TrainerBackend
+    from rlsize.facts.inference_engines import TrainerBackend
 
 _FP32 = BYTES_PER_PARAM["fp32"]
 

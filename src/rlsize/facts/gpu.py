@@ -9,9 +9,12 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Annotated
 
-from rlsize.facts.fields import Quantity, Says
+from rlsize.facts.fields import (
+    Quantity,
+    Says,
+    Sourced,
+)
 from rlsize.facts.kernels import Kernels, kernels_of
-from rlsize.facts.sourced import Sourced  # noqa: TC001 (pydantic resolves the annotations at run time)
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -5,8 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Annotated, Literal
 
-from rlsize.facts.fields import Quantity, Says
-from rlsize.facts.sourced import Sourced  # noqa: TC001 (pydantic resolves the annotations at run time)
+from rlsize.facts.fields import (
+    Quantity,
+    Says,
+    Sourced,
+)
 
 _SAME = 1e-6  # typed figures are round; this forgives the float behind "0.9 TB/s"
 

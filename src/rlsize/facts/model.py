@@ -9,8 +9,11 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Annotated, Literal
 
-from rlsize.facts.fields import Quantity, Says
-from rlsize.facts.sourced import Sourced  # noqa: TC001 (pydantic resolves the annotations at run time)
+from rlsize.facts.fields import (
+    Quantity,
+    Says,
+    Sourced,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

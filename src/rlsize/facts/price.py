@@ -5,8 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Annotated, Literal
 
-from rlsize.facts.fields import Quantity, Says
-from rlsize.facts.sourced import Sourced  # noqa: TC001 (pydantic resolves the annotations at run time)
+from rlsize.facts.fields import (
+    Quantity,
+    Says,
+    Sourced,
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

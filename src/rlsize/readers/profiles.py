@@ -16,34 +16,30 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, overload
 
 from rlsize.errors import Fault, InputError, nearest, noting, refuse, suggestion
+from rlsize.facts.fields import facts_within, unverified
 from rlsize.facts.gpu import Gpu, completed
 from rlsize.facts.link import Cluster, Link
 from rlsize.facts.price import Price
-from rlsize.facts.sourced import facts_within, unverified
 from rlsize.readers.file_kinds import FOLDERS, KINDS
 from rlsize.readers.shipped import shipped
 from rlsize.readers.validation import opened, validated
 from rlsize.readers.yaml_documents import parse_document, read_bytes, read_document, read_text
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 
+    from rlsize.facts.fields import Sourced
+    from rlsize.facts.gpu import ScaleUp
+    from rlsize.facts.link import LinkSpecification
     from rlsize.facts.model import Model
     from rlsize.facts.rates import Rates
     from rlsize.readers.yaml_documents import Document
 
+    Found = Callable[[str, str], object]
+
 VARIABLE = "RLSIZE_PROFILES"
 SUFFIX = ".yaml"
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Generator, Iterator, Mapping
-
-    from rlsize.facts.gpu import ScaleUp
-    from rlsize.facts.link import LinkSpecification
-    from rlsize.facts.sourced import Sourced
-    from rlsize.readers.yaml_documents import Document
-
-    Found = Callable[[str, str], object]
 
 # GiB against GB is 7.4 %: what is sold as 80 GB may hold 80 GiB.
 _MOST_USABLE = 1.08

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 Cell: TypeAlias = "Figure | Value"
 Side: TypeAlias = Literal["left", "right"]
 
+Level = Literal["error", "failure", "warning", "pass"]
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Decision:
@@ -249,3 +251,25 @@ def cell_value(cell: Cell) -> Value:
 def without_reasons(row: Mapping[str, Any]) -> dict[str, Any]:
     """The row with empty cells where an input is missing: one column of it says for all of them which."""
     return {key: None if isinstance(cell, Figure) and not cell.known else cell for key, cell in row.items()}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finding:
+    """
+    One thing that was looked at.
+
+    Args:
+        name: What it is called in a list.
+        level: `failure` where the answer is no, `error` where there is none; `warning` and `pass`.
+        title: The verdict in a few words.
+        message: The verdict with its numbers.
+        file: The file that it is about; empty where there is none.
+        line: Its line there.
+    """
+
+    name: str
+    level: Level
+    title: str
+    message: str
+    file: str = ""
+    line: int | None = None

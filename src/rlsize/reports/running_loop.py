@@ -1,17 +1,22 @@
-"""What `observe` and `diagnose` both say about a running loop: its instances, and what of a log does not count."""
+"""What several commands say about a loop: that it cannot run, its instances, what of a log does not count."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
 
-from rlsize.reports.report import Column, Table, Unseen
+from rlsize.facts.figure import Figure
+from rlsize.loop.said import cannot_run
+from rlsize.reports.report import Column, Decision, Report, Table, Unseen
 from rlsize.units import show, some_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
     from rlsize.facts.observations import InstanceObservation, Observation
     from rlsize.facts.run_log import RunSummary
+
+_RUNS = "rlsize plan with the same flags looks for a loop that runs, or says the least change"
 
 
 def instances_table(seen: Observation) -> Table:
@@ -50,3 +55,29 @@ def apart_words(run: RunSummary) -> Iterator[str]:
         yield f"Set apart as {apart.why}: {what}, {show(apart.seconds, '_seconds')} in all."
     for one in run.skipped:
         yield f"Not used: {one.count} record{'s' if one.count > 1 else ''}, {one.why}; the first at {one.first}."
+
+
+def refused_report(command: str, reason: str, told: Mapping[str, Any]) -> Report:
+    """
+    The answer of a command that needs a loop which cannot run: no.
+
+    Args:
+        command: The command.
+        reason: Why it cannot run.
+        told: What the report says of the inputs: those used, warnings and notes.
+    """
+    why = Figure(key="loop_runs", value=False, provenance="predicted", source=reason)
+    return Report(
+        command=command, headline=cannot_run(reason), results=(why,), no=True, decision=Decision(then=_RUNS), **told
+    )
+
+
+def bounded(report: Report, bound: str) -> Report:
+    """
+    The answer as a lower bound.
+
+    Args:
+        report: The answer.
+        bound: What its step does not hold, in words; empty where it holds all.
+    """
+    return replace(report, headline=f"{report.headline.removesuffix('.')}; at least: {bound}.") if bound else report

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Annotated
 
 from rlsize.equations import matching
 from rlsize.errors import suggestion
-from rlsize.facts.allocation import Allocation, Degrees
 from rlsize.facts.figure import Figure, absent
 from rlsize.facts.inference_engines import ENGINES, inference_engine
+from rlsize.facts.plan import Allocation, Degrees
 from rlsize.loop.pools import LOOPS, mode, node_gpus
 from rlsize.planner.rounding import rounded_down
 from rlsize.shell.command import argument

@@ -77,7 +77,7 @@ def _print(report: Report, form: str, output: Mapping[str, Any]) -> None:
 
         sys.stdout.write(json_text(report, facts_digest(output.get("profiles") or [])))
     elif form == "csv":
-        from rlsize.writers.csv_table import csv_text
+        from rlsize.writers.json_document import csv_text
 
         sys.stdout.write(csv_text(report))
         print_warnings(report)

@@ -16,8 +16,7 @@ from typing import Annotated
 import typer
 
 from rlsize.shell.command import UNFINISHED, Entry, Group
-from rlsize.shell.ending import INTERRUPTED, ended_in_order
-from rlsize.shell.progress import saying_if_long
+from rlsize.shell.progress import INTERRUPTED, ended_in_order, saying_if_long
 
 COMMANDS: dict[str, Entry] = {
     "fleet": Entry("Size", "How many rollout instances match this trainer."),

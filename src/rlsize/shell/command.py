@@ -20,7 +20,7 @@ from typer.core import TyperCommand, TyperGroup
 from typer.models import ParameterInfo
 
 from rlsize.errors import Fault, InputError, RlsizeError
-from rlsize.shell.ending import INTERRUPTED, ended_in_order
+from rlsize.shell.progress import INTERRUPTED, ended_in_order
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

@@ -15,7 +15,7 @@ from rlsize.errors import Fault, InputError, UnfinishedError, noting
 from rlsize.facts.figure import Figure
 from rlsize.shell.access import AUTHORITY, INSECURE, TOKEN_FILE, access_to, blamed
 from rlsize.shell.command import option, tell
-from rlsize.shell.ending import INTERRUPTED
+from rlsize.shell.progress import INTERRUPTED
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -332,8 +332,7 @@ def _from_prometheus(inputs: Inputs, url: str, said: WatchFlags, *, recorded: bo
         UnfinishedError: The server cannot be reached, or refuses.
     """
     from rlsize.readers.http_pages import api_target
-    from rlsize.readers.prometheus import scraped, trainer_steps
-    from rlsize.readers.prometheus_api import matchers, moment
+    from rlsize.readers.prometheus import matchers, moment, scraped, trainer_steps
 
     length = _window(inputs, said)
     chosen, whose, end, found = "", "", None, []
@@ -365,7 +364,7 @@ def _from_prometheus(inputs: Inputs, url: str, said: WatchFlags, *, recorded: bo
 
 def _window(inputs: Inputs, said: WatchFlags) -> Figure:
     """How long to watch; durations may be written as Prometheus writes them, too: 5m, 1h30m."""
-    from rlsize.readers.prometheus_api import duration
+    from rlsize.readers.prometheus import duration
 
     if said.window is not None:
         seconds = duration(said.window)

@@ -99,7 +99,7 @@ def _stated(inputs: Inputs, format: str | None) -> tuple[bool, bool]:  # noqa: A
     """Whether a stated format is one of training logs, or of result files."""
     if format is None:
         return False, False
-    from rlsize.readers.bench.documents import FORMATS as RESULTS
+    from rlsize.readers.bench.record import FORMATS as RESULTS
     from rlsize.readers.logs.reading import FORMATS as LOGS
 
     if format not in {*LOGS, *RESULTS}:
@@ -168,7 +168,7 @@ def _kinds(name: str, *, mapped: bool) -> list[str]:
     Raises:
         InputError: It cannot be read, or is nothing that rlsize reads.
     """
-    from rlsize.readers.bench.documents import recognised as recognised_result
+    from rlsize.readers.bench.record import recognised as recognised_result
     from rlsize.readers.logs.source import unpacked_head
 
     if Path(name).is_dir():

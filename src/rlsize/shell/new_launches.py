@@ -16,8 +16,8 @@ from rlsize.shell.launches import data_ranks, in_samples
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from rlsize.facts.allocation import Allocation
     from rlsize.facts.framework import Framework
+    from rlsize.facts.plan import Allocation
     from rlsize.frameworks.demands import Unmet
     from rlsize.frameworks.new import NewLaunch
     from rlsize.shell.inputs import Inputs

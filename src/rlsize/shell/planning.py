@@ -9,7 +9,7 @@ from rlsize.errors import DoesNotFitError, Fault, InputError
 from rlsize.facts.records import Refused
 from rlsize.shell.access import blamed
 from rlsize.shell.launches import as_told, can_change, launch_of, untold, wanted_of
-from rlsize.shell.lengths_file import lengths_of_file
+from rlsize.shell.rates import lengths_of_file
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence

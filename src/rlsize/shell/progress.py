@@ -1,11 +1,13 @@
 """
 How far a long work has come: a bar on a terminal, a line for each thing that begins elsewhere; always on stderr.
+And how a command is told to end.
 
 What follows a tab is how it goes meanwhile: elsewhere, it is said now and then.
 """
 
 from __future__ import annotations
 
+import signal
 import sys
 import threading
 import time
@@ -15,6 +17,9 @@ from contextlib import ExitStack, contextmanager
 MEANWHILE_SECONDS = 10.0
 Say = Callable[[str, float], None]
 _waiting: list[threading.Timer] = []
+
+INTERRUPTED = 130
+_AT_ONCE_SECONDS = 1.0  # within which a second signal is the same end, told to a group and to each of its processes
 
 
 @contextmanager
@@ -87,3 +92,36 @@ def _lines() -> Say:
             sys.stderr.flush()
 
     return say
+
+
+@contextmanager
+def ended_in_order() -> Iterator[None]:
+    """
+    Have INT, TERM and HUP raise KeyboardInterrupt, where this thread may hear of them.
+
+    A HUP that was ignored at the start (nohup) stays ignored. A later signal hastens the end.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    told: list[float] = []
+
+    def end(*_: object) -> None:
+        now = time.monotonic()
+        if told and now - told[-1] < _AT_ONCE_SECONDS:
+            return
+        told.append(now)
+        raise KeyboardInterrupt
+
+    heard = [getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)]
+    hangup = getattr(signal, "SIGHUP", None)
+    before = {
+        number: signal.signal(number, end)
+        for number in heard
+        if number != hangup or signal.getsignal(number) != signal.SIG_IGN
+    }
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

@@ -13,7 +13,7 @@ from math import inf
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from rlsize.simulator.samples import Group, Sample
+    from rlsize.simulator.ledger import Group, Sample
     from rlsize.simulator.setting import EngineSetting
 
 _FEW = 64  # prompts

@@ -5,17 +5,15 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING
 
-from rlsize.simulator.backlog import Backlog
 from rlsize.simulator.event_loop import EventLoop
 from rlsize.simulator.fleet import Fleet
-from rlsize.simulator.ledger import Ledger
+from rlsize.simulator.ledger import Ledger, Recorder
 from rlsize.simulator.resizing import Losses, Resizing
-from rlsize.simulator.samples import Recorder
-from rlsize.simulator.trainer import Lending, Trainer, WeightSync
+from rlsize.simulator.trainer import Backlog, Lending, Trainer, WeightSync
 
 if TYPE_CHECKING:
     from rlsize.simulator.draws import Outcomes
-    from rlsize.simulator.samples import Group
+    from rlsize.simulator.ledger import Group
     from rlsize.simulator.setting import Setting
 
 

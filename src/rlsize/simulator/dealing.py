@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from rlsize.simulator.draws import Outcomes
     from rlsize.simulator.engine import BatchingEngine
     from rlsize.simulator.event_loop import EventLoop
-    from rlsize.simulator.samples import Group, Sample
+    from rlsize.simulator.ledger import Group, Sample
     from rlsize.simulator.setting import Routing, WorkSetting
 
 _BLOCK = 64  # instances among which the one with the fewest samples is looked for at once

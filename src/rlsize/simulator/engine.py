@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from rlsize.simulator.event_loop import EventLoop
-    from rlsize.simulator.samples import Sample
+    from rlsize.simulator.ledger import Sample
     from rlsize.simulator.setting import EngineSetting
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from rlsize.simulator.dealing import Dealer, Scoring
 from rlsize.simulator.engine import BatchingEngine
-from rlsize.simulator.samples import Group, Sample
+from rlsize.simulator.ledger import Group, Sample
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -8,7 +8,7 @@ from rlsize.simulator.conductor import Conductor
 
 if TYPE_CHECKING:
     from rlsize.simulator.draws import Outcomes
-    from rlsize.simulator.samples import Group, Recorder
+    from rlsize.simulator.ledger import Group, Recorder
     from rlsize.simulator.setting import Setting
 
 

@@ -13,8 +13,7 @@ from rlsize.simulator.played import covers, installed
 if TYPE_CHECKING:
     from rlsize.simulator.conductor import Conductor
     from rlsize.simulator.draws import Outcomes
-    from rlsize.simulator.ledger import Ledger
-    from rlsize.simulator.samples import Recorder
+    from rlsize.simulator.ledger import Ledger, Recorder
     from rlsize.simulator.setting import Setting
 
 WORTH = 50_000.0

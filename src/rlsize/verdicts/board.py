@@ -11,8 +11,7 @@ import numpy as np
 from rlsize.estimates.recorded.registry import number_type
 from rlsize.facts.board import BoardCell
 from rlsize.verdicts.contests import in_proportion
-from rlsize.verdicts.grading import point
-from rlsize.verdicts.scores import RESAMPLES, score
+from rlsize.verdicts.grading import RESAMPLES, point, score
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

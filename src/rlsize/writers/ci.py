@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
     from xml.etree.ElementTree import Element
 
-    from rlsize.reports.findings import Finding, Level
+    from rlsize.reports.report import Finding, Level
 
 _COUNTED: Mapping[str, Level] = MappingProxyType({"failures": "failure", "errors": "error"})
 _NOT_XML = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")

@@ -11,7 +11,7 @@ import math
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
-from rlsize.simulator.samples import Span
+from rlsize.simulator.ledger import Span
 from rlsize.writers.files import FileBeside
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from types import TracebackType
     from typing import Self
 
-    from rlsize.simulator.samples import Event
+    from rlsize.simulator.ledger import Event
 
 MOST_BYTES = 1_000_000_000
 _TRAINER, _SYNC, _FLEET = 1, 2, 3  # processes, as the trace has them

@@ -11,8 +11,7 @@ from inspect import signature
 from typing import TYPE_CHECKING, Any
 
 from rlsize.facts.figure import Figure
-from rlsize.reports.page import basis, picture_tables, picture_words, table_notes
-from rlsize.reports.sliders import DIGITS, Output
+from rlsize.reports.page import DIGITS, Output, basis, picture_tables, picture_words, table_notes
 from rlsize.reports.wording import band, origin_word, shown, words
 from rlsize.writers.colours import COLOURS, colour_rules, page_colour
 from rlsize.writers.equation_script import script_name, script_of
@@ -23,9 +22,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from rlsize.reports.chart import Picture
-    from rlsize.reports.page import Page, Section
+    from rlsize.reports.page import Comparison, Formula, Page, Section, Slider, Strip, Widget
     from rlsize.reports.report import Cell, Column, Table
-    from rlsize.reports.sliders import Comparison, Formula, Slider, Strip, Widget
     from rlsize.writers.inline_picture import Key
 
 _ASSETS = files("rlsize.writers") / "page_assets"

@@ -16,9 +16,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from rlsize.reports.chart import Picture
-    from rlsize.reports.page import Page, Section
+    from rlsize.reports.page import Page, Section, Widget
     from rlsize.reports.report import Cell
-    from rlsize.reports.sliders import Widget
 
 _BLOCK = re.compile(r"^\s*(?P<number>\d*)(?P<mark>[-#>+=.)])")
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from rlsize.errors import Fault, InputError
 from rlsize.writers.files import make_folder, write_whole
-from rlsize.writers.scalars import text
+from rlsize.writers.yaml_file import text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

@@ -9,7 +9,7 @@ from rlsize.facts.budget import quantities
 from rlsize.facts.fields import Quantity
 from rlsize.quantities.scenario import SECTIONS
 from rlsize.quantities.table import PLACES
-from rlsize.writers.scalars import scalar
+from rlsize.writers.yaml_file import scalar
 
 Answers = Mapping[str, Any]
 """Values of a scenario by dotted key; None, as a missing key, where nobody answered."""

@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 
 from rlsize.errors import InputError
 from rlsize.facts.benchmark_result import BenchmarkResult
-from rlsize.readers.bench.documents import FORMATS, MOST_PARTS, MOST_RECORDS, recognised
 from rlsize.readers.bench.reading import benchmark_results, read_benchmark
+from rlsize.readers.bench.record import FORMATS, MOST_PARTS, MOST_RECORDS, recognised
 
 DATA = Path(__file__).parent / "data"
 EXPECTED: dict[str, list[dict[str, Any]]] = yaml.safe_load((DATA / "expected.yaml").read_text(encoding="utf-8"))

@@ -173,8 +173,8 @@ def test_damage_is_never_a_traceback(folder: Path, file: Path, share: float, dam
 @given(st.sampled_from(FILES), st.sampled_from([1, 3, 17, 64, 1000]))
 def test_blocks_do_not_matter(file: Path, size: int) -> None:
     """However a stream is chopped into blocks, its rows are the same."""
+    from rlsize.readers.logs.figures import Skips
     from rlsize.readers.logs.recognising import Asked, kind_of
-    from rlsize.readers.logs.rows import Skips
     from rlsize.readers.logs.source import Blocks
 
     content = file.read_bytes()

@@ -12,7 +12,7 @@ import pytest
 from tests.effort import tries
 
 from rlsize.errors import InputError
-from rlsize.readers.logs import cursor, reading
+from rlsize.readers.logs import reading, source
 from rlsize.readers.logs.reading import read_log
 from rlsize.readers.logs.recognising import is_log
 
@@ -110,7 +110,7 @@ def test_only_the_newest_steps_are_kept(tmp_path: Path, monkeypatch: pytest.Monk
 
 def test_a_line_that_is_too_long_is_skipped_and_counted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Neither a line without end nor one with a record inside stops the reading."""
-    monkeypatch.setattr(cursor, "LONGEST", 4096)
+    monkeypatch.setattr(source, "LONGEST", 4096)
     long = "x" * 3_000_000
     text = lines(1) + long + "\n" + lines(2) + long + lines(3) + lines(4)
     log = read_log(written(tmp_path, text))

@@ -13,7 +13,7 @@ import yaml
 from kubernetes_validate import validate
 
 from rlsize.errors import Fault
-from rlsize.facts.allocation import Allocation
+from rlsize.facts.plan import Allocation
 from rlsize.writers.manifests import platforms
 from rlsize.writers.manifests.keda import TARGETS
 from rlsize.writers.manifests.kueue import multiplied

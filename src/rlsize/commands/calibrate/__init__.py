@@ -22,16 +22,7 @@ from rlsize.shell.quantity_flags import Changes
 from rlsize.version import VERSION
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
-    from rlsize.facts.rates import Rates
-
-HEART = "Known by heart (of the scenario's run)"
-TIMES = {phase: f"{phase}_seconds" for phase in ("step", "generation", "train", "sync")}
-"""Keys of what may be known by heart, by phase."""
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
     from typing import TypeAlias
 
     from rlsize.commands.calibrate.run import Run
@@ -39,6 +30,11 @@ if TYPE_CHECKING:
     from rlsize.facts.rates import Rates
 
     Heart: TypeAlias = tuple[Sequence[tuple[float, Figure]], Mapping[str, Figure]]
+
+HEART = "Known by heart (of the scenario's run)"
+TIMES = {phase: f"{phase}_seconds" for phase in ("step", "generation", "train", "sync")}
+"""Keys of what may be known by heart, by phase."""
+
 
 _CONCURRENCIES = (1.0, 16.0, 64.0, 256.0)
 
@@ -232,7 +228,7 @@ def all_points(
     if run is not None:
         run.gather(found)
     if rates:
-        from rlsize.commands.calibrate.rates import of_rates
+        from rlsize.commands.calibrate.records import of_rates
 
         for name, one in rates:
             of_rates(inputs, found, name, one, way)

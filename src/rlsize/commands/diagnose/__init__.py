@@ -15,7 +15,6 @@ from rlsize.reports.report import Report
 from rlsize.shell.access import blamed
 from rlsize.shell.answer import check_files, deliver
 from rlsize.shell.command import Force, argument, option
-from rlsize.shell.ending import INTERRUPTED
 from rlsize.shell.inputs import Inputs
 from rlsize.shell.live_engines import WATCH, WatchFlags, check_watch, watched_engines
 from rlsize.shell.named_inputs import NamedInputs, named_inputs, printed_launch
@@ -30,6 +29,7 @@ from rlsize.shell.observation import (
     save_observation,
     shown_by,
 )
+from rlsize.shell.progress import INTERRUPTED
 from rlsize.shell.quantity_flags import PRICES, Changes, Unassumed, asks_beside_files
 
 if TYPE_CHECKING:

@@ -255,7 +255,7 @@ def watch(
 def _read(judge: _Watch, log: str | None) -> tuple[Callable[[], RunLog], str]:
     """What reads the steps, and what it is called: a log, or a Prometheus alone, whose URL may hold a login."""
     from rlsize.readers.http_pages import masked
-    from rlsize.shell.following import log_reader
+    from rlsize.shell.observation import log_reader
 
     read, said = judge.log, judge.said
     if log is not None or not said.prometheus:
@@ -285,7 +285,7 @@ def _said_limits(inputs: Inputs) -> dict[str, Figure]:
 
 def _states(log: str | None, read: Callable[[], RunLog], every: float | None, judge: _Watch) -> Iterator[Seen]:
     """The state after the last step that is there, and after each that comes, looked for every so many seconds."""
-    from rlsize.shell.following import followed
+    from rlsize.shell.observation import followed
 
     before, last = 0, -1
     for found in [read()] if every is None else filter(None, followed(log, read, every)):

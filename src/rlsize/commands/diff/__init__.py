@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from rlsize.facts.plan import Plan, PlanFigure
     from rlsize.readers.scenario_changes import Leaf
     from rlsize.readers.yaml_documents import Document
-    from rlsize.verdicts.difference import Difference
+    from rlsize.verdicts.causes import Difference
 
 KINDS = ("scenario", "plan", "rates")
 SPLITS = ("alone", "shapley")
@@ -64,8 +64,7 @@ def diff(
 
     Example:  rlsize diff examples/unmeasured-8b.yaml examples/longer-8b.yaml
     """
-    from rlsize.commands.diff.rates import rates_compared
-    from rlsize.commands.diff.scenarios import scenarios_compared
+    from rlsize.commands.diff.scenarios import rates_compared, scenarios_compared
     from rlsize.loop.seed import seed_of
     from rlsize.readers.yaml_documents import read_document
 
@@ -166,7 +165,7 @@ def plans_compared(before: str, after: str, of: str | None) -> Report:
     """
     from rlsize.commands.diff.report import Compared, diff_report
     from rlsize.readers.saved_files import read_plan
-    from rlsize.verdicts.difference import differences
+    from rlsize.verdicts.causes import differences
 
     first, second = both(read_plan, before, after)
     # Whether one command worked the same placement out from the same facts, and so on the same draws

@@ -17,8 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from rlsize.reports.chart import Role
-    from rlsize.verdicts.causes import Split
-    from rlsize.verdicts.difference import Difference
+    from rlsize.verdicts.causes import Difference, Split
 
 _BESIDE = ("step_seconds", "cost_per_step_usd", "trainer_idle_fraction")
 _MOST_BESIDE = 2

@@ -16,8 +16,7 @@ if TYPE_CHECKING:
 
     from rlsize.facts.figure import Figure
     from rlsize.readers.scenario_changes import Leaf
-    from rlsize.verdicts.causes import Split
-    from rlsize.verdicts.difference import Difference, Verdict
+    from rlsize.verdicts.causes import Difference, Split, Verdict
 
 SHOWN = 12
 """Results that people see; JSON has all."""

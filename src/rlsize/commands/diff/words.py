@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from rlsize.facts.figure import Figure
-    from rlsize.verdicts.difference import Difference
+    from rlsize.verdicts.causes import Difference
 
 LONGEST = 18
 """Characters that people see of an input's value; JSON and CSV carry all."""

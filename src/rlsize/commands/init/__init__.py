@@ -15,8 +15,8 @@ from rlsize.quantities.table import PLACES, QUANTITIES
 from rlsize.reports.report import Column, Report, Table, Unseen
 from rlsize.reports.wording import numbered
 from rlsize.shell.command import TERMINAL, Force, Profiles, option, switch
-from rlsize.shell.ending import INTERRUPTED
 from rlsize.shell.inputs import Inputs
+from rlsize.shell.progress import INTERRUPTED
 from rlsize.shell.quantity_flags import Asks, texts_of
 
 if TYPE_CHECKING:
@@ -121,8 +121,7 @@ def _answers(said: Mapping[str, str], limits: Sequence[str], desk: Desk, *, yes:
     Raises:
         InputError: Everything that is wrong with flags and files; or the input ended.
     """
-    from rlsize.commands.init.questions import flagged
-    from rlsize.commands.init.terminal import asked, on_terminal
+    from rlsize.commands.init.questions import asked, flagged, on_terminal
     from rlsize.writers.scenario_file import STARTER
 
     asking = not yes and on_terminal()

@@ -11,8 +11,8 @@ from rlsize.errors import Fault, InputError, UnfinishedError
 from rlsize.reports.report import Report
 from rlsize.shell.access import AUTHORITY, INSECURE, TOKEN_FILE
 from rlsize.shell.command import Force, option, switch, tell
-from rlsize.shell.ending import INTERRUPTED
 from rlsize.shell.inputs import Inputs
+from rlsize.shell.progress import INTERRUPTED
 from rlsize.shell.quantity_flags import BATCH, LENGTHS, asks, short
 
 if TYPE_CHECKING:

@@ -277,7 +277,7 @@ def _with_engine_update(
 
     What was measured before stays where one fails; a server without such routes is only a doubt.
     """
-    from rlsize.measure.engine_update import EngineUpdateJob, measure_engine_update
+    from rlsize.measure.weight_sync import EngineUpdateJob, measure_engine_update
 
     arguments = engine_arguments(asked, rollout_plan(asked), asked.engine.most)
     for own in ("model", "load_format", "dtype"):  # the update sets them itself: it makes the weights that it loads

@@ -21,11 +21,11 @@ from rlsize.reports.running_loop import apart_words, instances_table
 from rlsize.reports.wording import words
 from rlsize.shell.answer import check_files, deliver
 from rlsize.shell.command import Force, argument, option
-from rlsize.shell.ending import INTERRUPTED
 from rlsize.shell.inputs import Inputs
 from rlsize.shell.live_engines import WATCH, WatchFlags, check_watch, watched_engines
 from rlsize.shell.named_inputs import NamedInputs, named_inputs
 from rlsize.shell.observation import POOLS, pools_of, rates_of, read_run, save_observation
+from rlsize.shell.progress import INTERRUPTED
 from rlsize.shell.quantity_flags import PRICES, asks_beside_files
 from rlsize.units import listed, show
 

@@ -165,9 +165,8 @@ def _answer(inputs: Inputs, orders: Orders) -> Report:
     from rlsize.commands.simulate.runs import Job, leave, nothing_finished, record, run
     from rlsize.commands.simulate.setting import simulated
     from rlsize.loop.answer import answer_of
-    from rlsize.reports.loop_verdicts import refused_report
-    from rlsize.simulator.causes import rungs
-    from rlsize.simulator.first_order import first_order
+    from rlsize.reports.running_loop import refused_report
+    from rlsize.simulator.first_order import first_order, rungs
     from rlsize.simulator.run import stands_still
 
     try:

@@ -13,8 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from rlsize.reports.chart import Role
-    from rlsize.simulator.ledger import Ledger
-    from rlsize.simulator.samples import Span
+    from rlsize.simulator.ledger import Ledger, Span
 
 MOST_POINTS = 300  # of a line; longer runs are drawn in parts of several steps
 _CAUSES: tuple[tuple[str, str, Role], ...] = (

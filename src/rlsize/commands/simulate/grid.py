@@ -6,7 +6,7 @@ from itertools import product
 from math import isfinite
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from rlsize.commands.simulate.measures import SHORT, key_of, meaning, number_shown
+from rlsize.commands.simulate.report import SHORT, key_of, meaning, number_shown
 from rlsize.commands.simulate.runs import (
     COMPILED,
     Job,

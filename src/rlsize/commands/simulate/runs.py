@@ -23,7 +23,7 @@ import typer
 from rlsize.errors import Fault, InputError, noting, suggestion
 from rlsize.facts.figure import Figure
 from rlsize.reports.wording import numbered
-from rlsize.shell.ending import INTERRUPTED
+from rlsize.shell.progress import INTERRUPTED
 from rlsize.units import show
 from rlsize.version import VERSION
 
@@ -34,9 +34,8 @@ if TYPE_CHECKING:
     from rlsize.reports.report import Report
     from rlsize.shell.inputs import Inputs
     from rlsize.simulator.first_order import Pools
-    from rlsize.simulator.ledger import Ledger
+    from rlsize.simulator.ledger import Event, Ledger, Span
     from rlsize.simulator.outcome import Outcome
-    from rlsize.simulator.samples import Event, Span
     from rlsize.simulator.setting import Setting
 
 BACKENDS = {"processes": "loky", "threads": "threading", "ray": "ray", "dask": "dask"}
@@ -514,8 +513,8 @@ def record(setting: Setting, orders: Orders, first: Done) -> Recorded | None:
 def _window(setting: Setting, orders: Orders, ledger: Ledger, warm_up: int) -> tuple[Span, ...]:
     """Spans of a few steps after the warm-up."""
     from rlsize.simulator.draws import SeededOutcomes
+    from rlsize.simulator.ledger import Recorder, Span
     from rlsize.simulator.run import conductor_of
-    from rlsize.simulator.samples import Recorder, Span
 
     last = min(len(ledger), warm_up + _DRAWN_STEPS)
     begin = max(0, last - _DRAWN_STEPS)
@@ -534,8 +533,8 @@ def _window(setting: Setting, orders: Orders, ledger: Ledger, warm_up: int) -> t
 
 
 def _write(setting: Setting, orders: Orders) -> None:
+    from rlsize.simulator.ledger import Recorder, Span
     from rlsize.simulator.run import simulate
-    from rlsize.simulator.samples import Recorder, Span
     from rlsize.writers.files import write_whole
     from rlsize.writers.history_file import HistoryFile, trace_text
 

@@ -19,7 +19,7 @@ from rlsize.loop.prices import gpu_hours
 from rlsize.loop.rates import busy_seconds, measured_on
 from rlsize.loop.resolve import described, resolve
 from rlsize.loop.workload import group_size
-from rlsize.shell.lengths_file import lengths_of_file
+from rlsize.shell.rates import lengths_of_file
 from rlsize.simulator.first_order import Pools, instance_rate
 from rlsize.simulator.setting import (
     EngineSetting,

@@ -7,7 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 from rlsize.errors import Fault, InputError, noting, suggestion
 from rlsize.readers.bench.aiperf import aiperf
-from rlsize.readers.bench.documents import (
+from rlsize.readers.bench.guidellm import guidellm
+from rlsize.readers.bench.inference_perf import inference_perf
+from rlsize.readers.bench.prime_rl import prime_rl
+from rlsize.readers.bench.record import (
     FORMATS,
     LARGEST,
     MOST_FAULTS,
@@ -17,9 +20,6 @@ from rlsize.readers.bench.documents import (
     recognised,
     result_text,
 )
-from rlsize.readers.bench.guidellm import guidellm
-from rlsize.readers.bench.inference_perf import inference_perf
-from rlsize.readers.bench.prime_rl import prime_rl
 from rlsize.readers.bench.sglang import sglang_offline, sglang_serving
 from rlsize.readers.bench.trtllm import trtllm_printed
 from rlsize.readers.bench.vllm import inferencex, vllm_latency, vllm_serve, vllm_throughput, vllm_throughput_printed

@@ -13,8 +13,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from rlsize.errors import Fault, InputError
-from rlsize.readers.bench.documents import MOST_RECORDS
-from rlsize.readers.bench.record import MILLISECONDS, WHOLE_RUN, Record
+from rlsize.readers.bench.record import MILLISECONDS, MOST_RECORDS, WHOLE_RUN, Record
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -15,8 +15,18 @@ from rlsize.errors import Fault, InputError
 from rlsize.estimates.model_size import with_computed
 from rlsize.facts.model import Model
 from rlsize.readers.huggingface.architecture import read_architecture
-from rlsize.readers.huggingface.config import FILE_NAME, Keys, config_path, read_config, shown
-from rlsize.readers.huggingface.families import FAMILIES, REFUSED, UNKNOWN, UNREADABLE, changes_nothing
+from rlsize.readers.huggingface.config import (
+    FAMILIES,
+    FILE_NAME,
+    REFUSED,
+    UNKNOWN,
+    UNREADABLE,
+    Keys,
+    changes_nothing,
+    config_path,
+    read_config,
+    shown,
+)
 from rlsize.readers.yaml_documents import read_bytes
 from rlsize.units import some_of
 

@@ -25,8 +25,7 @@ from rlsize.readers.huggingface.config import shown
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from rlsize.readers.huggingface.config import Keys
-    from rlsize.readers.huggingface.families import Family
+    from rlsize.readers.huggingface.config import Family, Keys
 
 LayerKind: TypeAlias = Literal["full", "sliding", "linear", "mamba", "dense", "moe"]
 

@@ -1,5 +1,5 @@
 """
-A `config.json` as data, and typed look-ups in it.
+A `config.json` as data, typed look-ups in it; and what the modelling code of a family fixes.
 
 JSON only, bounded in size, without duplicate keys and without numbers that are none. Look-ups know aliases, defaults
 and limits; faults are noted, keys asked for are remembered.
@@ -9,8 +9,10 @@ from __future__ import annotations
 
 import json
 import math
+from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from rlsize.errors import Fault, InputError
 from rlsize.readers.validation import unique_keys
@@ -20,12 +22,206 @@ from rlsize.units import cut
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
+    from rlsize.facts.model import LinearKind, QkNorm
+
 T = TypeVar("T")
 FILE_NAME = "config.json"
 DEEPEST = 20
 LARGEST_FILE = 2**20  # the configurations of models with a thousand listed layers have 100 kB
 LARGEST_WIDTH = 10**8  # no vocabulary or matrix is wider
 _LONGEST_SHOWN = 40
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Family:
+    """
+    A family of models.
+
+    Args:
+        known: False for a model_type that is not listed.
+        qkv_bias: Whether query, key and value have biases unless the configuration says otherwise.
+        output_bias: Whether the output projection has a bias where query, key and value have one.
+        qk_norm: Norm of queries and keys.
+        output_gate: Whether attention has an output gate unless the configuration says otherwise.
+        sinks: Whether heads learn attention sinks.
+        norms_per_layer: Norms of a block.
+        norm_bias: Whether norms have biases.
+        tied: Whether embeddings are tied unless the configuration says otherwise; None where it must say.
+        matrices: Weight matrices of an MLP: 3 gated, 2 plain.
+        mlp_bias: Whether MLPs have biases unless the configuration says otherwise.
+        window: Which layers slide where sliding_window is set and layer_types is not: none, all, those from
+            max_window_layers on (upper), or all but one in so many (pattern).
+        period: One layer in so many attends to everything, or is no linear-attention layer.
+        linear: Recurrence of its linear-attention layers.
+        mamba: Whether blocks hold one thing each: attention, Mamba or MLP.
+        wide_experts: Whether intermediate_size is the width of an expert.
+        expert_bias: Whether routed experts have biases.
+        router_bias: Whether routers have a bias, or a correction, per expert.
+        shared_gate: Whether a gate scales the shared expert.
+        defaults: Keys that the code fills in.
+    """
+
+    known: bool = True
+    qkv_bias: bool = False
+    output_bias: bool = True
+    qk_norm: QkNorm = "none"
+    output_gate: bool = False
+    sinks: bool = False
+    norms_per_layer: int = 2
+    norm_bias: bool = False
+    tied: bool | None = False
+    matrices: int = 3
+    mlp_bias: bool = False
+    window: Literal["none", "all", "upper", "pattern"] = "none"
+    period: int = 0
+    linear: LinearKind | None = None
+    mamba: bool = False
+    wide_experts: bool = False
+    expert_bias: bool = False
+    router_bias: bool = False
+    shared_gate: bool = False
+    defaults: Mapping[str, int] = field(default_factory=dict)
+
+
+UNKNOWN = Family(known=False, tied=None)
+
+_HEADS_OF_128 = {"head_dim": 128}
+_HEADS_OF_256 = {"head_dim": 256}
+_GEMMA3 = {
+    "vocab_size": 262208, "num_attention_heads": 8, "num_key_value_heads": 4, "head_dim": 256,
+    "max_position_embeddings": 131072, "sliding_window": 4096,
+}  # fmt: skip
+
+_LLAMA = Family()
+_QWEN2 = Family(qkv_bias=True, output_bias=False, window="upper")
+_QWEN2_MOE = Family(qkv_bias=True, output_bias=False, window="upper", shared_gate=True)
+_QWEN3 = Family(qk_norm="head", window="upper", defaults=_HEADS_OF_128)
+_QWEN3_MOE = Family(qk_norm="head", window="upper")
+_QWEN3_NEXT = Family(
+    qk_norm="head",
+    output_gate=True,
+    linear="gated_deltanet",
+    period=4,
+    shared_gate=True,
+    defaults=_HEADS_OF_256,
+)
+_MISTRAL = Family(window="all")
+_GEMMA3_TEXT = Family(qk_norm="head", norms_per_layer=4, tied=True, window="pattern", period=6, defaults=_GEMMA3)
+_LATENT = Family()
+_LATENT_ROUTED = Family(router_bias=True)
+
+FAMILIES: Mapping[str, Family] = {
+    **dict.fromkeys(("llama", "granite"), _LLAMA),
+    **dict.fromkeys(("mistral", "ministral", "phi3"), _MISTRAL),
+    "mixtral": Family(window="all", wide_experts=True),
+    **dict.fromkeys(("qwen2", "qwen2_vl", "qwen2_vl_text", "qwen2_5_vl", "qwen2_5_vl_text"), _QWEN2),
+    "qwen2_moe": _QWEN2_MOE,
+    **dict.fromkeys(("qwen3", "qwen3_vl_text"), _QWEN3),
+    **dict.fromkeys(("qwen3_moe", "qwen3_vl_moe_text"), _QWEN3_MOE),
+    **dict.fromkeys(("qwen3_next", "qwen3_5_text", "qwen3_5_moe_text"), _QWEN3_NEXT),
+    "gemma": Family(tied=True, defaults=_HEADS_OF_256),
+    "gemma2": Family(norms_per_layer=4, tied=True, window="pattern", period=2, defaults=_HEADS_OF_256),
+    "gemma3_text": _GEMMA3_TEXT,
+    "deepseek_v2": _LATENT,
+    **dict.fromkeys(("deepseek_v3", "deepseek_v32", "kimi_k2", "glm_moe_dsa"), _LATENT_ROUTED),
+    "glm4": Family(output_bias=False, norms_per_layer=4, defaults=_HEADS_OF_128),
+    "glm4_moe": Family(output_bias=False, router_bias=True, defaults=_HEADS_OF_128),
+    "gpt_oss": Family(
+        qkv_bias=True,
+        sinks=True,
+        window="pattern",
+        period=2,
+        wide_experts=True,
+        expert_bias=True,
+        router_bias=True,
+        defaults={"head_dim": 64},
+    ),
+    **dict.fromkeys(("minimax", "minimax_text_01", "minimax_m1"), Family(linear="lightning", wide_experts=True)),
+    "minimax_m2": Family(qk_norm="full", wide_experts=True, router_bias=True),
+    "olmo2": Family(qk_norm="full"),
+    "olmo3": Family(qk_norm="full", window="pattern", period=4),
+    "olmoe": Family(qk_norm="full", wide_experts=True),
+    "smollm3": Family(tied=True, window="upper"),
+    "seed_oss": Family(qkv_bias=True, output_bias=False, defaults=_HEADS_OF_128),
+    "nemotron_h": Family(mamba=True, norms_per_layer=1, matrices=2, router_bias=True),
+    "gpt_neox": Family(qkv_bias=True, norm_bias=True, matrices=2, mlp_bias=True),
+    "starcoder2": Family(
+        qkv_bias=True, norm_bias=True, tied=True, matrices=2, mlp_bias=True, window="all"
+    ),
+}  # fmt: skip
+
+_OLDER = "is older than the layouts that are read"
+_NO_DECODER = "is not a decoder"
+_RECURRENT = "has recurrent layers of a kind that is not read"
+_WIDE_LAYERS = "embeddings in every layer are not read"
+_TWO_SIZES = "heads of two sizes are not read"
+_CHUNKS = "mixes experts and dense layers of two widths and attends in chunks"
+
+# Read by the usual keys, these would come out wrong.
+UNREADABLE: Mapping[str, str] = {
+    **dict.fromkeys(("gpt2", "gptj", "gpt_neo", "opt", "bloom", "mpt", "falcon", "gpt_bigcode"), _OLDER),
+    **dict.fromkeys(("t5", "bart", "bert", "roberta", "whisper"), _NO_DECODER),
+    **dict.fromkeys(("jamba", "falcon_h1", "zamba", "zamba2", "bamba", "granitemoehybrid", "lfm2"), _RECURRENT),
+    **dict.fromkeys(("recurrent_gemma", "mamba", "mamba2", "rwkv", "kimi_linear"), _RECURRENT),
+    **dict.fromkeys(("llama4", "llama4_text"), _CHUNKS),
+    **dict.fromkeys(("gemma3n", "gemma3n_text"), "has embeddings in every layer and layers that share a cache"),
+    **dict.fromkeys(("gemma4", "gemma4_text"), "has heads of two sizes and layers that share a cache"),
+    "nemotron-nas": "has layers of many shapes",
+    "deepseek_v4": "compresses its cache in a way that is not read",
+    "longcat_flash": "has experts without weights",
+}  # fmt: skip
+
+
+# Keys that change counts in a way that is not modelled, whatever the family.
+REFUSED: Mapping[str, str] = {
+    "is_encoder_decoder": "encoder-decoder models are not read",
+    "block_configs": "layers of many shapes are not read",
+    "num_kv_shared_layers": "layers that share a cache are not read",
+    **dict.fromkeys(("hidden_size_per_layer_input", "vocab_size_per_layer_input"), _WIDE_LAYERS),
+    **dict.fromkeys(("global_head_dim", "num_global_key_value_heads"), _TWO_SIZES),
+    **dict.fromkeys(("swa_num_attention_heads", "swa_num_key_value_heads", "swa_head_dim"), _TWO_SIZES),
+    "attn_layer_period": "this mix of attention and recurrent layers is not read",
+    **dict.fromkeys(("mamba_d_state", "ssm_cfg", "linear_attn_config"), "this kind of recurrent layer is not read"),
+    "moe_latent_size": "experts of a reduced width are not read",
+    "zero_expert_num": "experts without weights are not read",
+    "compress_ratios": "a compressed cache is not read",
+    "attention_chunk_size": "attention in chunks is not read",
+    "intermediate_size_mlp": "dense layers of another width beside the experts are not read",
+    "mamba_proj_bias": "biases of Mamba projections are not read",
+    "lm_head_bias": "a bias of the output head is not read",
+}  # fmt: skip
+
+# Keys that change neither parameters nor cache; `*` stands for anything.
+_IGNORED = (
+    "_*", "*_act", "*_activation", "*_alpha", "architectures", "attn_implementation", "attn_logit_*",
+    "attn_type_list_*", "auto_map", "bos_token", "cache_implementation", "chunk_size",
+    "chunk_size_feed_forward", "classifier_dropout", "clip_qkv", "*_coef", "compression_config", "*_dropout",
+    "dropout", "*_dtype", "dtype", "eos_token", "ep_size", "*_eps", "*_epsilon", "expand", "*_factor",
+    "finetuning_task", "full_attn_mod", "hidden_act", "id2label", "indexer_rope_interleave", "*_init*",
+    "initial_context_length", "initializer_*", "interleaved", "label2id", "layernorm_*_beta", "*_limit",
+    "logits_scaling", "*_loss_*", "mamba_chunk_size", "mamba_hidden_act", "mamba_ssm_cache_dtype",
+    "max_seq_len", "mlp_hidden_act", "model_type", "moe_permute_fusion", "moe_router_*",
+    "moe_shared_expert_overlap", "mrope_*", "mtp_*", "*_multiplier", "n_group", "no_rope_layer_interval",
+    "no_rope_layers", "norm_topk_prob", "norm_type", "num_expert_group", "num_logits_to_keep",
+    "original_max_position_embeddings", "output_attentions", "output_hidden_states", "output_router_logits",
+    "*_pdrop", "position_embedding_type", "postnorm", "pretraining_tp", "problem_type", "quantization_config",
+    "rescale_prenorm_residual", "residual_in_fp32", "return_dict", "rope_*", "*_rope_*", "rope", "*rotary*",
+    "router_*", "*_scalar", "scale_embeddings", "scoring_func", "seq_aux", "shared_moe_mode",
+    "sliding_window_size*", "*softcapping", "swiglu_limit", "task_specific_params", "time_step_*", "*_token_id",
+    "*_token_index", "tokenizer_class", "topk_group", "torch_dtype", "transformers_version",
+    "use_bidirectional_attention", "use_cache", "use_flash_attn", "use_grouped_mm", "use_mamba_kernels",
+    "use_mtp", "use_parallel_residual",
+)  # fmt: skip
+
+
+def changes_nothing(key: str) -> bool:
+    """
+    Whether a key is known to change neither parameters nor cache.
+
+    >>> changes_nothing("rope_theta"), changes_nothing("num_attention_heads")
+    (True, False)
+    """
+    return any(fnmatchcase(key, pattern) for pattern in _IGNORED)
 
 
 def config_path(path: str | Path) -> Path:

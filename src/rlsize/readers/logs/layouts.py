@@ -11,7 +11,7 @@ import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from rlsize.readers.logs.rows import Row
+from rlsize.readers.logs.figures import Row
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

@@ -22,8 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from rlsize.facts.run_log import RunMode
-    from rlsize.readers.logs.figures import Figure
-    from rlsize.readers.logs.rows import Row, Skips
+    from rlsize.readers.logs.figures import Figure, Row, Skips
 
 Values: TypeAlias = "Mapping[str, float]"
 Fields: TypeAlias = "dict[str, float]"

@@ -12,14 +12,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rlsize.errors import Fault, InputError
+from rlsize.readers.logs.figures import UNREADABLE, Row
 from rlsize.readers.logs.forms import Form
-from rlsize.readers.logs.objects import flat_numbers
-from rlsize.readers.logs.rows import UNREADABLE, Row
+from rlsize.readers.logs.numbers import flat_numbers
 
 if TYPE_CHECKING:
     import sqlite3
 
-    from rlsize.readers.logs.rows import Skips
+    from rlsize.readers.logs.figures import Skips
 
 SQLITE = b"SQLite format 3\0"
 _MOST_FILES = 2_000

@@ -19,16 +19,15 @@ from typing import TYPE_CHECKING, NamedTuple
 from rlsize.errors import Fault, InputError
 from rlsize.facts.counters import EngineCounters, Snapshot
 from rlsize.readers.byte_sources import shown_source
-from rlsize.readers.logs.cursor import Cursor
-from rlsize.readers.logs.rows import CUT, UNREADABLE, Skips
-from rlsize.readers.logs.source import opened
+from rlsize.readers.logs.figures import CUT, UNREADABLE, Skips
+from rlsize.readers.logs.source import Cursor, opened
 from rlsize.readers.metrics.pages import Reading
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from rlsize.facts.run_log import Skipped
-    from rlsize.readers.logs.cursor import Line
+    from rlsize.readers.logs.source import Line
 
 MARKS = (b"Avg generation throughput: ", b"gen throughput (token/s): ")
 """Bytes, one of which stands in every line that is read."""

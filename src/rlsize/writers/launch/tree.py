@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from rlsize.writers.launch.edits import Edit, Lines, own_settings
-from rlsize.writers.scalars import text as yaml_text
+from rlsize.writers.yaml_file import text as yaml_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping

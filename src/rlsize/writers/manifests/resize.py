@@ -13,7 +13,7 @@ from rlsize.writers.yaml_file import dumped
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from rlsize.facts.allocation import Allocation
+    from rlsize.facts.plan import Allocation
 
 FIXED_GROUP = (
     "the weight-sync group of most frameworks has a fixed size: stop the run or let it end, resize, and start it with "

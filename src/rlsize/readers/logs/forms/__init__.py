@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
-    from rlsize.readers.logs.rows import Row, Skips
+    from rlsize.readers.logs.figures import Row, Skips
     from rlsize.readers.logs.source import Blocks
 
 

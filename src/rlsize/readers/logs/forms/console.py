@@ -10,19 +10,18 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from rlsize.readers.logs.cursor import Cursor
+from rlsize.readers.logs.figures import CUT, HEADLESS, UNREADABLE, Row
 from rlsize.readers.logs.forms import Form
 from rlsize.readers.logs.frameworks import frameworks
 from rlsize.readers.logs.layouts import Layouts
 from rlsize.readers.logs.numbers import number
-from rlsize.readers.logs.rows import CUT, HEADLESS, UNREADABLE, Row
+from rlsize.readers.logs.source import Cursor
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from rlsize.readers.logs.cursor import Line
-    from rlsize.readers.logs.rows import Skips
-    from rlsize.readers.logs.source import Blocks
+    from rlsize.readers.logs.figures import Skips
+    from rlsize.readers.logs.source import Blocks, Line
 
 _VERL = "verl"
 _HEAD = re.compile(r"(?<![A-Za-z_/.])step:(?:np\.int64\()?(\d{1,15})\)? - ")

@@ -10,15 +10,15 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from rlsize.readers.logs.cursor import Cursor
+from rlsize.readers.logs.figures import CUT, UNREADABLE, Row
 from rlsize.readers.logs.forms import Form
-from rlsize.readers.logs.objects import printed_dict
-from rlsize.readers.logs.rows import CUT, UNREADABLE, Row
+from rlsize.readers.logs.numbers import printed_dict
+from rlsize.readers.logs.source import Cursor
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from rlsize.readers.logs.rows import Skips
+    from rlsize.readers.logs.figures import Skips
     from rlsize.readers.logs.source import Blocks
 
 _HEAD = re.compile(r"(?:\bGlobal step|\bperf) (\d{1,15}): (?=\{)|(?=\{'(?:loss|num_tokens|completions/\w+)':)")

@@ -12,14 +12,14 @@ import json
 import re
 from typing import TYPE_CHECKING
 
+from rlsize.readers.logs.figures import CUT, Row
 from rlsize.readers.logs.forms import Form
-from rlsize.readers.logs.objects import flat_numbers
-from rlsize.readers.logs.rows import CUT, Row
+from rlsize.readers.logs.numbers import flat_numbers
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from rlsize.readers.logs.rows import Skips
+    from rlsize.readers.logs.figures import Skips
     from rlsize.readers.logs.source import Blocks
 
 _LARGEST = 64 * 2**20

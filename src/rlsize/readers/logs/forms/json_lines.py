@@ -8,15 +8,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rlsize.readers.logs.cursor import Cursor
+from rlsize.readers.logs.figures import CUT, UNREADABLE, Row
 from rlsize.readers.logs.forms import Form
-from rlsize.readers.logs.objects import json_object, numbers_of
-from rlsize.readers.logs.rows import CUT, UNREADABLE, Row
+from rlsize.readers.logs.numbers import json_object, numbers_of
+from rlsize.readers.logs.source import Cursor
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from rlsize.readers.logs.rows import Skips
+    from rlsize.readers.logs.figures import Skips
     from rlsize.readers.logs.source import Blocks
 
 _MARK = '{"'

@@ -11,17 +11,16 @@ import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from rlsize.readers.logs.cursor import Cursor
+from rlsize.readers.logs.figures import COMMA, CUT, Row
 from rlsize.readers.logs.forms import Form
 from rlsize.readers.logs.numbers import decimal
-from rlsize.readers.logs.rows import COMMA, CUT, Row
+from rlsize.readers.logs.source import Cursor
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from rlsize.readers.logs.cursor import Line
-    from rlsize.readers.logs.rows import Skips
-    from rlsize.readers.logs.source import Blocks
+    from rlsize.readers.logs.figures import Skips
+    from rlsize.readers.logs.source import Blocks, Line
 
 _BEGIN = "Training Results:"
 _MARKS = (b"Step ", b"Training Results:")

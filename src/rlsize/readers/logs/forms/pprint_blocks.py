@@ -9,17 +9,16 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from rlsize.readers.logs.cursor import Cursor
+from rlsize.readers.logs.figures import CUT, UNREADABLE, Row
 from rlsize.readers.logs.forms import Form
 from rlsize.readers.logs.numbers import number
-from rlsize.readers.logs.rows import CUT, UNREADABLE, Row
+from rlsize.readers.logs.source import Cursor
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from rlsize.readers.logs.cursor import Line
-    from rlsize.readers.logs.rows import Skips
-    from rlsize.readers.logs.source import Blocks
+    from rlsize.readers.logs.figures import Skips
+    from rlsize.readers.logs.source import Blocks, Line
 
 _HEAD = re.compile(r"(?:^|\s)Step (\d{1,15}): *$")
 _PAIR = re.compile(r"^(?:\([^()]*\) )?\s{0,200}+(\{)?\s{0,200}+'([^']+)': (.+)(,|\})\s*+$")

@@ -8,14 +8,14 @@ from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING
 
+from rlsize.readers.logs.figures import CUT, UNREADABLE, Row
 from rlsize.readers.logs.forms import Form
-from rlsize.readers.logs.rows import CUT, UNREADABLE, Row
 from rlsize.readers.logs.wire import FIXED32, FIXED64, LARGEST, FrameError, Stream, fields, varint
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from rlsize.readers.logs.rows import Skips
+    from rlsize.readers.logs.figures import Skips
     from rlsize.readers.logs.source import Blocks
 
 _STEP = 2**53

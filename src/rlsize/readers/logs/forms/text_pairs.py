@@ -10,17 +10,16 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from rlsize.readers.logs.cursor import Cursor
+from rlsize.readers.logs.figures import COMMA, CUT_NUMBER, Row
 from rlsize.readers.logs.forms import Form
 from rlsize.readers.logs.names import is_time, words
-from rlsize.readers.logs.numbers import decimal
-from rlsize.readers.logs.objects import flat_numbers, json_object
-from rlsize.readers.logs.rows import COMMA, CUT_NUMBER, Row
+from rlsize.readers.logs.numbers import decimal, flat_numbers, json_object
+from rlsize.readers.logs.source import Cursor
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from rlsize.readers.logs.rows import Skips
+    from rlsize.readers.logs.figures import Skips
     from rlsize.readers.logs.source import Blocks
 
 _LONGEST = 256 * 2**10

@@ -9,15 +9,15 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from rlsize.readers.logs.cursor import Cursor
+from rlsize.readers.logs.figures import COMMA, CUT, UNREADABLE, Row
 from rlsize.readers.logs.forms import Form
 from rlsize.readers.logs.numbers import in_full
-from rlsize.readers.logs.rows import COMMA, CUT, UNREADABLE, Row
+from rlsize.readers.logs.source import Cursor
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from rlsize.readers.logs.rows import Skips
+    from rlsize.readers.logs.figures import Skips
     from rlsize.readers.logs.source import Blocks
 
 _HEAD = re.compile(r"\bstep: {1,20}(\d{1,15}) {1,20}(?=loss:)")

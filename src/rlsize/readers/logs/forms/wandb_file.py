@@ -13,9 +13,9 @@ import zlib
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from rlsize.readers.logs.figures import CUT, UNREADABLE, Row, Skips
 from rlsize.readers.logs.forms import Form
-from rlsize.readers.logs.objects import numbers_of
-from rlsize.readers.logs.rows import CUT, UNREADABLE, Row, Skips
+from rlsize.readers.logs.numbers import numbers_of
 from rlsize.readers.logs.source import opened
 from rlsize.readers.logs.wire import LARGEST, FrameError, Stream, fields
 
