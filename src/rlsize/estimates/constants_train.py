@@ -132,8 +132,8 @@ STAGE = Stage(
                  "as an update, with less to hide transfers behind"),
         Constant("rl_handling_seconds", 1e-7, 0.8, "s", "assumed",
                  "time to hand a place in a batch, padded to the longest, to the workers of an extra pass and back",
-                 "six tensors of 8 bytes, pickled on both sides at 1 GB/s; stacks that hand lists over take less, and what "
-                 "updates take of it is within their slowdown"),
+                 "six tensors of 8 bytes, pickled on both sides at 1 GB/s; stacks that hand lists over take less, and "
+                 "what updates take of it is within their slowdown"),
         Constant("rl_other_model", 1.0, 0.25, "1", "assumed",
                  "times longer that a pass of another model takes than that of the policy, over what is predicted",
                  "larger models keep kernels busier: one trainer's passes of 3 B and 32 B reached 107 and 197 TFLOP/s"),
