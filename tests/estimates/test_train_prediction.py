@@ -241,6 +241,29 @@ def test_states_on_the_host_come_and_go_at_the_rate_of_copies() -> None:
     assert seconds(question(returning=True)).update_seconds == host.update_seconds
 
 
+def test_extra_passes_have_micro_batches_moves_and_hand_overs_of_their_own() -> None:
+    """Small ones wait for their host, weights that return are copied twice, and a controller hands every place over."""
+    plain = question(passes=("old_logprob", "reference"))
+    before = seconds(plain)
+    small = seconds(replace(plain, forward_micro_batch_tokens=512.0))
+    assert small.update_seconds == before.update_seconds
+    assert small.forward_seconds["reference"] > 2 * before.forward_seconds["reference"]
+    moved, handed = seconds(replace(plain, weights_returning=True)), seconds(replace(plain, longest_tokens=8192.0))
+    more = {name: moved.forward_seconds[name] - taken for name, taken in before.forward_seconds.items()}
+    assert more["old_logprob"] == pytest.approx(2 * 8.03e9 / 32 * 2 / VALUES["train_host_copy"], rel=0.1)
+    assert more["reference"] == 0
+    extra = handed.forward_seconds["reference"] - before.forward_seconds["reference"]
+    assert extra == pytest.approx(512 * 8192 * VALUES["rl_handling_seconds"])
+
+
+def test_padding_is_worked_and_trains_nothing() -> None:
+    """Sequences padded to twice their length take twice the time, at half the rate of tokens that count."""
+    plain = question(longest_tokens=4096.0)
+    before, after = seconds(plain), seconds(replace(plain, keeps=Keeping(padded=True)))
+    assert 1.8 < after.update_seconds / before.update_seconds < 2.3
+    assert after.mfu / before.mfu == pytest.approx(before.update_seconds / after.update_seconds, rel=0.05)
+
+
 def test_passes_of_another_model_have_a_constant_of_their_own() -> None:
     """So that a measured sum does not tell what of it is the policy's."""
     larger = question(passes=("old_logprob", "reward"), pass_models={"reward": CATALOGUE.get("model", "qwen3-32b")})

@@ -226,6 +226,9 @@ def _passes(row: Mapping[str, Any], assumed: list[str]) -> tuple[str, ...]:
     words = text(row, "algorithm").lower()
     if "ppo" in words and "dapo" not in words:
         return _PASSES
+    if "verl" in text(row, "framework").lower() and "fully async" in text(row, "async_mode").lower():
+        assumed.append("log-probabilities of the engines, as verl's fully asynchronous loop takes them")
+        return ()
     alone = "ref_model" in row and "logprob_time_s" in row and number(row, "ref_logprob_time_s") is None
     if alone or "dapo" in words:
         assumed.append("log-probabilities of the policy each step, none of a reference")
