@@ -300,3 +300,67 @@ def test_turns_of_an_agent_are_the_most_that_its_keys_allow(tmp_path: Path, text
     """One more than answers of tools; nothing where no key bounds them."""
     launch = _launch(tmp_path, text.format("actor_rollout_ref.rollout.multi_turn."))
     assert launch.reading.value("loop.turns") == turns
+
+
+@pytest.mark.parametrize(
+    "said", ["8xH100", "one node of H100s", "4 H100 GPUs", "nvidia-h100-80gb", "an 8*H100 box", "8x H100 and H100-only images"]
+)
+def test_a_kind_of_gpu_is_read_as_people_count_it(tmp_path: Path, said: str) -> None:
+    """`8xH100` and `H100s` are H100; a longer word with those letters is none."""
+    told = _launch(tmp_path, f"# {said}, not oH100k\n{VERL}").reading
+    assert str(told.value("loop.gpu")).upper() == "H100"
+
+
+def test_a_command_that_python_starts_is_read(tmp_path: Path) -> None:
+    """Lists that are joined, mappings that a comprehension turns into words, and words that are appended."""
+    text = """import subprocess, sys
+over = {"trainer.nnodes": 2, "actor_rollout_ref.rollout.n": 8, "data.seed": pick()}
+cmd = [sys.executable, "-m", "verl.trainer.main_ppo"] + [f"{k}={v}" for k, v in over.items()]
+cmd += ["data.train_batch_size=64"]
+cmd.append("trainer.n_gpus_per_node=4")
+subprocess.run(cmd, check=True)
+"""
+    launch = _launch(tmp_path, text, "go.py")
+    assert [launch.reading.value(f"loop.{key}") for key in ("gpus", "group_size", "prompts_per_step")] == [8, 8, 64]
+    assert any("left out" in note for note in launch.notes)  # what pick() gives
+    shell = 'import os\nN = 2\nos.system(f"python3 -m verl.trainer.main_ppo trainer.nnodes={N}")\n'
+    assert _launch(tmp_path, shell, "sh.py").reading.value("loop.nodes") == 2
+
+
+def test_a_configuration_of_swift_is_not_trls(tmp_path: Path) -> None:
+    """They share most keys; those of the tuner are swift's alone."""
+    shared = "num_generations: 8\nmax_completion_length: 512\nper_device_train_batch_size: 2\nuse_vllm: true\n"
+    assert _launch(tmp_path, shared + "rlhf_type: grpo\n", "a.yaml").framework.name == "ms-swift"
+    assert _launch(tmp_path, shared + "model_name_or_path: x/y\n", "b.yaml").framework.name == "trl"
+
+
+@pytest.mark.parametrize(
+    ("said", "backend"),
+    [
+        ("--config examples/grpo_math_8B_megatron.yaml", "megatron"),
+        ("policy.megatron_cfg.tensor_model_parallel_size=4", "megatron"),
+        ("policy.dtensor_cfg.tensor_parallel_size=4", "fsdp2"),
+        ("policy.megatron_cfg.tensor_model_parallel_size=4 policy.megatron_cfg.enabled=false", "fsdp2"),
+    ],
+)
+def test_the_trainer_of_a_nemo_launch_without_its_base_is_the_one_that_it_sets(
+    tmp_path: Path, said: str, backend: str
+) -> None:
+    """Layouts of Megatron mean Megatron where nobody enables one or the other."""
+    launch = _launch(tmp_path, f"uv run examples/run_grpo.py grpo.num_prompts_per_step=8 {said}")
+    assert launch.reading.value("loop.backend") == backend
+
+
+def test_what_is_named_like_a_size_by_chance_is_not_listed(tmp_path: Path) -> None:
+    """`steps` holds `ep` and `ppo` `pp`, which are no expert or pipeline parallelism."""
+    listed = " ".join(doubts(_launch(tmp_path, f"{VERL}foo.max_steps=3 foo.ppo_kind=x foo.ep=4 foo.tp_size=2")))
+    assert "foo.ep " in listed and "foo.tp_size " in listed
+    assert "max_steps" not in listed and "ppo_kind" not in listed
+
+
+def test_an_optimizer_that_is_partly_on_the_host_is_told(tmp_path: Path) -> None:
+    """The rest of its states stays on the GPUs, and is not counted."""
+    key = "actor_rollout_ref.actor.optim.override_optimizer_config.optimizer"
+    text = f"{VERL}model_engine=megatron +{key}_cpu_offload=True +{key}_offload_fraction="
+    assert any("60%" in note for note in doubts(_launch(tmp_path, text + "0.6")))
+    assert not any("live on the host" in note for note in doubts(_launch(tmp_path, text + "1")))

@@ -24,7 +24,7 @@ _FORMS = {".yaml": "yaml", ".yml": "yaml", ".toml": "toml", ".json": "json", ".p
 _TOML = re.compile(r"^[ \t]*(?:\[[^\]\n]+\]\]?[ \t]*(?:#.*)?$|[\w.\"-]+[ \t]*=)", re.MULTILINE)
 _PYTHON = re.compile(r"^[ \t]*(?:import|from|def|class)[ \t]|\w\(", re.MULTILINE)
 _YAML = re.compile(r"^[ \t]*[\w.\"'/-]+:(?:[ \t]|$)", re.MULTILINE)
-_READERS = {"toml": toml_settings, "json": json_settings, "python": python_settings, "log": log_settings}
+_READERS = {"toml": toml_settings, "json": json_settings, "log": log_settings}
 
 
 def read_settings(
@@ -83,6 +83,8 @@ def _read(
     scripts: tuple[tuple[str, Span], ...] = ()
     if form == "yaml":
         root, scripts = yaml_settings(text, name, beside, notes, overrides)
+    elif form == "python":
+        root, scripts = python_settings(text, name, notes)
     else:
         root = _READERS[form](text, name, notes)
     settings = settings_of(root, name, notes)

@@ -35,9 +35,11 @@ _SHELL = re.compile(
 )
 _FILES = (".yaml", ".yml", ".toml", ".json")
 _GPU = re.compile(
-    r"\b(?:GB[23]00|B[23]00|H[12]00|H800|H20|A100|A800|L40S?|A6000|V100|MI\d{3}X?)(?:[- ](?:SXM|PCIE|NVL))?\b",
+    r"(?:(?<![^\W_])|(?<=\d[x*]))((?:GB[23]00|B[23]00|H[12]00|H800|H20|A100|A800|L40S?|A6000|V100|MI\d{3}X?)"
+    r"(?:[- ](?:SXM|PCIE|NVL))?)(?:s|GPUs?)?(?![^\W_])",
     re.IGNORECASE,
 )
+"""A kind of GPU among words, as people count them too: `8xH100`, `H100s`."""
 _HEAD = 262144  # characters in which a script names its GPUs, if it does
 _BESIDE = {
     "config_file": "accelerate.",
@@ -158,8 +160,8 @@ def _undated(chosen: Framework, era: Era | None, reading: Reading) -> Iterator[s
 def _named_gpu(path: str, text: str) -> Iterator[Setting]:
     """The kind of GPU that a script names anywhere, in a comment for one; none where it names several."""
     found = list(_GPU.finditer(text[:_HEAD]))
-    if len({match[0].upper() for match in found}) == 1:
-        yield Setting("cluster.gpu", found[0][0], Span(path, text.count("\n", 0, found[0].start()) + 1))
+    if len({match[1].upper() for match in found}) == 1:
+        yield Setting("cluster.gpu", found[0][1], Span(path, text.count("\n", 0, found[0].start()) + 1))
 
 
 def looks_like_shell(path: str, text: str) -> bool:

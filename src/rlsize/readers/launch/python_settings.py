@@ -1,5 +1,6 @@
 """
-Settings in Python scripts: arguments of `GRPOConfig(...)`, `LLM(...)`, trainers and the like, by the syntax tree.
+Settings in Python scripts: arguments of `GRPOConfig(...)`, `LLM(...)`, trainers and the like, and the commands that they
+start by `subprocess` or `os.system`, by the syntax tree.
 
 Nothing is imported or run. A name has the value of its last assignment above, in its function or in the module; what
 only a run would tell is left out.
@@ -9,10 +10,11 @@ from __future__ import annotations
 
 import ast
 import re
+import shlex
 from bisect import bisect_left
 from dataclasses import dataclass, field
 from itertools import chain
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeGuard
 
 from rlsize.errors import Fault, InputError
 from rlsize.frameworks.expressions import UnreadableError, arithmetic
@@ -28,6 +30,7 @@ _LARGEST = 2**19
 _LONGEST = 10_000
 _CALLED = re.compile(r"\w*(?:Config|Trainer|Arguments|Args|Params|LLM|Engine)")
 _FIRST = {"LLM": "model", "from_pretrained": "pretrained_model_name_or_path"}
+_STARTS = {"run", "Popen", "call", "check_call", "check_output", "system"}
 _SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 
 
@@ -45,9 +48,9 @@ class _Scope:
     bound: dict[str, list[tuple[int, ast.expr | None]]] = field(default_factory=dict)
 
 
-def python_settings(text: str, name: str, notes: list[str]) -> Node:
+def python_settings(text: str, name: str, notes: list[str]) -> tuple[Node, tuple[tuple[str, Span], ...]]:
     """
-    The settings of a Python script.
+    The settings of a Python script, and the commands that it starts.
 
     Args:
         text: Its text.
@@ -68,7 +71,7 @@ def python_settings(text: str, name: str, notes: list[str]) -> Node:
         raise InputError(Fault("is nested too deeply, or no text", name, "is it the script you meant?")) from None
     reader = _Reader(text, name, notes)
     reader.read(tree)
-    return Node(reader.found, Places("", name).span(0, 0))
+    return Node(reader.found, Places("", name).span(0, 0)), tuple(reader.scripts)
 
 
 class _Reader:
@@ -82,6 +85,7 @@ class _Reader:
         for line in re.split(rb"(?<=\n)|(?<=\r)(?!\n)", text.encode("utf-8", "replace")):
             self._starts.append(self._starts[-1] + len(line))
         self.found: dict[str, Node] = {}
+        self.scripts: list[tuple[str, Span]] = []
 
     def read(self, tree: ast.Module) -> None:
         """Find all calls that set something."""
@@ -99,6 +103,7 @@ class _Reader:
                     scope.bound |= {part.arg: [(node.lineno, None)] for part in parameters}
             elif isinstance(node, ast.Call):
                 calls.append((node, scope))
+                _extended(node, scope)
             else:
                 _bind(node, scope)
             stack += [(child, scope) for child in ast.iter_child_nodes(node)]
@@ -132,7 +137,8 @@ class _Reader:
                     self._notes.append(f"{self._span(default)}: the default of --{shown(flag)} is left out")
 
     def _call(self, call: ast.Call, scope: _Scope) -> None:
-        """The settings of one call, if it is one that sets something."""
+        """The settings of one call, if it is one that sets something, or the command that it starts."""
+        self._started(call, scope)
         owner = _called(call)
         if owner is None:
             return
@@ -154,6 +160,78 @@ class _Reader:
         if missed:
             names = ", ".join(shown(name) for name in missed)
             self._notes.append(f"{self._span(call)}: {owner}: {names}: left out, as only a run would tell")
+
+    def _started(self, call: ast.Call, scope: _Scope) -> None:
+        """The command of `subprocess.run(...)` and its kin."""
+        func = call.func
+        module = getattr(func.value, "id", "") if isinstance(func, ast.Attribute) else ""
+        name = func.attr if isinstance(func, ast.Attribute) else ""
+        if module not in {"subprocess", "sp", "os"} or name not in _STARTS or not call.args:
+            return
+        command = self._followed(call.args[0], scope)
+        try:
+            held = self._held(command, scope)
+            if isinstance(held, str):
+                self.scripts.append((held, self._span(command)))
+                return
+        except UnreadableError:
+            pass
+        if words := self._words(command, scope, 0):
+            self.scripts.append((shlex.join(words), self._span(command)))
+
+    def _followed(self, node: ast.expr, scope: _Scope) -> ast.expr:
+        """What a name stands for, as an expression; any other expression itself."""
+        for _ in range(DEEPEST):
+            bound = self._bound(node, scope) if isinstance(node, ast.Name) else None
+            if bound is None:
+                break
+            node = bound
+        return node
+
+    def _words(self, node: ast.expr, scope: _Scope, depth: int) -> list[str]:
+        """The words of a list, of several that are joined, or of one that a comprehension makes of a mapping."""
+        self._count.one(0, self._span(node))
+        node = self._followed(node, scope)
+        if depth > DEEPEST:
+            return []
+        if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add):
+            return [word for side in (node.left, node.right) for word in self._words(side, scope, depth + 1)]
+        if isinstance(node, ast.ListComp | ast.GeneratorExp):
+            turns = self._turns(node, scope)
+            return [word for turn in turns for word in self._word(node.elt, turn, depth)]
+        if isinstance(node, ast.List | ast.Tuple):
+            return [word for item in node.elts for word in self._word(item, scope, depth)]
+        return []
+
+    def _word(self, node: ast.expr, scope: _Scope, depth: int) -> list[str]:
+        """The word that one item of a list is, or those that a starred one is; none where only a run would tell."""
+        if isinstance(node, ast.Starred):
+            return self._words(node.value, scope, depth + 1)
+        if isinstance(node, ast.Attribute) and node.attr == "executable":
+            return ["python3"]
+        try:
+            held = self._held(node.args[0] if _is_text(node) else node, scope, depth)
+        except UnreadableError:
+            self._notes.append(f"{self._span(node)}: a word of a command is left out, as only a run would tell")
+            return []
+        return [] if isinstance(held, dict | list) else [str(held)]
+
+    def _turns(self, node: ast.ListComp | ast.GeneratorExp, scope: _Scope) -> Iterator[_Scope]:
+        """The scope of each turn of a comprehension over the items of a mapping, or over a list."""
+        first, *others = node.generators
+        over = first.iter
+        items = isinstance(over, ast.Call) and isinstance(over.func, ast.Attribute) and over.func.attr == "items"
+        held = self._followed(over.func.value if items else over, scope)  # type: ignore[attr-defined]
+        targets = first.target.elts if isinstance(first.target, ast.Tuple) else [first.target]
+        names = [target.id for target in targets if isinstance(target, ast.Name)]
+        pairs: list[tuple[ast.expr, ...]] = []
+        if isinstance(held, ast.Dict) and not (others or first.ifs):
+            pairs = [(key, value) if items else (key,) for key, value in zip(held.keys, held.values, strict=True) if key]
+        elif isinstance(held, ast.List | ast.Tuple) and not (items or others or first.ifs):
+            pairs = [tuple(one.elts) if isinstance(one, ast.Tuple) else (one,) for one in held.elts]
+        for pair in pairs:
+            bound = dict(zip(names, pair, strict=False))
+            yield _Scope(scope, {name: [(0, value)] for name, value in bound.items()})
 
     def _argument(self, owner: str, key: str, value: ast.expr, scope: _Scope, missed: list[str]) -> None:
         if isinstance(value, ast.Call) and _called(value) is not None:
@@ -269,6 +347,22 @@ def _called(call: ast.Call) -> str | None:
     return str(name) if _CALLED.fullmatch(name) else None
 
 
+def _is_text(node: ast.expr) -> TypeGuard[ast.Call]:
+    """Whether an expression is `str(x)`."""
+    return isinstance(node, ast.Call) and getattr(node.func, "id", "") == "str" and len(node.args) == 1
+
+
+def _extended(call: ast.Call, scope: _Scope) -> None:
+    """Note what `words.append(x)` and `words.extend(y)` make of a list."""
+    func = call.func
+    if not (isinstance(func, ast.Attribute) and isinstance(func.value, ast.Name) and len(call.args) == 1):
+        return
+    if func.attr in {"append", "extend"}:
+        more = call.args[0] if func.attr == "extend" else ast.copy_location(ast.List([call.args[0]]), call.args[0])
+        joined = ast.copy_location(ast.BinOp(func.value, ast.Add(), more), call)
+        scope.bound.setdefault(func.value.id, []).append((call.lineno, joined))
+
+
 def _bind(node: ast.AST, scope: _Scope) -> None:
     """Note what a statement assigns to names; what no single expression gives is unknown."""
     for target, value in _assigned(node):
@@ -282,6 +376,9 @@ def _assigned(node: ast.AST) -> Iterator[tuple[ast.AST, ast.expr | None]]:
         yield from ((target, node.value) for target in node.targets)
     elif isinstance(node, ast.AnnAssign | ast.NamedExpr):
         yield node.target, node.value
+    elif isinstance(node, ast.AugAssign) and isinstance(node.value, ast.List | ast.ListComp):
+        before = ast.copy_location(ast.Name(getattr(node.target, "id", ""), ast.Load()), node)
+        yield node.target, ast.copy_location(ast.BinOp(before, node.op, node.value), node)
     elif isinstance(node, ast.AugAssign | ast.For | ast.AsyncFor | ast.comprehension):
         yield node.target, None
     elif isinstance(node, ast.withitem) and node.optional_vars is not None:

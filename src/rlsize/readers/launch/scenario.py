@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 _SIZES = re.compile(
     r"batch|len|token|gpu|node|parallel|offload|memory|cache|dtype|precision|lora|recompute|checkpointing|micro|worker|"
-    r"replica|engine|world|tp|pp|cp|ep|dp|quant|fp8|concurren|num_seqs|stale|off_policy|async|sleep|zero",
+    r"replica|engine|world|(?<![a-z])[tpced]p(?![a-z])|quant|fp8|concurren|num_seqs|stale|off_policy|async|sleep|zero",
     re.IGNORECASE,
 )
 """What keys are named like that have to do with sizes."""
@@ -135,6 +135,9 @@ def doubts(launch: Launch) -> Iterator[str]:
         yield f"Engines have {fleet} of the {trainer} GPUs that they share with the trainer: read as if they had all."
     if launch.reading.value("loop.engine") == WITHOUT:
         yield "The trainer's own model generates, without an engine, which takes longer: engines are what is predicted."
+    share = launch.reading.value("loop.optimizer_cpu_fraction")
+    if launch.reading.value("loop.offload") and isinstance(share, int | float) and share < 1:
+        yield f"Of the optimizer states {share:.0%} live on the host: read as if all did, so GPUs hold more than is said."
     named = [f"{one.key} ({one.span})" for one in launch.reading.unread() if _SIZES.search(one.key)]
     if named:
         more = f" and {len(named) - _MOST_NAMED} more" if len(named) > _MOST_NAMED else ""
