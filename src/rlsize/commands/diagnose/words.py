@@ -334,10 +334,11 @@ _EVIDENCE: Mapping[str, Callable[[Finding], str]] = {
 
 
 _GOES_INTO = PHASES | {"update": "the update", "logprob": "log-probs", "other": "what nobody times"}
-_NEXT = dict.fromkeys(
-    ("in turn", "unclear", "one phase takes most", "matched"),
-    "name the run's launch or scenario beside it, which tells what each phase should take",
-) | {"neither side at its limit": "see what holds samples up between the two: caps of queues, tools, verifiers"}
+_TELLS = "which tells what each phase should take"
+_NAME_LOOP = f"name the run's launch or scenario beside it, {_TELLS}"
+_NEXT = dict.fromkeys(("in turn", "unclear", "one phase takes most", "matched"), _NAME_LOOP) | {
+    "neither side at its limit": "see what holds samples up between the two: caps of queues, tools, verifiers"
+}
 """What to do first where nothing is to be mended, by verdict."""
 
 
@@ -381,9 +382,12 @@ def headline(found: Diagnosis, lacking: str = "") -> str:
         lead = "To be quicker, look for" if phases.status == "fine" else "First look for"
         return f"{sentence} {lead} {cause_words(found.causes[0])}."
     usual = "compare other modes and splits of its GPUs: `rlsize plan`"
-    unknown = f"{lacking}, which tells what each phase should take" if lacking else _NEXT[found.verdict]
-    first = action(found.steps[0]) if found.steps else usual if phases.status == "fine" else unknown
-    return f"{sentence} First: {first}."
+    if found.steps:
+        return f"{sentence} First: {action(found.steps[0])}."
+    unknown = _NEXT[found.verdict]
+    if lacking and unknown == _NAME_LOOP:
+        unknown = f"{lacking}, {_TELLS}"
+    return f"{sentence} First: {usual if phases.status == 'fine' else unknown}."
 
 
 def phase_words(phase: str) -> str:

@@ -226,7 +226,9 @@ class _Reader:
         names = [target.id for target in targets if isinstance(target, ast.Name)]
         pairs: list[tuple[ast.expr, ...]] = []
         if isinstance(held, ast.Dict) and not (others or first.ifs):
-            pairs = [(key, value) if items else (key,) for key, value in zip(held.keys, held.values, strict=True) if key]
+            pairs = [
+                (key, value) if items else (key,) for key, value in zip(held.keys, held.values, strict=True) if key
+            ]
         elif isinstance(held, ast.List | ast.Tuple) and not (items or others or first.ifs):
             pairs = [tuple(one.elts) if isinstance(one, ast.Tuple) else (one,) for one in held.elts]
         for pair in pairs:
