@@ -1,5 +1,5 @@
 """
-How a field of a fact is declared: its unit, its meaning, its limits; once, beside the field.
+How a field of a fact is declared: its unit, meaning and limits, once, beside it; and numbers that name their source.
 
 `Annotated[float, Quantity("B/s", "slowest link on the path")]` is read by the validation at the edge, by the JSON
 Schema and by the generated reference pages. Pydantic asks a field's metadata for `__get_pydantic_core_schema__`, which

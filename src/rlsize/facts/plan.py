@@ -1,4 +1,4 @@
-"""A plan that was saved, and what of it is asked of a platform or framework: GPUs and layouts of both pools."""
+"""The pools of a loop and how they are laid out, for a manifest and a snippet; and a plan that was saved."""
 
 from __future__ import annotations
 

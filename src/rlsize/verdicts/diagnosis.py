@@ -16,8 +16,7 @@ from rlsize.facts.evidence import Diagnosis, Finding
 from rlsize.facts.figure import Figure, absent
 from rlsize.verdicts import diagnosis_checks as checks
 from rlsize.verdicts import diagnosis_rates as rates
-from rlsize.verdicts.phase_causes import causes_of
-from rlsize.verdicts.usual_phases import first_look, hides_update, judged_phases
+from rlsize.verdicts.usual_phases import causes_of, first_look, hides_update, judged_phases
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
