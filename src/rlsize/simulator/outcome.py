@@ -203,7 +203,8 @@ def _fleet(rows: Rows, cut: int, setting: Setting, generated: float) -> dict[str
     barrier = setting.rules.mode != "async"
     nameplate = mean_rate(setting)  # lent ones count while they are there
     return {
-        "rollout_unused_fraction": 1.0 - generated / (nameplate * whole),
+        # a first step begins with more in flight than the loop keeps up, and makes more than its mean rate
+        "rollout_unused_fraction": max(0.0, 1.0 - generated / (nameplate * whole)),
         "rollout_idle_fraction": idle / whole,
         "tail_idle_fraction": states["tail"] / whole if barrier else 0.0,
         "rollout_paused_fraction": states["paused"] / whole,
