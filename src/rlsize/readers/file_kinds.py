@@ -41,15 +41,15 @@ _KINDS = (
     FileKind("link", "facts.link.Link", "links"),
     FileKind("model", "facts.model.Model", "models"),
     FileKind("price", "facts.price.Price", "prices"),
-    FileKind("cluster", "facts.cluster.Cluster", "clusters"),
+    FileKind("cluster", "facts.link.Cluster", "clusters"),
     FileKind("framework", "facts.framework.Framework", "frameworks"),
     FileKind("rates", "facts.rates.Rates", "rates"),
     FileKind("calibration", "facts.calibration.Calibration"),
     FileKind("board", "facts.board.Board"),
     FileKind("budget", "facts.budget.Budget"),
-    FileKind("mapping", "facts.mapping.KeyMapping"),
+    FileKind("mapping", "facts.run_log.KeyMapping"),
     FileKind("plan", "facts.plan.Plan"),
-    FileKind("observation", "facts.observation_file.RunObservation"),
+    FileKind("observation", "facts.observations.RunObservation"),
 )
 
 KINDS: Mapping[str, FileKind] = MappingProxyType({kind.name: kind for kind in _KINDS})
