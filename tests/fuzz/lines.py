@@ -24,6 +24,7 @@ from tests.loop.one_answer import COMMANDS, CRASH, HEAD, Answer, Desk, random_lo
 from rlsize.facts.fields import Quantity
 from rlsize.quantities.row import Row, Switch, Word
 from rlsize.quantities.table import PLACES
+from rlsize.shell.progress import INTERRUPTED
 
 ROWS = [PLACES[place] for place in sorted(PLACES)]
 SLOW = 20.0
@@ -141,6 +142,8 @@ def faults(numbers: range) -> Iterator[str]:
             command, path, flags = line_of(number, desk)
             began = time.process_time()
             answer = desk.ask(command, path, *flags)
+            if answer.code == INTERRUPTED:  # the command took a signal that was for this program
+                raise KeyboardInterrupt
             found = [*broken(answer, time.process_time() - began)]
             if number % TURNED_ONE_IN == 0 and number % PREDICTED_ONE_IN and command in LIGHT:
                 place, twice, key, way = DIRECTIONS[number // TURNED_ONE_IN % len(DIRECTIONS)]
