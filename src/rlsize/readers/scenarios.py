@@ -176,7 +176,7 @@ def launched_scenario(
             f"{path} launches {launch.framework.title}.",
             *(note for note in launch.notes if note not in launch.gaps),
         ),
-        warnings=(*launch.gaps, *doubts(launch)),
+        warnings=(*launch.gaps, *doubts(launch, "" if "model" in {*said, *flags} else str(document.data.get("model", "")))),
         launch=launch,
     )
     return found, launch

@@ -215,11 +215,12 @@ def test_secrets_stay_in_the_script(tmp_path: Path) -> None:
         ("meta-llama/Llama-3.1-8B-Instruct/", "llama3.1-8b"),
         ("OpenRLHF/Llama-3-8b-sft-mixture", "llama3-8b"),
         ("Qwen/Qwen3-30B-A3B-Instruct-2507", "qwen3-30b-a3b"),
-        ("somebody/unheard-of-9b", "somebody/unheard-of-9b"),
+        ("somebody/unheard-of-9b", "qwen3-8b@9B"),
+        ("somebody/unheard-of", "somebody/unheard-of"),
     ],
 )
 def test_a_model_is_known_by_its_repository_path_or_tuned_name(written: str, profile: str) -> None:
-    """What is no model that is known stays as it was written."""
+    """One of another family is a model scaled to the size in its name; without one it stays as it was written."""
     assert model_name(written, CATALOGUE) == profile
 
 

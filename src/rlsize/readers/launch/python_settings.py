@@ -86,6 +86,7 @@ class _Reader:
             self._starts.append(self._starts[-1] + len(line))
         self.found: dict[str, Node] = {}
         self.scripts: list[tuple[str, Span]] = []
+        self._lists: list[Span] = []  # those of the command that is read
 
     def read(self, tree: ast.Module) -> None:
         """Find all calls that set something."""
@@ -169,6 +170,7 @@ class _Reader:
         if module not in {"subprocess", "sp", "os"} or name not in _STARTS or not call.args:
             return
         command = self._followed(call.args[0], scope)
+        self._lists = []
         try:
             held = self._held(command, scope)
             if isinstance(held, str):
@@ -177,7 +179,8 @@ class _Reader:
         except UnreadableError:
             pass
         if words := self._words(command, scope, 0):
-            self.scripts.append((shlex.join(words), self._span(command)))
+            begin = min(self._lists, key=lambda span: span.start)  # words that are appended stand further down
+            self.scripts.append((shlex.join(words), begin))
 
     def _followed(self, node: ast.expr, scope: _Scope) -> ast.expr:
         """What a name stands for, as an expression; any other expression itself."""
@@ -200,6 +203,7 @@ class _Reader:
             turns = self._turns(node, scope)
             return [word for turn in turns for word in self._word(node.elt, turn, depth)]
         if isinstance(node, ast.List | ast.Tuple):
+            self._lists.append(self._span(node))
             return [word for item in node.elts for word in self._word(item, scope, depth)]
         return []
 
