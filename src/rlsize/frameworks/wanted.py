@@ -98,7 +98,7 @@ def changes(reading: Reading, wanted: Mapping[str, Any], given: Mapping[str, Any
         {
             name: (told.get(name), now.get(name))
             for name in reading.framework.quantities
-            if name not in wanted and not same(told.get(name), now.get(name))
+            if not name.startswith("_") and name not in wanted and not same(told.get(name), now.get(name))
         },
         tuple(_refused(reading.framework, wanted, now)),
         tuple(notes),
@@ -388,6 +388,11 @@ def _around(reading: Reading, told: Mapping[str, Any], now: Mapping[str, Any]) -
             notes.append(
                 f"{setting.span}: {setting.key} is {text[:40]}, and {name} changes from {old} to {new}: look at it."
             )
+    nodes, each, gpus = (now.get(name) for name in ("nodes", "gpus_per_node", "gpus"))
+    setting = reading.settings.get("batch.nodes")
+    if setting is not None and "batch.nodes" not in found and nodes and each and gpus and gpus != told.get("gpus"):
+        if nodes * each < gpus:  # where the headers alone say how many nodes there are
+            notes.append(f"{setting.span}: {nodes} nodes of {each} GPUs are asked for, and {gpus} GPUs are used: look at it.")
     return found, notes
 
 
