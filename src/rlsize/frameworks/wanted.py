@@ -388,11 +388,11 @@ def _around(reading: Reading, told: Mapping[str, Any], now: Mapping[str, Any]) -
             notes.append(
                 f"{setting.span}: {setting.key} is {text[:40]}, and {name} changes from {old} to {new}: look at it."
             )
-    nodes, each, gpus = (now.get(name) for name in ("nodes", "gpus_per_node", "gpus"))
-    setting = reading.settings.get("batch.nodes")
-    if setting is not None and "batch.nodes" not in found and nodes and each and gpus and gpus != told.get("gpus"):
-        if nodes * each < gpus:  # where the headers alone say how many nodes there are
-            notes.append(f"{setting.span}: {nodes} nodes of {each} GPUs are asked for, and {gpus} GPUs are used: look at it.")
+    setting, gpus = reading.settings.get("batch.nodes"), now.get("gpus") or 0
+    held = (now.get("nodes") or gpus) * (now.get("gpus_per_node") or 1)
+    if setting is not None and "batch.nodes" not in found and held < gpus != told.get("gpus"):
+        # headers alone say how many nodes there are
+        notes.append(f"{setting.span}: nodes of {held} GPUs in all are asked for, and {gpus} are used: look at it.")
     return found, notes
 
 

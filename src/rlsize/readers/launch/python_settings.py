@@ -1,6 +1,6 @@
 """
-Settings in Python scripts: arguments of `GRPOConfig(...)`, `LLM(...)`, trainers and the like, and the commands that they
-start by `subprocess` or `os.system`, by the syntax tree.
+Settings in Python scripts: arguments of `GRPOConfig(...)`, `LLM(...)`, trainers and the like, and the commands that
+`subprocess` or `os.system` starts, by the syntax tree.
 
 Nothing is imported or run. A name has the value of its last assignment above, in its function or in the module; what
 only a run would tell is left out.
@@ -230,7 +230,8 @@ class _Reader:
         names = [target.id for target in targets if isinstance(target, ast.Name)]
         pairs: list[tuple[ast.expr, ...]] = []
         if isinstance(held, ast.Dict) and not (others or first.ifs):
-            pairs = [(key, value) if items else (key,) for key, value in zip(held.keys, held.values, strict=True) if key]
+            both = zip(held.keys, held.values, strict=True)
+            pairs = [(key, value) if items else (key,) for key, value in both if key]
         elif isinstance(held, ast.List | ast.Tuple) and not (items or others or first.ifs):
             pairs = [tuple(one.elts) if isinstance(one, ast.Tuple) else (one,) for one in held.elts]
         for pair in pairs:

@@ -128,10 +128,10 @@ def _eager(launch: Launch) -> Setting | None:
 
 
 def doubts(launch: Launch, model: str = "") -> Iterator[str]:
-    """What a reader must know of a launch, of whose model a profile was taken: what was not understood and could matter."""
-    named = launch.reading.value("loop.model")
-    if "@" in model and "@" not in str(named):
-        yield f"Nobody has read the dimensions of {named}: it is taken for {model}, which has its size (--model)."
+    """What a reader must know of a launch whose model was taken for another one: what is a guess, or not understood."""
+    written = str(launch.reading.value("loop.model"))
+    if "@" in model and "@" not in written:
+        yield f"Nobody has read the dimensions of {written}: it is taken for {model}, which has its size (--model)."
     yield from (f"{launch.name}: {key} is not read: {why}." for key, why in launch.reading.faults.items())
     mode, fleet, trainer = (launch.reading.value(f"loop.{key}") for key in ("mode", "rollout_gpus", "trainer_gpus"))
     if mode == "colocated" and fleet and trainer and fleet != trainer:
@@ -140,7 +140,7 @@ def doubts(launch: Launch, model: str = "") -> Iterator[str]:
         yield "The trainer's own model generates, without an engine, which takes longer: engines are what is predicted."
     share = launch.reading.value("loop.optimizer_cpu_fraction")
     if launch.reading.value("loop.offload") and isinstance(share, int | float) and share < 1:
-        yield f"Of the optimizer states {share:.0%} live on the host: read as if all did, so GPUs hold more than is said."
+        yield f"{share:.0%} of the optimizer states live on the host: read as if all did; GPUs hold more than is said."
     named = [f"{one.key} ({one.span})" for one in launch.reading.unread() if _SIZES.search(one.key)]
     if named:
         more = f" and {len(named) - _MOST_NAMED} more" if len(named) > _MOST_NAMED else ""
