@@ -141,6 +141,23 @@ def test_a_loop_that_dies_is_told_with_what_saves_it_in_the_frameworks_keys(rlsi
     assert saver["training"] == "unchanged"
 
 
+def test_what_saves_a_megatron_run_may_be_its_layout(rlsize: Run, script: str) -> None:
+    """Where weights are what is too large, experts over more of the ranks; a layout comes after what costs the same."""
+    Path(script).write_text(
+        """uv run -m skyrl.train.entrypoints.main_base trainer.strategy=megatron \\
+  trainer.policy.model.path=Qwen/Qwen3-235B-A22B trainer.placement.policy_num_nodes=2 \\
+  trainer.policy.megatron_config.tensor_model_parallel_size=4 \\
+  trainer.policy.megatron_config.expert_model_parallel_size=8 trainer.policy.model.lora.rank=32 \\
+  generator.inference_engine.num_engines=1 generator.inference_engine.tensor_parallel_size=16 \\
+  generator.inference_engine.gpu_memory_utilization=0.6 trainer.train_batch_size=128 \\
+  generator.sampling_params.max_generate_length=8192 trainer.placement.policy_num_gpus_per_node=8
+""",
+        encoding="utf-8",
+    )
+    savers = rlsize("memory", script, "--gpu", "h100", "--json").document["rows"]["savers"]
+    assert any("expert_model_parallel_size=16" in one["change"] for one in savers)
+
+
 def test_the_saved_script_differs_in_the_saving_key_alone_and_fits(rlsize: Run, script: str, tmp_path: Path) -> None:
     """A diff is shown without secrets; mode bits stay; the new script no longer dies."""
     target = tmp_path / "new.sh"

@@ -89,6 +89,15 @@ def test_what_stands_around_the_program_follows_only_where_it_was_in_step() -> N
     assert "launcher.nnodes is 3" in found.notes[0]
 
 
+def test_headers_that_ask_for_too_few_nodes_are_named() -> None:
+    """Nodes that only the headers say, once more GPUs are used than they hold."""
+    quantities = {"nodes": "batch.nodes", "gpus_per_node": "8", "gpus": "engines * 2"}
+    one = Framework(name="it", title="It", source="here", defaults=DEFAULTS, quantities=quantities)
+    there = Reading(one, [Setting(key, value, SPAN) for key, value in {"batch.nodes": 4, "engines": 8}.items()])
+    assert not changes(there, {"gpus": 32}).notes
+    assert "nodes of 32 GPUs" in changes(there, {"gpus": 40}).notes[0]
+
+
 @given(
     wanted=st.fixed_dictionaries(
         {},

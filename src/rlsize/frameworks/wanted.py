@@ -98,7 +98,7 @@ def changes(reading: Reading, wanted: Mapping[str, Any], given: Mapping[str, Any
         {
             name: (told.get(name), now.get(name))
             for name in reading.framework.quantities
-            if name not in wanted and not same(told.get(name), now.get(name))
+            if not name.startswith("_") and name not in wanted and not same(told.get(name), now.get(name))
         },
         tuple(_refused(reading.framework, wanted, now)),
         tuple(notes),
@@ -388,6 +388,11 @@ def _around(reading: Reading, told: Mapping[str, Any], now: Mapping[str, Any]) -
             notes.append(
                 f"{setting.span}: {setting.key} is {text[:40]}, and {name} changes from {old} to {new}: look at it."
             )
+    setting, gpus = reading.settings.get("batch.nodes"), now.get("gpus") or 0
+    held = (now.get("nodes") or gpus) * (now.get("gpus_per_node") or 1)
+    if setting is not None and "batch.nodes" not in found and held < gpus != told.get("gpus"):
+        # headers alone say how many nodes there are
+        notes.append(f"{setting.span}: nodes of {held} GPUs in all are asked for, and {gpus} are used: look at it.")
     return found, notes
 
 

@@ -285,6 +285,19 @@ def _wider(said: Said, loop: Loop) -> Iterator[Knob]:
             possible = [factor for factor in _FACTORS if ranks.number % factor == 0]
             kept = _budgets(said) if way == "context_parallel" else {}
             yield Knob(tuple({way: base * factor, "fsdp": ranks.number / factor, **kept} for factor in possible))
+    else:  # of Megatron, say, whose copies become fewer; experts go over ranks that there are
+        copies = asked.ask("data_parallel")
+        for way in ("tensor_parallel", "pipeline_parallel", "context_parallel", "expert_parallel"):
+            degree = asked.ask(way)
+            if degree.known:
+                fewer = copies.known and way != "expert_parallel"
+                possible = [factor for factor in _FACTORS if not fewer or copies.number % factor == 0]
+                yield Knob(
+                    tuple(
+                        {way: degree.number * factor, **({"data_parallel": copies.number / factor} if fewer else {})}
+                        for factor in possible
+                    )
+                )
     pools = ("gpus",) if loop.pools.shared else ("trainer_gpus",)
     for pool in pools:
         count = asked.ask(pool)

@@ -89,11 +89,15 @@ def savers(
 
 
 def _ranked(found: list[Saver], full: PhaseMemory) -> Iterator[Saver]:
-    """The best first; of those whose cost is the same, as far as can be told, what leaves the full phase most room."""
+    """
+    The best first; of those whose cost is the same, as far as can be told, what leaves the full phase most room.
 
-    def fill(saver: Saver) -> float:
+    Another layout of the trainer comes last of these: checkpoints and conversions hang on it.
+    """
+
+    def fill(saver: Saver) -> tuple[bool, float]:
         left = (one.fill for one in saver.phases.phases if (one.name, one.pool) == (full.name, full.pool))
-        return next(left, 0.0)
+        return any(key.endswith("_parallel") and "rollout" not in key for key in saver.values), next(left, 0.0)
 
     found.sort(key=lambda saver: saver.rank)
     while found:

@@ -76,6 +76,17 @@ def model_named(text: object, catalogue: Catalogue) -> tuple[str, str]:
     raise Refused(_missing("model", said, catalogue.known("model")))
 
 
+def model_of_size(text: str, catalogue: Catalogue) -> str:
+    """
+    A model of any family scaled to the parameters that a name says (`acme-13b-v2`); empty where it says none.
+
+    Its dimensions are a guess, which whoever takes it must tell.
+    """
+    tokens = _tokens(text)
+    like, sizes = _of_its_kind([], [word for word in tokens if word in _sizes(tokens)], catalogue)
+    return f"{like}@{sizes}" if like else ""
+
+
 def gpu_named(text: object, catalogue: Catalogue) -> tuple[str, str]:
     """
     The profile of the GPU that a publication names, and what was assumed to find it; empty for a mere spelling.

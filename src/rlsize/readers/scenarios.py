@@ -170,6 +170,7 @@ def launched_scenario(
     )
     document, places = scenario_of_launch(launch, catalogue)
     said = {key.strip() for key in instead}
+    model = "" if "model" in {*said, *flags} else str(document.data.get("model", ""))
     found = replace(
         scenario_of(document, kept),
         places={key: place for key, place in places.items() if key not in said},
@@ -177,7 +178,7 @@ def launched_scenario(
             f"{path} launches {launch.framework.title}.",
             *(note for note in launch.notes if note not in launch.gaps),
         ),
-        warnings=(*launch.gaps, *doubts(launch)),
+        warnings=(*launch.gaps, *doubts(launch, model)),
         launch=launch,
     )
     return found, launch

@@ -104,6 +104,7 @@ def wanted_of(inputs: Inputs, values: Mapping[str, Any]) -> dict[str, Any]:
         for key, value in planned.items()
         if value is not None and value != before.get(key) and key not in _AS_SAID
         and (key in quantities or key in _DEGREES)  # one without a key is refused, where keys are sought
+        and not (key == "max_staleness" and value < before.get(key, 0))  # a cap that is said allows less
     }  # fmt: skip
     if "mode" in found or values.get("placement.mode") != "colocated":
         found.pop("gpus", None)  # what both pools add up to

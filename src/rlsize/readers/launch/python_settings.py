@@ -1,6 +1,6 @@
 """
-Settings in Python scripts: arguments of `GRPOConfig(...)`, `LLM(...)`, trainers and the like, and the commands that they
-start by `subprocess` or `os.system`, by the syntax tree.
+Settings in Python scripts: arguments of `GRPOConfig(...)`, `LLM(...)`, trainers and the like, and the commands that
+`subprocess` or `os.system` starts, by the syntax tree.
 
 Nothing is imported or run. A name has the value of its last assignment above, in its function or in the module; what
 only a run would tell is left out.
@@ -86,6 +86,7 @@ class _Reader:
             self._starts.append(self._starts[-1] + len(line))
         self.found: dict[str, Node] = {}
         self.scripts: list[tuple[str, Span]] = []
+        self._lists: list[Span] = []  # those of the command that is read
 
     def read(self, tree: ast.Module) -> None:
         """Find all calls that set something."""
@@ -169,6 +170,7 @@ class _Reader:
         if module not in {"subprocess", "sp", "os"} or name not in _STARTS or not call.args:
             return
         command = self._followed(call.args[0], scope)
+        self._lists = []
         try:
             held = self._held(command, scope)
             if isinstance(held, str):
@@ -177,7 +179,8 @@ class _Reader:
         except UnreadableError:
             pass
         if words := self._words(command, scope, 0):
-            self.scripts.append((shlex.join(words), self._span(command)))
+            begin = min(self._lists, key=lambda span: span.start)  # words that are appended stand further down
+            self.scripts.append((shlex.join(words), begin))
 
     def _followed(self, node: ast.expr, scope: _Scope) -> ast.expr:
         """What a name stands for, as an expression; any other expression itself."""
@@ -200,6 +203,7 @@ class _Reader:
             turns = self._turns(node, scope)
             return [word for turn in turns for word in self._word(node.elt, turn, depth)]
         if isinstance(node, ast.List | ast.Tuple):
+            self._lists.append(self._span(node))
             return [word for item in node.elts for word in self._word(item, scope, depth)]
         return []
 
@@ -226,9 +230,8 @@ class _Reader:
         names = [target.id for target in targets if isinstance(target, ast.Name)]
         pairs: list[tuple[ast.expr, ...]] = []
         if isinstance(held, ast.Dict) and not (others or first.ifs):
-            pairs = [
-                (key, value) if items else (key,) for key, value in zip(held.keys, held.values, strict=True) if key
-            ]
+            both = zip(held.keys, held.values, strict=True)
+            pairs = [(key, value) if items else (key,) for key, value in both if key]
         elif isinstance(held, ast.List | ast.Tuple) and not (items or others or first.ifs):
             pairs = [tuple(one.elts) if isinstance(one, ast.Tuple) else (one,) for one in held.elts]
         for pair in pairs:

@@ -12,7 +12,7 @@ from rlsize.facts.records import Refused
 from rlsize.frameworks.told import Told
 from rlsize.quantities.row import Switch, Word
 from rlsize.quantities.table import QUANTITIES, nested
-from rlsize.readers.names import model_named
+from rlsize.readers.names import model_named, model_of_size
 from rlsize.readers.yaml_documents import Document, Path_
 
 if TYPE_CHECKING:
@@ -103,15 +103,15 @@ def model_name(written: str, catalogue: Catalogue) -> str:
         catalogue: The profiles.
 
     Returns:
-        The profile's name; what was written where there is none.
+        The profile's name; where there is none, a model scaled to the size that the name says, else what was written.
     """
     text = written.strip().rstrip("/")
     with suppress(Refused):
         found, note = model_named(text, catalogue)
-        if not note:
-            return found
+        return text.rpartition("/")[2] if note and text.startswith((".", "/", "~")) else text if note else found
+    last = text.rpartition("/")[2]
     path = text.startswith((".", "/", "~"))  # of a checkpoint that is elsewhere: its last part is the better name
-    return text.rpartition("/")[2] if path else text
+    return model_of_size(last, catalogue) or (last if path else text)
 
 
 def _known(catalogue: Catalogue, kind: str, name: str) -> str:
@@ -127,8 +127,11 @@ def _eager(launch: Launch) -> Setting | None:
     return eager if eager is not None and str(eager.value).lower() == "true" else None
 
 
-def doubts(launch: Launch) -> Iterator[str]:
-    """What a reader must know of a launch: what was not understood and could matter."""
+def doubts(launch: Launch, model: str = "") -> Iterator[str]:
+    """What a reader must know of a launch whose model was taken for another one: what is a guess, or not understood."""
+    written = str(launch.reading.value("loop.model"))
+    if "@" in model and "@" not in written:
+        yield f"Nobody has read the dimensions of {written}: it is taken for {model}, which has its size (--model)."
     yield from (f"{launch.name}: {key} is not read: {why}." for key, why in launch.reading.faults.items())
     mode, fleet, trainer = (launch.reading.value(f"loop.{key}") for key in ("mode", "rollout_gpus", "trainer_gpus"))
     if mode == "colocated" and fleet and trainer and fleet != trainer:
@@ -137,7 +140,7 @@ def doubts(launch: Launch) -> Iterator[str]:
         yield "The trainer's own model generates, without an engine, which takes longer: engines are what is predicted."
     share = launch.reading.value("loop.optimizer_cpu_fraction")
     if launch.reading.value("loop.offload") and isinstance(share, int | float) and share < 1:
-        yield f"Of the optimizer states {share:.0%} live on the host: read as if all did, so GPUs hold more than is said."
+        yield f"{share:.0%} of the optimizer states live on the host: read as if all did; GPUs hold more than is said."
     named = [f"{one.key} ({one.span})" for one in launch.reading.unread() if _SIZES.search(one.key)]
     if named:
         more = f" and {len(named) - _MOST_NAMED} more" if len(named) > _MOST_NAMED else ""
