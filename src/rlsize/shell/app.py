@@ -100,8 +100,8 @@ def main() -> None:
     try:
         with ended_in_order(), saying_if_long(f"rlsize {command}: working"):
             app()
-    except KeyboardInterrupt:  # before a command could hear of it
-        raise SystemExit(INTERRUPTED) from None
+    except (KeyboardInterrupt, RuntimeError) as error:  # before a command could hear of it
+        raise _interrupted(error) from None
     except OSError as error:
         raise SystemExit(_cannot_print(error)) from None
     except SystemExit as stop:
@@ -110,6 +110,16 @@ def main() -> None:
         except OSError as error:
             raise SystemExit(_cannot_print(error)) from None
         raise stop from None
+    finally:
+        # An interrupt that passed through `exec` of a text, as where dataclasses are made, has CPython kill itself by
+        # SIGINT at the end, whoever handled it; the next `exec` clears that.
+        exec("")  # noqa: S102 (nothing is executed)
+
+
+def _interrupted(error: BaseException) -> BaseException:
+    """The end of an interrupted command; an interrupt within `__set_name__` has become a RuntimeError."""
+    stopped = isinstance(error, KeyboardInterrupt) or isinstance(error.__cause__, KeyboardInterrupt)
+    return SystemExit(INTERRUPTED) if stopped else error
 
 
 def _cannot_print(error: OSError) -> int:
