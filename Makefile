@@ -131,7 +131,7 @@ frameworks: $(VENV)/.dev  ## packages of RL frameworks in the cache folder, for 
 test-frameworks: $(VENV)/.dev  ## written configurations, loaded by frameworks' own code; skipped where it cannot be had
 	@folder=$$($(BIN)/python tests/frameworks_loaded/install.py) || test $$? -eq 77 || exit 1; \
 	test -n "$$folder" || echo "skipped: no framework can be loaded here"; \
-	RLSIZE_FRAMEWORKS_FOLDER=$$folder $(BIN)/python -m pytest -q tests/frameworks_loaded
+	RLSIZE_FRAMEWORKS_FOLDER=$$folder $(BIN)/python -m pytest -q -n 2 --dist loadgroup tests/frameworks_loaded
 
 bench: $(VENV)/.dev  ## speed of the program itself
 	$(BIN)/python benchmarks/startup.py

@@ -73,7 +73,11 @@ SERVER = "vllm-serve"
 """A program of TRL that has classes of its own; vLLM's server has none that load without an engine."""
 WRITTEN: dict[str, dict[str, str]] = {}
 """Snippets, by framework: two releases are given the same."""
-CASES = [(name, release) for name in REQUIRED for release in (RELEASES[name], *((NEWEST,) if NIGHTLY else ()))]
+CASES = [
+    pytest.param(name, release, marks=pytest.mark.xdist_group(name))  # its snippets are made once
+    for name in REQUIRED
+    for release in (RELEASES[name], *((NEWEST,) if NIGHTLY else ()))
+]
 
 
 @cache

@@ -44,7 +44,7 @@ def test_good_runs_are_not_called_abnormal(usual: list[Run]) -> None:
 
 @pytest.mark.skipif(not CI, reason="needs all runs, which only CI predicts")
 def test_shipped_spreads_are_those_of_the_published_runs(usual: list[Run]) -> None:
-    """To a tenth; syncs of large models, and what lies between phases, have that of one source, log-probs of updates."""
+    """To a tenth; syncs of large models, and what lies between phases, have one source's, log-probs that of updates."""
     for small in (False, True):
         found = spread_of(spreads(usual, small=small))
         found["logprob"] = found["logprob"] if small else found["update"]
