@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.effort import NIGHTLY
 
 from rlsize.facts.measured import SyncMeasured, SyncMethod
 from rlsize.measure.child import ChildDiedError
@@ -52,7 +53,7 @@ def running(folder: Path) -> list[int]:
     return found
 
 
-@pytest.mark.parametrize(("trainers", "receivers"), [(1, 1), (2, 2)])
+@pytest.mark.parametrize(("trainers", "receivers"), [(1, 1), *([(2, 2)] if NIGHTLY else ())])
 def test_the_receivers_end_with_the_sender_s_bytes(
     trainers: int, receivers: int, engine_python: str, tiny_models: dict[str, Path], tmp_path: Path
 ) -> None:
@@ -78,6 +79,7 @@ def test_the_receivers_end_with_the_sender_s_bytes(
             assert way.gather_seconds < 0.05 * way.seconds  # nothing is gathered: what is left is looking at the clock
 
 
+@pytest.mark.skipif(not NIGHTLY, reason="takes a minute, and the nightly run has it: RLSIZE_NIGHTLY=1")
 def test_many_small_tensors_show_what_a_message_costs(engine_python: str, tmp_path: Path) -> None:
     """Two models of the same bytes: with many tensors the sync takes longer, and buckets take that away again."""
     many = shaped(tmp_path / "many", hidden_size=32, num_hidden_layers=48)

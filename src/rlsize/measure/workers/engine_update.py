@@ -224,10 +224,6 @@ def _run() -> None:
         sys.exit(code)
 
 
-if __name__ == "__main__":
-    _run()
-
-
 class ServedEngine:
     """
     A server with a constant number of streams.
@@ -358,3 +354,7 @@ def flags(options: dict[str, Any]) -> list[str]:
         elif value is not None and value is not False:
             found += [flag, value if isinstance(value, str) else json.dumps(value)]
     return found
+
+
+if __name__ == "__main__":
+    _run()

@@ -196,10 +196,6 @@ def _peak_bytes(device: torch.device) -> float:
     return float(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * kibibytes)
 
 
-if __name__ == "__main__":
-    main(sys.argv[1])
-
-
 class Clock:
     """
     Seconds of each phase, summed over a step.
@@ -444,3 +440,7 @@ def counted(trainer: Trainer, work: Work, plan: Plan, rank: int) -> dict[str, An
         "operations": {str(operation): count for operation, count in by_operation.items()},
         "lengths": list(batch.packing.lengths),
     }
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])
