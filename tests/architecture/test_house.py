@@ -97,3 +97,11 @@ def test_every_parameter_of_a_command_is_text_or_a_flag(name: str, entry: Entry)
                 name,
                 parameter.name,
             )
+
+
+def test_a_module_runs_only_when_all_of_it_is_there() -> None:
+    """What stands after `if __name__ == "__main__"` is not there yet where a worker runs as a program."""
+    for path in FILES:
+        body = parsed(path).body
+        runs = [place for place, one in enumerate(body) if isinstance(one, ast.If) and "__main__" in ast.dump(one.test)]
+        assert runs in ([], [len(body) - 1]), path
