@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import math
 import re
+from collections import deque
 from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -398,10 +399,8 @@ def _broken(text: str, position: int, error: json.JSONDecodeError, where: str) -
     """What is wrong with an object; where the text just ends, the last key before that tells how far it came."""
     if text.rstrip().endswith("}") and error.pos < len(text.rstrip()):
         return Fault(f"is not valid JSON: {error.msg} at character {error.pos - position + 1}", where, _AGAIN)
-    last = None
-    for last in _KEY.finditer(text, position):  # noqa: B007 (the last one is wanted)
-        pass
-    after = f", and all behind the key {last[1]}" if last else ""
+    last = deque(_KEY.finditer(text, position), maxlen=1)
+    after = f", and all behind the key {last[0][1]}" if last else ""
     return Fault(f"was cut: its closing brace is missing{after}", where, _AGAIN)
 
 

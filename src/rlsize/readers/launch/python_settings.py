@@ -223,9 +223,10 @@ class _Reader:
     def _turns(self, node: ast.ListComp | ast.GeneratorExp, scope: _Scope) -> Iterator[_Scope]:
         """The scope of each turn of a comprehension over the items of a mapping, or over a list."""
         first, *others = node.generators
-        over = first.iter
-        items = isinstance(over, ast.Call) and isinstance(over.func, ast.Attribute) and over.func.attr == "items"
-        held = self._followed(over.func.value if items else over, scope)  # type: ignore[attr-defined]
+        over, items = first.iter, False
+        if isinstance(over, ast.Call) and isinstance(over.func, ast.Attribute) and over.func.attr == "items":
+            over, items = over.func.value, True
+        held = self._followed(over, scope)
         targets = first.target.elts if isinstance(first.target, ast.Tuple) else [first.target]
         names = [target.id for target in targets if isinstance(target, ast.Name)]
         pairs: list[tuple[ast.expr, ...]] = []

@@ -22,6 +22,10 @@ _STEP = 2**53
 
 _HEADER = 12
 _CRC = 4
+# Numbers of fields: of an event, of a value of its summary, of a tensor (event.proto, summary.proto, tensor.proto).
+_WALL_TIME, _AT_STEP, _SUMMARY = 1, 2, 5
+_TAG, _SIMPLE_VALUE, _TENSOR = 1, 2, 8
+_CONTENT = 4
 _SCALARS = {1: ("<f", 5), 2: ("<d", 6), 3: ("", 7), 9: ("", 10)}  # dtype: its layout in bytes, its field of values
 
 
@@ -145,11 +149,11 @@ def scalars(data: bytes) -> Event | None:
     """
     seconds, step, values = 0.0, 0, {}
     for number, kind, value in fields(data):
-        if number == 1 and kind == FIXED64:
+        if number == _WALL_TIME and kind == FIXED64:
             seconds = struct.unpack("<d", value.to_bytes(8, "little"))[0] if isinstance(value, int) else 0.0
-        elif number == 2 and isinstance(value, int):  # noqa: PLR2004 (the field's number in event.proto)
+        elif number == _AT_STEP and isinstance(value, int):
             step = value
-        elif number == 5 and isinstance(value, bytes):  # noqa: PLR2004 (the field's number in event.proto)
+        elif number == _SUMMARY and isinstance(value, bytes):
             values = dict(_summary(value))
     return Event(seconds, step, values) if values else None
 
@@ -161,11 +165,11 @@ def _summary(data: bytes) -> Iterator[tuple[str, float]]:
             continue
         tag, found = "", None
         for inner, kind, value in fields(entry):
-            if inner == 1 and isinstance(value, bytes):
+            if inner == _TAG and isinstance(value, bytes):
                 tag = value.decode("utf-8", "replace")
-            elif inner == 2 and kind == FIXED32 and isinstance(value, int):  # noqa: PLR2004 (simple_value)
+            elif inner == _SIMPLE_VALUE and kind == FIXED32 and isinstance(value, int):
                 found = struct.unpack("<f", value.to_bytes(4, "little"))[0]
-            elif inner == 8 and isinstance(value, bytes):  # noqa: PLR2004 (tensor)
+            elif inner == _TENSOR and isinstance(value, bytes):
                 found = _scalar_tensor(value)
         if tag and found is not None:
             yield tag, found
@@ -177,7 +181,7 @@ def _scalar_tensor(data: bytes) -> float | None:
     kind = next((value for number, _, value in found if number == 1 and isinstance(value, int)), 0)
     layout, own = _SCALARS.get(kind, ("", 0))
     for number, _, value in found:
-        if number == 4 and isinstance(value, bytes) and layout and len(value) == struct.calcsize(layout):  # noqa: PLR2004 (tensor_content)
+        if number == _CONTENT and isinstance(value, bytes) and layout and len(value) == struct.calcsize(layout):
             return float(struct.unpack(layout, value)[0])
         if number == own:
             return _element(value, layout)
