@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.effort import BY_NIGHT
 
 from rlsize.facts.measured import EngineUpdate
 from rlsize.measure.child import ChildDiedError
@@ -30,6 +31,7 @@ def measured(model: Path, python: str, folder: Path, say: Any = None, **changed:
     return measure_engine_update(job, python, folder, seconds=1.0, say=say or (lambda _what, _share: None))
 
 
+@BY_NIGHT
 def test_the_engine_answers_with_the_weights_that_were_loaded(
     engine_python: str, tiny_models: dict[str, Path], tmp_path: Path
 ) -> None:
@@ -56,6 +58,7 @@ def test_a_server_pauses_updates_and_resumes_by_its_own_routes(
     assert found.measured.pause_seconds > found.measured.seconds
 
 
+@BY_NIGHT
 def test_a_directory_without_a_model_says_so(engine_python: str, tmp_path: Path) -> None:
     """Before the engine starts."""
     (tmp_path / "a").mkdir()

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.effort import BY_NIGHT
 
 from rlsize.commands.measure.rollout import scrape_as
 from rlsize.estimates.counter_growth import grown
@@ -221,6 +222,7 @@ def test_a_server_killed_in_the_middle_leaves_what_was_measured(start_measure: A
     assert out
 
 
+@BY_NIGHT
 def test_ctrl_c_keeps_what_was_measured_and_ends_the_engine(
     start_measure: Any, tiny_models: dict[str, Path], tmp_path: Path
 ) -> None:

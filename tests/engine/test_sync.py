@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.effort import NIGHTLY
+from tests.effort import BY_NIGHT, NIGHTLY
 
 from rlsize.facts.measured import SyncMeasured, SyncMethod
 from rlsize.measure.child import ChildDiedError
@@ -79,7 +79,7 @@ def test_the_receivers_end_with_the_sender_s_bytes(
             assert way.gather_seconds < 0.05 * way.seconds  # nothing is gathered: what is left is looking at the clock
 
 
-@pytest.mark.skipif(not NIGHTLY, reason="takes a minute, and the nightly run has it: RLSIZE_NIGHTLY=1")
+@BY_NIGHT
 def test_many_small_tensors_show_what_a_message_costs(engine_python: str, tmp_path: Path) -> None:
     """Two models of the same bytes: with many tensors the sync takes longer, and buckets take that away again."""
     many = shaped(tmp_path / "many", hidden_size=32, num_hidden_layers=48)
@@ -136,6 +136,7 @@ def test_interrupted_it_keeps_what_is_measured(
     assert not_running(tmp_path)
 
 
+@BY_NIGHT
 def test_interrupted_before_anything_was_measured(
     engine_python: str, tiny_models: dict[str, Path], tmp_path: Path
 ) -> None:
@@ -185,6 +186,7 @@ def test_a_model_too_large_for_memory_says_so(engine_python: str, tmp_path: Path
     assert "smaller" in caught.value.faults[0].todo
 
 
+@BY_NIGHT
 def test_a_directory_without_a_model_says_so(engine_python: str, tmp_path: Path) -> None:
     """The worker's own words reach the user."""
     (tmp_path / "a").mkdir()

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from tests.effort import NIGHTLY
+from tests.effort import BY_NIGHT, NIGHTLY
 
 from rlsize.measure.child import staged
 from rlsize.measure.train import TrainJob, measure_train
@@ -113,7 +113,7 @@ def test_parameters_are_those_of_the_profile(measured: TrainResult, tiny_models:
     assert measured.measured.params == profile.computed.params
 
 
-@pytest.mark.parametrize("model", ["qwen3", "qwen3_moe"])
+@pytest.mark.parametrize("model", ["qwen3", *(["qwen3_moe"] if NIGHTLY else [])])
 def test_packing_does_not_leak(model: str, engine_python: str, tiny_models: dict[str, Path], tmp_path: Path) -> None:
     """
     In a pack a sequence has the log-probs that it has alone, and that transformers' own attention gives it; gradients
@@ -146,7 +146,7 @@ def probed(python: str, model: Path, folder: Path) -> dict[str, dict[str, float]
     return answers
 
 
-@pytest.mark.skipif(not NIGHTLY, reason="takes a minute, and the nightly run has it: RLSIZE_NIGHTLY=1")
+@BY_NIGHT
 def test_recomputation_changes_no_loss(engine_python: str, tiny_models: dict[str, Path], tmp_path: Path) -> None:
     """None, selective and full are the same training; only time and memory differ."""
     losses = {}
@@ -160,6 +160,7 @@ def test_recomputation_changes_no_loss(engine_python: str, tiny_models: dict[str
     assert losses["full"] == pytest.approx(losses["none"], abs=1e-6)
 
 
+@BY_NIGHT
 def test_a_rank_without_samples_does_not_stop_the_others(
     engine_python: str, tiny_models: dict[str, Path], tmp_path: Path
 ) -> None:
@@ -228,7 +229,7 @@ def short_of_memory(engine_python: str, tmp_path: Path) -> str:
     return str(script)
 
 
-@pytest.mark.skipif(not NIGHTLY, reason="takes a minute, and the nightly run has it: RLSIZE_NIGHTLY=1")
+@BY_NIGHT
 @pytest.mark.skipif(sys.platform != "linux", reason="macOS sets no limit on memory")
 def test_out_of_memory_steps_down(
     short_of_memory: str, tiny_models: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rlsize.equations._ops import Real, where
+from rlsize.equations._ops import Real, ceil, where
 
 
 def fleet_weight_bytes(instances: Real, instance_weight_bytes: Real) -> Real:
@@ -146,24 +146,48 @@ def data_parallel_ranks(gpus: Real, tensor_parallel: Real, pipeline_parallel: Re
 
 def layers_per_stage(layers: Real, pipeline_parallel: Real) -> Real:
     """
-    Layers of one pipeline stage.
+    Layers of the fullest pipeline stage.
 
-    l = L / p
+    l = ⌈L / p⌉
 
     Args:
-        layers: Layers of the model, L. [layer]
+        layers: Layers of the model, L. [1]
         pipeline_parallel: Pipeline stages, p. [1]
 
     Returns:
-        l. [layer]
+        l. [1]
 
-    Assumes even stages.
-    Source: Megatron-LM (arXiv:2104.04473), section 2.2.
+    Assumes that stages are as even as whole layers allow; the last one, which holds the head, has what is left.
+    Source: Megatron-LM (arXiv:2104.04473), section 2.2; DeepSeek-V3 (arXiv:2412.19437) has 61 layers in 16 stages.
 
     >>> layers_per_stage(layers=80, pipeline_parallel=4)
     20.0
+    >>> layers_per_stage(layers=61, pipeline_parallel=16)
+    4.0
     """
-    return layers / pipeline_parallel
+    return ceil(layers / pipeline_parallel)
+
+
+def even_stages(layers: Real, stage_layers: Real) -> Real:
+    """
+    Even pipeline stages that would each hold as much as the fullest of uneven ones.
+
+    p' = L / l
+
+    Args:
+        layers: Layers of the model, L. [1]
+        stage_layers: Layers of the fullest stage, l. [1]
+
+    Returns:
+        p'. [1]
+
+    Assumes layers of equal size.
+    Source: definition.
+
+    >>> even_stages(layers=60, stage_layers=4)
+    15.0
+    """
+    return layers / stage_layers
 
 
 def ranks_with_same_slice(

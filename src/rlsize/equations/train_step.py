@@ -31,28 +31,35 @@ def micro_batches(replica_tokens: Real, micro_batch_tokens: Real) -> Real:
     return maximum(1.0, replica_tokens / micro_batch_tokens)
 
 
-def pipeline_bubble_time(busy: Real, stages: Real, micro_batches: Real, virtual_stages: Real) -> Real:
+def pipeline_bubble_time(
+    busy: Real, stages: Real, even_stages: Real, micro_batches: Real, virtual_stages: Real
+) -> Real:
     """
-    Time that a pipeline stage waits for the first and the last micro-batch.
+    Time that a pipeline stage of mean work waits: for the first and the last micro-batch, and for the fullest stage.
 
-    t = T (p - 1) / (v M)
+    t = T (e - 1) + e T (p - 1) / (v M), e = p / p'
 
     Args:
         busy: Time that it works, T. [s]
         stages: Pipeline stages, p. [1]
+        even_stages: Even stages that would be as full as the fullest, p'. [1]
         micro_batches: Micro-batches, M. [1]
         virtual_stages: Chunks of layers that each stage holds, v: 1 unless interleaved. [1]
 
     Returns:
         t. [s]
 
-    Assumes stages of equal work and the 1F1B schedule.
-    Source: Narayanan et al., Efficient large-scale language model training (arXiv:2104.04473), section 2.2.
+    Assumes the 1F1B schedule, at the pace of the fullest stage.
+    Source: Narayanan et al., Efficient large-scale language model training (arXiv:2104.04473), section 2.2; uneven
+    stages: own count.
 
-    >>> pipeline_bubble_time(busy=8.0, stages=8, micro_batches=14, virtual_stages=2)
+    >>> pipeline_bubble_time(busy=8.0, stages=8, even_stages=8, micro_batches=14, virtual_stages=2)
     2.0
+    >>> pipeline_bubble_time(busy=8.0, stages=4, even_stages=3.2, micro_batches=10, virtual_stages=1)
+    5.0
     """
-    return busy * (stages - 1) / (virtual_stages * micro_batches)
+    fullest = stages / even_stages
+    return busy * (fullest - 1) + fullest * busy * (stages - 1) / (virtual_stages * micro_batches)
 
 
 def kernel_launch_time(micro_batches: Real, layers: Real, passes: Real, seconds_per_layer: Real) -> Real:

@@ -247,6 +247,7 @@ RULES = by_result(
         rule("replica_tokens", kernels.tokens_per_gpu, gpus="data_parallel"),
         rule("micro_batches", step.micro_batches),
         rule("stage_layers", memory_fit.layers_per_stage),
+        rule("even_stages", memory_fit.even_stages),
         *TRAFFIC,
         *COMPUTE,
         rule(

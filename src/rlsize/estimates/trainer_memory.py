@@ -309,9 +309,25 @@ def _slice(work: Work, load: TrainerLoad, params: Worked, *, experts: bool) -> W
         dense_params=_NONE if experts else params,
         routed_params=params if experts else _NONE,
         tensor_parallel=load.tensor,
-        pipeline_parallel=load.pipeline,
+        pipeline_parallel=_even_stages(work, load),
         expert_parallel=load.expert,
         expert_tensor_parallel=_expert_tensor(load),
+    )
+
+
+def _stage_layers(work: Work, load: TrainerLoad) -> Worked:
+    """Layers of the fullest stage."""
+    layers = plainly(work)(load.shape.layers)
+    return work("stage_layers", memory_fit.layers_per_stage, layers=layers, pipeline_parallel=load.pipeline)
+
+
+def _even_stages(work: Work, load: TrainerLoad) -> Worked:
+    """Stages that share the model out; where they are uneven, as many even ones as would be as full as the fullest."""
+    layers, stages = load.shape.layers, _number(load.pipeline)
+    if not layers.known or not layers.number % stages:
+        return load.pipeline
+    return work(
+        "even_stages", memory_fit.even_stages, layers=plainly(work)(layers), stage_layers=_stage_layers(work, load)
     )
 
 
@@ -354,9 +370,7 @@ def _unit(work: Work, load: TrainerLoad, own: tuple[Worked, Worked]) -> Worked:
     unit = work("stage_params", training_peak.dense_and_routed, dense=dense, routed=routed)
     if load.gathered_whole:
         return unit
-    layers = work(
-        "stage_layers", memory_fit.layers_per_stage, layers=say(shape.layers), pipeline_parallel=load.pipeline
-    )
+    layers = _stage_layers(work, load)
     tied = shape.architecture is not None and shape.architecture.tied_embeddings
     return work(
         "unit_params",

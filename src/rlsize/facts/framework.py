@@ -31,7 +31,8 @@ class Abilities:
 
     modes: Annotated[dict[str, str], Says("Modes that it runs, and what is done with samples that come too late.")]
     layouts: Annotated[
-        dict[str, tuple[str, ...]], Says("Kinds of parallelism that each of its trainers takes, by backend.")
+        dict[str, tuple[str, ...]],
+        Says("Kinds of parallelism that each of its trainers takes, by backend; uneven: stages of unlike many layers."),
     ]
     engines: Annotated[tuple[str, ...], Says("Inference engines that it runs.")] = ("vllm",)
     zero_stages: Annotated[tuple[int, ...], Says("ZeRO stages of its trainers; 3 is FSDP.")] = (3,)

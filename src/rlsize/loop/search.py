@@ -446,7 +446,8 @@ def _trainers(loop: Loop, wanted: _Wanted, stock: float | None, rejected: Reject
 
 def layout_of(question: TrainQuestion) -> tuple[str, dict[str, int], str]:
     """What the ranks of a trainer share, its degrees of parallelism and its recomputation, as frameworks are asked."""
-    return question.sharding, question.degrees._asdict(), question.recompute
+    degrees, uneven = question.degrees._asdict(), question.model.architecture.layers % question.pipeline > 0
+    return question.sharding, {**degrees, "uneven": question.pipeline if uneven else 1}, question.recompute
 
 
 # ---- what holds several things: numbers and words with commas between them, and pools of GPUs ----

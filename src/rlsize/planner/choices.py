@@ -218,11 +218,12 @@ def trainer_layouts(
 
 
 def ruled_out(model: Model, tensor: int, pipeline: int, expert: int) -> str:
-    """What of a model a layout does not divide, stages that are uneven included; empty where it divides all."""
+    """What of a model a layout does not divide, or leaves no layer for the last stage; empty where it does neither."""
     shape = memory_shape(model, model_size(model).params)
     for objection in model_objections(shape, Degrees(tensor=tensor, pipeline=pipeline, expert=expert)):
         return objection.reason
-    return "layers" if model.architecture.layers % pipeline else ""
+    layers = model.architecture.layers
+    return "" if (pipeline - 1) * -(-layers // pipeline) < layers else "layers"
 
 
 def quickest_degree(

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 REASONS = {
     "heads": "tensor parallelism does not divide the heads",
-    "layers": "pipeline stages do not divide the layers",
+    "layers": "pipeline stages would have no layer left for the last",
     "experts": "expert parallelism does not divide the experts",
     "ranks": "the GPUs do not make whole model replicas or expert groups",
     "batch": "the samples of an optimizer update do not divide over the replicas",

@@ -122,6 +122,8 @@ def wanted_of(inputs: Inputs, values: Mapping[str, Any]) -> dict[str, Any]:
         loop = {"mini_batches": 1, "trainer_gpus": new.get("gpus"), **new}
         samples = in_samples(new, loop).get("micro_batch_samples")
         found |= {} if samples is None else {"micro_batch_samples": samples}
+    if "pipeline_parallel" in found:
+        found |= last_stage(inputs, found["pipeline_parallel"])
     return _holding(launch.reading, found, planned)
 
 
@@ -142,6 +144,20 @@ def _holding(reading: Reading, wanted: dict[str, Any], planned: Mapping[str, Any
         if asked and not changes(reading, {**wanted, key: old}).refused:
             wanted = {**wanted, key: old}
     return wanted
+
+
+def last_stage(inputs: Inputs, stages: object) -> dict[str, int | None]:
+    """
+    How a framework is told that pipeline stages are uneven, by quantity: all but the last have as many layers.
+
+    Args:
+        inputs: What was said.
+        stages: Pipeline stages; None for one.
+    """
+    count = stages if isinstance(stages, int) else 1
+    model = inputs.apart().model() if count > 1 else None
+    layers = 0 if model is None else model.architecture.layers
+    return {"_last_stage_layers": layers - (count - 1) * -(-layers // count) if layers % count else None}
 
 
 def data_ranks(layout: Mapping[str, Any], loop: Mapping[str, Any]) -> int:

@@ -11,7 +11,7 @@ from rlsize.loop.phases import PHASE_KEYS
 from rlsize.quantities.row import Switch, Text, Word
 from rlsize.quantities.table import QUANTITIES
 from rlsize.shell.allocation import allocation_of
-from rlsize.shell.launches import data_ranks, in_samples
+from rlsize.shell.launches import data_ranks, in_samples, last_stage
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -247,6 +247,7 @@ def _made(
     liked = _told({**liked, **_as_told(framework, liked, needed)})
     held = [name for name in _HELD if name != "max_prompt_tokens" or "max_total_tokens" not in liked]
     needed |= {name: liked.pop(name) for name in held if name in liked and name in framework.quantities}
+    needed |= last_stage(inputs, needed.get("pipeline_parallel"))
     variant, reason = framework.variants[way], ""
     for moved in (("engine_sleep",), tuple(_MOVED)) if found.shared else ((),):
         habits = {name: _MOVED[name] for name in moved if name in framework.quantities}
