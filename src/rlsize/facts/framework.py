@@ -89,6 +89,11 @@ class Framework:
     defaults: Annotated[dict[str, Any], Says("What holds where a key is not set, in the version that was read.")] = (
         field(default_factory=dict)
     )
+    base: Annotated[str, Says("The configuration whose values `defaults` has, with * for any text; empty: none.")] = ""
+    fitted: Annotated[
+        tuple[str, ...],
+        Says("Keys that others set otherwise, to suit their model: unknown where one of those is named and missing."),
+    ] = ()
     eras: Annotated[tuple[Era, ...], Says("Older versions, the oldest first.")] = ()
     quantities: Annotated[
         dict[str, str],
