@@ -111,6 +111,10 @@ class Framework:
     demands: Annotated[dict[str, str], Says("What must hold for each of them, as in a variant.")] = field(
         default_factory=dict
     )
+    asserts: Annotated[
+        dict[str, str],
+        Says("Expressions over keys that its code checks as it starts, each with its words where one does not hold."),
+    ] = field(default_factory=dict)
     refuses: Annotated[
         dict[str, tuple[str, ...]], Says("Modes that it cannot run: why, and the mode that comes nearest.")
     ] = field(default_factory=dict)

@@ -365,6 +365,15 @@ def test_sizes_of_a_base_that_is_missing_are_not_those_of_a_smaller_models(
     assert any("are not taken from there" in note for note in launch.notes) is not known
 
 
+def test_what_verl_checks_as_it_starts_is_told_in_its_words(tmp_path: Path) -> None:
+    """A mini batch above the batch, with the keys and both values; token budgets lift that check."""
+    key = "actor_rollout_ref.actor."
+    text = f"{VERL}data.train_batch_size=64 {key}ppo_mini_batch_size=256"
+    says = f"verl stops as it starts: data.train_batch_size (64) must be >= {key}ppo_mini_batch_size (256)."
+    assert says in doubts(_launch(tmp_path, text))
+    assert says not in doubts(_launch(tmp_path, f"{text} {key}use_dynamic_bsz=True"))
+
+
 def test_what_is_named_like_a_size_by_chance_is_not_listed(tmp_path: Path) -> None:
     """`steps` holds `ep` and `ppo` `pp`, which are no expert or pipeline parallelism."""
     listed = " ".join(doubts(_launch(tmp_path, f"{VERL}foo.max_steps=3 foo.ppo_kind=x foo.ep=4 foo.tp_size=2")))
