@@ -137,8 +137,8 @@ def read_launch(
     elif others := _other_bases(dated, context.notes):
         dated = replace(dated, defaults={key: to for key, to in dated.defaults.items() if key not in dated.fitted})
         context.notes.append(
-            f"{chosen.title}'s defaults are those of {dated.base}: sizes, lengths and layout, which suit its model, are "
-            f"not taken from there in place of {', '.join(others)}."
+            f"{chosen.title}'s defaults are those of {dated.base}: sizes, lengths and layout, which suit its model, "
+            f"are not taken from there in place of {', '.join(others)}."
         )
     reading = Reading(dated, settings, given)
     if not version:
