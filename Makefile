@@ -15,7 +15,7 @@ QUICK := tests/test_units.py tests/test_errors.py tests/equations tests/facts te
 	tests/docs/test_commands.py tests/commands/test_startup.py tests/commands/test_bad_input.py tests/commands/test_alerts.py \
 	tests/commands/test_init.py
 
-.PHONY: demo quick test nightly check lint format types imports docs docs-write docs-site test-wheel test-lowest sbom engine test-engine browser test-browser \
+.PHONY: demo quick test nightly check lint format types imports docs docs-write docs-site test-wheel test-lowest test-pythons sbom engine test-engine browser test-browser \
 	prometheus test-prometheus frameworks test-frameworks \
 	bench bench-engine clean help
 
@@ -49,7 +49,7 @@ nightly: $(VENV)/.dev  ## hours: all that long tests can try, every signal, 500 
 	$(BIN)/python -m benchmarks.closed_form 500
 	$(BIN)/python -m tests.fuzz.lines 20000
 	$(MAKE) test-prometheus test-frameworks test-engine
-	$(MAKE) test-lowest
+	$(MAKE) test-lowest test-pythons
 
 check: lint types imports test  ## lint, types, import contract, tests; the generated pages are among the tests
 
@@ -95,6 +95,11 @@ test-lowest: test-wheel  ## the same wheel with the oldest dependencies that it 
 	rm -rf $(WHEEL_VENV) && $(PYTHON) -m venv $(WHEEL_VENV)
 	$(WHEEL_VENV)/bin/python -m pip install --quiet --disable-pip-version-check -c build/lowest.txt "$$(echo dist/*.whl)[fast]"
 	$(BIN)/python tests/run_on_wheel.py $(WHEEL_VENV)/bin/python
+
+test-pythons:  ## the wheel under each Python that is declared and found here
+	for version in 3.11 3.12 3.13; do \
+		if python$$version --version; then $(MAKE) test-wheel PYTHON=python$$version WHEEL_VENV=.venv-wheel-$$version || exit 1; \
+		else echo "skipped: no Python $$version"; fi; done
 
 sbom: test-wheel  ## what the tested wheel brings along, as CycloneDX: dist/rlsize.cdx.json
 	$(PYTHON) -m venv build/sbom
@@ -145,4 +150,4 @@ bench-engine: $(VENV)/.dev  ## measured rates against vLLM's own benchmarks and 
 	$(BIN)/python -m benchmarks.train_rate "$$python"
 
 clean:  ## remove what was built
-	rm -rf $(VENV) $(WHEEL_VENV) dist build site .cache .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) $(WHEEL_VENV) .venv-wheel-* dist build site .cache .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache

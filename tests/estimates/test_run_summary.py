@@ -34,6 +34,12 @@ def test_the_parts_of_a_step_are_added_and_shared_out() -> None:
     assert values["trained_tokens_per_second"] == pytest.approx(1500.0)
 
 
+def test_what_rounding_leaves_of_a_step_is_nothing() -> None:
+    """0.1 + 0.2 and 0.3 differ in the last bit of a double; no log means a phase by it."""
+    found = run_summary(log([0.1 + 0.2] * 12, wait_seconds=0.0, update_seconds=0.3))
+    assert found.figure("other_seconds").number == 0.0
+
+
 def test_in_turn_the_trainer_waits_while_samples_are_made() -> None:
     """And the fleet's rate is the log's to tell: 30,000 tokens in 10 s."""
     found = run_summary(log([20.0] * 12, "synchronous", generation_seconds=10.0, response_tokens=30_000.0))

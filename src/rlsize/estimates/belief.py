@@ -68,8 +68,12 @@ class Belief:
         share their draws.
         """
         normal = _normals(seed, self.names, draws)
-        root = _root(np.ascontiguousarray(self.covariance, dtype=np.float64).tobytes(), len(self.names))
-        values = np.exp((self.mean + self.lean)[:, None] + root @ normal)
+        spreads = self.covariance.diagonal()
+        if np.count_nonzero(self.covariance) == np.count_nonzero(spreads):  # nothing measured: the root is as diagonal
+            scaled = np.sqrt(np.clip(spreads, 0.0, None))[:, None] * normal
+        else:
+            scaled = _root(np.ascontiguousarray(self.covariance, dtype=np.float64).tobytes(), len(self.names)) @ normal
+        values = np.exp((self.mean + self.lean)[:, None] + scaled)
         return dict(zip(self.names, values, strict=True))
 
 

@@ -24,6 +24,7 @@ SLOW = 1.5  # a step of warm-up, or an outlier, takes more than so many times th
 DEVIATIONS = 6.0  # ... and an outlier lies more than so many median absolute deviations above it
 ENOUGH_FOR_OUTLIERS = 8
 MOST = 1e15  # of anything that a step can have; a log that says more has said nothing
+_ROUNDED = 1e-9  # of a step: parts that make it up leave so much by rounding
 _PER_UPDATE = (  # what is summed over the optimizer steps of a row
     *("reward_seconds", "validation_seconds", "checkpoint_seconds"),
     *("step_seconds", "generation_seconds", "wait_seconds", "logprob_seconds", "update_seconds", "sync_seconds"),
@@ -201,7 +202,8 @@ def _columns(settled: Sequence[StepRecord]) -> dict[str, tuple[float, ...]]:
     if "step_seconds" in found and "train_seconds" in found:
         spent = map(sum, zip(*parts, strict=True))
         found["other_seconds"] = tuple(
-            max(0.0, whole - part) for whole, part in zip(found["step_seconds"], spent, strict=True)
+            whole - part if whole - part > _ROUNDED * whole else 0.0
+            for whole, part in zip(found["step_seconds"], spent, strict=True)
         )
     return found
 

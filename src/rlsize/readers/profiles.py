@@ -12,6 +12,7 @@ import hashlib
 import math
 import os
 import re
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, overload
 
@@ -76,6 +77,25 @@ def profile_files(folder: Path, kind: str) -> list[Path]:
         return []
     except OSError as error:
         raise InputError(unlistable(folder, error)) from None
+
+
+@cache
+def _shipped_digest(folder: Path) -> hashlib._Hash:
+    """What is digested of the shipped folder, which does not change while a program runs."""
+    hashed = hashlib.sha256()
+    _digest_into(hashed, 0, folder)
+    return hashed
+
+
+def _digest_into(hashed: hashlib._Hash, layer: int, folder: Path) -> None:
+    for kind in FOLDERS:
+        for path in profile_files(folder, kind):
+            try:
+                normal = read_bytes(path).replace(b"\r\n", b"\n").replace(b"\r", b"\n")
+            except InputError:
+                normal = b"unreadable"
+            hashed.update(f"{layer} {path.parent.name}/{path.name} {len(normal)}\n".encode("utf-8", "replace"))
+            hashed.update(normal)
 
 
 def unlistable(folder: Path, error: OSError) -> Fault:
@@ -250,16 +270,9 @@ class Catalogue:
 
     def digest(self) -> str:
         """A short hash of the names and contents of all files, the same on every system."""
-        hashed = hashlib.sha256()
-        for layer, folder in enumerate(self.folders):
-            for kind in FOLDERS:
-                for path in profile_files(folder, kind):
-                    try:
-                        normal = read_bytes(path).replace(b"\r\n", b"\n").replace(b"\r", b"\n")
-                    except InputError:
-                        normal = b"unreadable"
-                    hashed.update(f"{layer} {path.parent.name}/{path.name} {len(normal)}\n".encode("utf-8", "replace"))
-                    hashed.update(normal)
+        hashed = _shipped_digest(self.folders[0]).copy()
+        for layer, folder in enumerate(self.folders[1:], start=1):
+            _digest_into(hashed, layer, folder)
         return hashed.hexdigest()[:16]
 
     def check(self, folder: str | Path | None = None) -> list[Fault]:

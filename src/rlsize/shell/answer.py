@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -134,16 +135,20 @@ def facts_digest(folders: list[str]) -> str:
     """
     import hashlib  # loads OpenSSL, which only a digest needs
 
-    import rlsize.equations
-    import rlsize.facts
     from rlsize.readers.profiles import Catalogue, user_folders
 
-    digest = hashlib.sha256(Catalogue(user_folders(folders)).digest().encode())
-    for folder in (*rlsize.equations.__path__, *rlsize.facts.__path__):
-        for file in sorted(Path(folder).glob("*.py")):
-            digest.update(file.name.encode())
-            digest.update(file.read_bytes().replace(b"\r\n", b"\n"))
-    return digest.hexdigest()[:16]
+    return hashlib.sha256(Catalogue(user_folders(folders)).digest().encode() + _facts_code()).hexdigest()[:16]
+
+
+@cache
+def _facts_code() -> bytes:
+    """The files of facts and equations with their names."""
+    import rlsize.equations
+    import rlsize.facts
+
+    folders = (*rlsize.equations.__path__, *rlsize.facts.__path__)
+    files = [file for folder in folders for file in sorted(Path(folder).glob("*.py"))]
+    return b"".join(file.name.encode() + file.read_bytes().replace(b"\r\n", b"\n") for file in files)
 
 
 def check_files(inputs: Inputs, *files: str | None, force: bool) -> None:
