@@ -174,6 +174,15 @@ def test_a_sync_gathers_a_unit_in_both_widths_and_loading_in_one() -> None:
     assert phases()["load"].parts["gathered"] == pytest.approx(4.0 * unit)
 
 
+def test_an_engine_wakes_up_beside_the_copy_of_the_shard_and_what_making_it_gathered() -> None:
+    """FSDP's root, embedding and head in one, stays in the allocator's cache until the sync gathers out of it."""
+    root = unit_bytes(numbers, LOAD, 4.0, joined=True)
+    found = phases(replace(SHARED, trainer=replace(SIDE, sync_copies=1.0)), offloaded=frozenset())
+    assert root == pytest.approx(8.0 * unit_bytes(numbers, LOAD, 1.0))
+    for name in ("wake_up", "weight_sync"):
+        assert found[name].parts["gathered"] == pytest.approx(PARAMS * 4.0 / 8.0 + root)
+
+
 def test_a_pass_without_backward_keeps_one_layer_and_no_gradients() -> None:
     """It holds as many logits as a training pass, and less of all the rest."""
     logprob, update = phases()["logprob"].parts, phases()["update"].parts

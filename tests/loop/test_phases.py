@@ -164,10 +164,15 @@ def test_an_engine_whose_share_has_no_room_dies_at_its_start_and_says_of_what() 
 
 
 def test_a_weight_sync_of_fsdp_copies_the_shard_of_weights_that_stay() -> None:
-    """Its sharded state_dict cuts parameters anew; fully_shard's parameters are cut as they are kept."""
+    """
+    Its sharded state_dict cuts parameters anew, from units that it gathers: embedding and head at once.
+
+    The parameters of fully_shard are cut as they are kept.
+    """
     old = {name: phases(SMALLEST, trainer__offloaded_between="[]", trainer__backend=name) for name in ("fsdp", "fsdp2")}
     held = {name: next(one for one in found.phases if one.name == "wake_up") for name, found in old.items()}
-    assert held["fsdp"].parts["gathered"] == held["fsdp"].parts["trainer_weights"]
+    loaded = next(one for one in old["fsdp"].phases if one.name == "load").parts["gathered"]  # one of the two
+    assert held["fsdp"].parts["gathered"] == pytest.approx(held["fsdp"].parts["trainer_weights"] + 2 * loaded)
     assert "gathered" not in held["fsdp2"].parts
     moved = next(one for one in phases(SMALLEST).phases if one.name == "wake_up")
     assert "gathered" not in moved.parts

@@ -246,8 +246,7 @@ def _trainer_parts(work: Work, question: PhaseQuestion, phase: str, values: Mapp
     elif phase == "optimizer":
         parts["gathered"] = step_bytes(work, load, side.step_width)
     if phase in _SYNCING and side.sync_copies:
-        copied = step_bytes(work, load, side.sync_copies * load.weight_width)
-        parts["gathered"] = added(work, "gathered", [copied, parts.get("gathered", 0.0)])
+        parts["gathered"] = _copied(work, side, parts.get("gathered", 0.0))
     if parts:
         parts["reserved"] = _reserve(work, parts, values)
     parts["contexts"] = work(
@@ -302,6 +301,21 @@ def _whole_unit(work: Work, load: TrainerLoad, phase: str) -> Worked:
         return 0.0
     narrowed = phase == "weight_sync" and load.weight_width > _NARROW
     return unit_bytes(work, load, load.weight_width + (_NARROW if narrowed else 0.0))
+
+
+def _copied(work: Work, side: TrainerSide, gathered: Worked) -> Worked:
+    """
+    The copy of the shard that a weight sync makes, and the larger of what it gathers and what making the copy did.
+
+    A copy gathers unit by unit, the root whole; that stays in the allocator's cache, which an engine that wakes up
+    cannot take from, and what the sync itself gathers comes out of it.
+    """
+    root = unit_bytes(work, side.load, side.load.weight_width, joined=True)
+    beyond = work(
+        "gathered", training_peak.gradients_beyond, gradient_bytes=root, activation_bytes=gathered, logits_bytes=0.0
+    )
+    copies = step_bytes(work, side.load, side.sync_copies * side.load.weight_width)
+    return added(work, "gathered", [copies, gathered, beyond])
 
 
 def _reserve(work: Work, parts: Mapping[str, Worked], values: Mapping[str, Real]) -> Worked:

@@ -361,7 +361,7 @@ def _gathered(work: Work, load: TrainerLoad, own: tuple[Worked, Worked], gradien
     )
 
 
-def _unit(work: Work, load: TrainerLoad, own: tuple[Worked, Worked]) -> Worked:
+def _unit(work: Work, load: TrainerLoad, own: tuple[Worked, Worked], *, joined: bool = False) -> Worked:
     """Parameters that are gathered at once: the largest layer, embedding or head, or all of a pipeline's stage."""
     say, shape = plainly(work), load.shape
     dense, routed = (
@@ -371,18 +371,18 @@ def _unit(work: Work, load: TrainerLoad, own: tuple[Worked, Worked]) -> Worked:
     if load.gathered_whole:
         return unit
     layers = _stage_layers(work, load)
-    tied = shape.architecture is not None and shape.architecture.tied_embeddings
+    joined = joined or (shape.architecture is not None and shape.architecture.tied_embeddings)
     return work(
         "unit_params",
         training_peak.largest_unit_params,
         layer_params=work("layer_params", memory_fit.mean_layer_params, params=unit, outer_params=_NONE, layers=layers),
         outer_params=say(shape.outer_params),
-        outer_units=1.0 if tied else 2.0,
+        outer_units=1.0 if joined else 2.0,
         tensor_parallel=load.tensor,
     )
 
 
-def unit_bytes(work: Work, load: TrainerLoad, width: Worked) -> Worked:
+def unit_bytes(work: Work, load: TrainerLoad, width: Worked, *, joined: bool = False) -> Worked:
     """
     Bytes of the largest unit of the weights, whole: what loading, a weight sync or a checkpoint gathers at once.
 
@@ -390,13 +390,14 @@ def unit_bytes(work: Work, load: TrainerLoad, width: Worked) -> Worked:
         work: `figures.apply` or `figures.numbers`.
         load: The trainer.
         width: Bytes of a parameter in it. [B/param]
+        joined: Whether embedding and output head are one unit, as FSDP's root holds what no layer does.
     """
     say, whole = plainly(work), replace(load, tensor=1.0, expert=1.0)
     own = (say(load.shape.dense_params), say(load.shape.routed_params))
     return work(
         "unit_bytes",
         memory.unsharded_layer_bytes,
-        layer_params=_unit(work, whole, own),
+        layer_params=_unit(work, whole, own, joined=joined),
         bytes_per_param=width,
         bytes_per_gradient=_NONE,
         prefetched_layers=_NONE,

@@ -90,6 +90,11 @@ class Framework:
     defaults: Annotated[dict[str, Any], Says("What holds where a key is not set, in the version that was read.")] = (
         field(default_factory=dict)
     )
+    base: Annotated[str, Says("The configuration whose values `defaults` has, with * for any text; empty: none.")] = ""
+    fitted: Annotated[
+        tuple[str, ...],
+        Says("Keys that others set otherwise, to suit their model: unknown where one of those is named and missing."),
+    ] = ()
     eras: Annotated[tuple[Era, ...], Says("Older versions, the oldest first.")] = ()
     quantities: Annotated[
         dict[str, str],
@@ -107,6 +112,10 @@ class Framework:
     demands: Annotated[dict[str, str], Says("What must hold for each of them, as in a variant.")] = field(
         default_factory=dict
     )
+    asserts: Annotated[
+        dict[str, str],
+        Says("Expressions over keys that its code checks as it starts, each with its words where one does not hold."),
+    ] = field(default_factory=dict)
     refuses: Annotated[
         dict[str, tuple[str, ...]], Says("Modes that it cannot run: why, and the mode that comes nearest.")
     ] = field(default_factory=dict)

@@ -174,7 +174,8 @@ class TrainerBackend:
 _FOREACH = "torch.optim.AdamW takes foreach kernels on GPUs, which hold one more copy of the parameters"
 _BACKENDS = (
     TrainerBackend(name="fsdp", own_master=True, step_copies=1.0, sync_copies=1.0,
-                   source=f"PyTorch FSDP (arXiv:2304.11277); {_FOREACH}; its sharded state_dict copies the parameters"),
+                   source=f"PyTorch FSDP (arXiv:2304.11277); {_FOREACH}; its sharded state_dict copies the parameters, "
+                          "in verl 0.3 and 0.4 before the engine wakes up (sharding_manager/fsdp_vllm.py)"),
     TrainerBackend(name="fsdp2", own_master=True, step_copies=1.0,
                    source=f"PyTorch documentation, fully_shard; {_FOREACH}"),
     TrainerBackend(name="ddp", own_master=True, step_copies=1.0,

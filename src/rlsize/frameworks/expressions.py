@@ -124,6 +124,12 @@ def _number(value: object) -> object:
         return None
 
 
+def _devices(like: object, first: int, count: int) -> object:
+    """Numbers of so many devices from one on, in the form of a value that names some: a list, else text."""
+    numbers = range(int(first), int(first) + int(count))
+    return [*numbers] if isinstance(like, (list, tuple)) else ",".join(map(str, numbers))
+
+
 def _matches(value: object, pattern: str) -> bool:
     """Whether a text holds something."""
     return value is not None and re.search(pattern, str(value)[:500], re.IGNORECASE) is not None
@@ -144,7 +150,7 @@ _FUNCTIONS: dict[str, Callable[..., Any]] = {
     "common": lambda one, two: len(set(items(one)) & set(items(two))),
     "union": lambda *lists: len({each for one in lists for each in items(one)}),
     "total": lambda value: sum(int(each) for each in items(value)) if value is not None else None,
-    "degree": degree, "ranks": ranks, "listed": _listed, "lower": lambda value: str(value).lower(),
+    "degree": degree, "ranks": ranks, "devices": _devices, "listed": _listed, "lower": lambda value: str(value).lower(),
     "text": lambda *parts: "".join(map(str, parts)),
     "base": lambda value: re.split(r"[/\\]", str(value).rstrip("/\\"))[-1],
 }  # fmt: skip

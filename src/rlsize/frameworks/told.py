@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from types import MappingProxyType
@@ -11,7 +13,7 @@ from rlsize.facts.launch import Setting, Span
 from rlsize.frameworks.expressions import UnreadableError, evaluate, names
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from rlsize.facts.framework import Era, Framework
 
@@ -235,6 +237,14 @@ class Reading:
         """Every quantity that is told here, not beside it; those whose names begin with _ only serve others."""
         found = {name: self.quantity(name) for name in self.framework.quantities if not name.startswith("_")}
         return {name: told for name, told in found.items() if told is not None and told != self._given(name)}
+
+    def asserted(self) -> Iterator[str]:
+        """What the framework's code says as it starts, of what it checks and what does not hold."""
+        for text, says in self.framework.asserts.items():
+            with suppress(UnreadableError):  # over a value that nobody tells
+                if not evaluate(text, self):
+                    words = re.sub(r"\{([\w.]+)\}", lambda found: str(self.value(found[1])), says)
+                    yield f"{self.framework.title} stops as it starts: {words}."
 
     def unread(self) -> tuple[Setting, ...]:
         """What is set and bears on nothing that was read, and is not known to bear on nothing here."""

@@ -140,13 +140,15 @@ def spelled(reading: Reading, key: str) -> str:
     that has such names.
     """
     framework = reading.framework
-    written = reading.settings.items()
-    if framework.older_names or any(normal(one.key) != other for other, one in written if one.span.file):
+    names = {normal(one.key): other for other, one in reading.settings.items() if one.span.file}
+    if framework.older_names or any(own != other for own, other in names.items()):
         for old, new in framework.renamed.items():
             if new == key:
                 return old
             if len(new) > 1 and new.endswith("*") and key.startswith(new[:-1]):
-                return old[:-1] + key[len(new) - 1 :]
+                today, older = ([own for own in names if own.startswith(one[:-1])] for one in (new, old))
+                if older or not today:
+                    return old[:-1] + key[len(new) - 1 :]
     return next((written for written in framework.writes if reading.key(written) == key), key)
 
 

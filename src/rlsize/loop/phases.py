@@ -99,8 +99,8 @@ class Phases:
 
     @property
     def worst(self) -> PhaseMemory:
-        """The one that fills the GPU most, at the high end of its band."""
-        return max(self.phases, key=lambda phase: phase.fill)
+        """The one that fills the GPU most, at the high end of its band; of those within a hundredth the first."""
+        return max(self.phases, key=lambda phase: round(phase.fill, 2))
 
     @property
     def dying(self) -> PhaseMemory | None:

@@ -353,6 +353,27 @@ def test_the_trainer_of_a_nemo_launch_without_its_base_is_the_one_that_it_sets(
     assert launch.reading.value("loop.backend") == backend
 
 
+@pytest.mark.parametrize(("name", "known"), [("grpo_math_8B", False), ("grpo_math_1B", True)])
+def test_sizes_of_a_base_that_is_missing_are_not_those_of_a_smaller_models(
+    tmp_path: Path, name: str, *, known: bool
+) -> None:
+    """The defaults of NeMo-RL are a configuration of 1B: another's batch, lengths and layout are asked for."""
+    launch = _launch(tmp_path, f"uv run examples/run_grpo.py --config examples/configs/{name}.yaml")
+    told = [launch.reading.value(f"loop.{key}") for key in ("prompts_per_step", "max_total_tokens", "recompute")]
+    assert told == ([32, 512, "none"] if known else [None, None, None])
+    assert launch.reading.value("loop.memory_fraction") == 0.6
+    assert any("are not taken from there" in note for note in launch.notes) is not known
+
+
+def test_what_verl_checks_as_it_starts_is_told_in_its_words(tmp_path: Path) -> None:
+    """A mini batch above the batch, with the keys and both values; token budgets lift that check."""
+    key = "actor_rollout_ref.actor."
+    text = f"{VERL}data.train_batch_size=64 {key}ppo_mini_batch_size=256"
+    says = f"verl stops as it starts: data.train_batch_size (64) must be >= {key}ppo_mini_batch_size (256)."
+    assert says in doubts(_launch(tmp_path, text))
+    assert says not in doubts(_launch(tmp_path, f"{text} {key}use_dynamic_bsz=True"))
+
+
 def test_what_is_named_like_a_size_by_chance_is_not_listed(tmp_path: Path) -> None:
     """`steps` holds `ep` and `ppo` `pp`, which are no expert or pipeline parallelism."""
     listed = " ".join(doubts(_launch(tmp_path, f"{VERL}foo.max_steps=3 foo.ppo_kind=x foo.ep=4 foo.tp_size=2")))

@@ -3,9 +3,9 @@ Published outcomes of loops: how many are told right.
 
 All of the 35. The aims: 90 % of those that ran said to fit, 80 % of those that died said to die, 7 of 9 phases, and of
 what is said to fit at most 1 in 20 that died. Held: none that is said to fit died. Missed: of those that ran 17 of 21
-surely fit and four may (two are published as the least that will do); of those that died 9 of 14 are said to die, of
-the nine with a phase five in it, and the other five are "not sure": nobody says their model, share or lengths, and what
-is assumed in their place, or what may as well be, decides.
+surely fit and four may (two are published as the least that will do); of those that died 9 of 14 are said to die, and
+the other five are "not sure": nobody says their model, share or lengths, and what is assumed in their place, or what
+may as well be, decides. Of the nine with a phase it is the one that dies, or that is fullest, in seven.
 """
 
 from __future__ import annotations
@@ -21,10 +21,14 @@ from rlsize.loop.savers import savers
 PHASES = {
     "train": {"update", "optimizer"},
     "wake-up": {"wake_up"},
+    "rollout": {"wake_up", "weight_sync", "generation"},  # verl wakes its engine and loads weights in that call
     "forward": {"logprob", "update"},
     "long sample": {"logprob", "reference", "update"},
 }
-WRONG_PHASE = {"openrlhf-openrlhf-392"}  # a pass earlier: its log-probabilities take twice the samples
+WRONG_PHASE = {
+    "openrlhf-openrlhf-392",  # a pass earlier: its log-probabilities take twice the samples
+    "slime-537",  # the engine's share, as nobody says it; what 65,536 samples do to a switch is not known
+}
 NOT_SURE = {
     "ran": {
         "verl-min-qwen2-70b-full-32-h800", "verl-min-qwen2-7b-full-2-h800", "easyr1-1-ok",
@@ -52,13 +56,13 @@ def test_what_ran_is_said_to_fit_and_what_died_to_die_but_in_known_cases(
     assert set(ones.values()) == {right, "not sure"}
 
 
-def test_where_a_death_is_told_its_phase_is_right(found: dict[str, Judged]) -> None:
-    """In five of the six with a published phase that are said to die."""
-    told = {name: one for name, one in found.items() if "phase" in one.row and one.verdict == "dies"}
-    dying = {name: one.phases and one.phases.dying for name, one in told.items()}
-    assert len(told) == 6
-    right = {name for name, phase in dying.items() if phase and phase.name in PHASES[ROWS[name]["phase"]]}
-    assert told.keys() - right == WRONG_PHASE
+def test_the_phase_that_dies_or_is_fullest_is_the_published_one(found: dict[str, Judged]) -> None:
+    """In seven of nine: five of the six that are said to die, and two of the three that may."""
+    phases = {name: one.phases for name, one in found.items() if "phase" in one.row and one.phases}
+    named = {name: (one.dying or one.worst).name for name, one in phases.items()}
+    right = {name for name, phase in named.items() if phase in PHASES.get(ROWS[name]["phase"], ())}
+    assert len(named) == 9
+    assert named.keys() - right == WRONG_PHASE
 
 
 @pytest.mark.parametrize("name", [name for name in ROWS if name.startswith("verl-min-")])
@@ -67,13 +71,17 @@ def test_the_published_minimum_of_gpus_is_hit_within_one_halving(name: str) -> N
     assert ROWS[name]["scenario"]["cluster.gpus"] / fewest_gpus(ROWS[name]) <= 2
 
 
-@pytest.mark.parametrize("name", ["modelscope-ms-swift-4594-1", "open-rl-99-oom", "nemo-rl-456"])
-def test_what_saved_the_run_in_its_thread_is_among_the_first_four(name: str) -> None:
-    """Of what makes it fit, whatever framework it is; `saved_by` has what the thread or a later recipe did."""
+SAVED = [name for name, row in ROWS.items() if "saved_by" in row]
+
+
+@pytest.mark.parametrize("name", SAVED)
+def test_what_saved_the_run_in_its_thread_is_among_the_first_three(name: str) -> None:
+    """In three of four, whatever framework it is; `saved_by` has what the thread or a later recipe did."""
     row = ROWS[name]
     said = asked(row["scenario"])
-    first = savers(said, resolve(said), lambda _: True, lambda _: None)[:4]
-    assert any(key in row["saved_by"] for one in first for key in one.values)
+    first = savers(said, resolve(said), lambda _: True, lambda _: None)
+    place = next(at for at, one in enumerate(first, 1) if one.values.keys() & set(row["saved_by"]))
+    assert place <= 3 or (name, place) == ("nemo-rl-456", 4)  # after three cheaper ones
 
 
 def test_every_assumption_has_its_reason_and_every_outcome_its_source() -> None:

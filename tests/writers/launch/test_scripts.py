@@ -99,6 +99,18 @@ def test_a_new_key_stands_behind_its_nearest_kin() -> None:
     assert changed(row, group_size=16)[1] == [f"A=({ROLL}.name=vllm {ROLL}.n=16)"]
 
 
+def test_prime_rl_devices_follow_the_gpus_and_what_is_new_stands_behind_a_file_as_a_flag() -> None:
+    """Engines have the first ones, as lists of the form that there is; flags are spelled as the others are."""
+    lines = "uv run rl --trainer @ t.toml --orchestrator @ o.toml \\\n --trainer-gpu-ids 6,7 --inference-gpu-ids {}\n"
+    _, come = changed(lines.format("0,1,2,3,4,5"), trainer_gpus=4, rollout_gpus=3, group_size=8)
+    assert come[-1] == " --trainer-gpu-ids 3,4,5,6 --inference-gpu-ids 0,1,2"
+    assert any("--orchestrator @ o.toml --orchestrator.group-size 8" in line for line in come)
+    text = "trainer_gpu_ids = [0, 1]\ninference_gpu_ids = [2, 3]\n[orchestrator]\nbatch_size = 64\n"
+    again = reader("rl.toml")
+    written = written_back(text.encode(), "rl.toml", again(text), {"trainer_gpus": 1}, again).content.decode()
+    assert written.startswith("trainer_gpu_ids = [2]\ninference_gpu_ids = [0, 1]\n")  # both, so that none is in two
+
+
 def test_what_cannot_be_changed_where_it_stands_is_overridden_behind_it() -> None:
     """Words of one expansion, of braces and of a loop share their place; the last one counts."""
     braces = f"{MAIN} {ACTOR}.fsdp_config.{{param,optimizer}}_offload=False \\\n  trainer.nnodes=1\n"

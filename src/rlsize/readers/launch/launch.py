@@ -40,6 +40,8 @@ _GPU = re.compile(
     re.IGNORECASE,
 )
 """A kind of GPU among words, as people count them too: `8xH100`, `H100s`."""
+_MISSING = re.compile(r"(?:parent )?(\S+) is missing: ")
+"""How a note tells of a configuration that is not there."""
 _HEAD = 262144  # characters in which a script names its GPUs, if it does
 _BESIDE = {
     "config_file": "accelerate.",
@@ -132,10 +134,22 @@ def read_launch(
     dated = in_era(chosen, era)
     if context.untold:
         dated = replace(dated, defaults={})
+    elif others := _other_bases(dated, context.notes):
+        dated = replace(dated, defaults={key: to for key, to in dated.defaults.items() if key not in dated.fitted})
+        context.notes.append(
+            f"{chosen.title}'s defaults are those of {dated.base}: sizes, lengths and layout, which suit its model, "
+            f"are not taken from there in place of {', '.join(others)}."
+        )
     reading = Reading(dated, settings, given)
     if not version:
         context.notes += _undated(chosen, era, reading)
     return Launch(path, dated, reading, tuple(dict.fromkeys(context.notes)), context.texts)
+
+
+def _other_bases(framework: Framework, notes: Iterable[str]) -> list[str]:
+    """Configurations that are missing, where the framework's defaults are those of another one."""
+    missing = [PurePosixPath(match[1]).name for note in notes if (match := _MISSING.match(note))]
+    return [name for name in missing if framework.base and not fnmatchcase(name, framework.base)]
 
 
 def _undated(chosen: Framework, era: Era | None, reading: Reading) -> Iterator[str]:

@@ -85,7 +85,7 @@ class ShellEditor:
                     if place.apart and place.value is None:
                         self.shared[key] = place.end
         self.capitals = re.search(rb"=(?:True|False)\b", data) is not None
-        own = [setting.key for key, setting in settings.items() if not _group(key)]
+        own = [setting.key for key, setting in settings.items() if not _group(key) and setting.span.file == name]
         self.dashed = sum("-" in key for key in own) > sum("_" in key for key in own)
         self.flags = any(b"--" + key.encode() in data for key in own)
 
@@ -129,7 +129,8 @@ class ShellEditor:
             return _Place(begin, end, (start, end) if whole else None, dashes=True, apart=True)
         said = _KEY.match(raw)
         value = (start + said.end(), end) if said else None
-        return _Place(start, end, value, dashes=raw.lstrip(b"'\"").startswith(b"-"))
+        of_file = self.data[:start].rstrip().endswith(b" @")  # `--trainer @ train.toml`
+        return _Place(start, end, value, dashes=of_file or raw.lstrip(b"'\"").startswith(b"-"))
 
     def _text(self, value: object) -> bytes:
         return shlex.quote(plain(value, capitals=self.capitals)).encode()
