@@ -237,6 +237,18 @@ def test_a_layout_that_a_framework_has_no_key_for_is_refused(rlsize: Run, scenar
     assert "prime-rl takes tensor_parallel = 1, not 2" in ran.stderr
 
 
+def test_uneven_stages_are_told_to_a_framework_that_has_a_key_for_them(rlsize: Run, scenario: str) -> None:
+    """36 layers in eight stages: seven of five and one of one; in four, nothing is to be told."""
+    line = ("snippet", scenario, "--model", "qwen3-8b", "--set", "trainer.parallelism.tensor=1")
+    uneven = ("--set", "trainer.parallelism.pipeline=8")
+    told = "num_layers_in_last_pipeline_stage"
+    assert f"{told}=1\n" in rlsize(*line, *uneven, "-f", "verl").stdout
+    assert told not in rlsize(*line, "--set", "trainer.parallelism.pipeline=4", "-f", "verl").stdout
+    refused = rlsize(*line, *uneven, "-f", "roll")
+    assert (refused.code, refused.stdout) == (1, "")
+    assert "no key that was read for 8 stages of unlike many layers" in refused.stderr
+
+
 def test_a_micro_batch_in_tokens_is_written_in_samples_where_these_count(rlsize: Run, scenario: str) -> None:
     """As many as fit if all are as long as they can be, a prompt twice the usual, and as divide an update."""
     said = ("trainer.micro_batch_tokens=16384", "workload.response_tokens=2000", "workload.response_tokens.max=4000")

@@ -86,7 +86,7 @@ def new_launch(
         unset += [name for name in kept if name in missed]
     for name in needed:
         if name in missed and not any(one.quantity == name for one in lacking):
-            what = f"has no key that was read for {name.lstrip('_')} = {needed[name]}"
+            what = f"has no key that was read for {name} = {needed[name]}"
             if name in told:
                 what = f"takes {name} = {told[name]}, not {needed[name]}"
             lacking.append(Unmet(f"{framework.title} {what}", name, (told.get(name, 1),)))

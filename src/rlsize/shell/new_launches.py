@@ -248,6 +248,11 @@ def _made(
     held = [name for name in _HELD if name != "max_prompt_tokens" or "max_total_tokens" not in liked]
     needed |= {name: liked.pop(name) for name in held if name in liked and name in framework.quantities}
     needed |= last_stage(inputs, needed.get("pipeline_parallel"))
+    if needed["_last_stage_layers"] and "_last_stage_layers" not in framework.quantities:
+        what = (
+            f"{framework.title} has no key that was read for {needed['pipeline_parallel']} stages of unlike many layers"
+        )
+        raise DoesNotFitError(Fault(what, "--pipeline-parallel", "nearest: stages that divide the layers"))
     variant, reason = framework.variants[way], ""
     for moved in (("engine_sleep",), tuple(_MOVED)) if found.shared else ((),):
         habits = {name: _MOVED[name] for name in moved if name in framework.quantities}
