@@ -120,7 +120,7 @@ browser: $(VENV)/.dev  ## Playwright and axe in the cache folder, and a Chromium
 test-browser: docs-site  ## the tests of pages and of the site in a real browser; skipped where there is none
 	@packages=$$($(BIN)/python tests/browser/install.py) || test $$? -eq 77 || exit 1; \
 	test -n "$$packages" || echo "skipped: no Chromium can be had here"; \
-	RLSIZE_BROWSER_PACKAGES=$$packages $(BIN)/python -m pytest -q tests/browser
+	RLSIZE_BROWSER_PACKAGES=$$packages $(BIN)/python -m pytest -q -n 2 --dist loadscope tests/browser
 
 prometheus: $(VENV)/.dev  ## a Prometheus with its promtool, for the target below
 	@$(BIN)/python tests/prometheus/install.py || test $$? -eq 77

@@ -6,7 +6,7 @@ import re
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from tests.effort import CI
+from tests.effort import NIGHTLY
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -58,7 +58,7 @@ LONG: tuple[Sequence[str], ...] = (
 )
 
 
-@pytest.mark.parametrize("asked", [*QUICK, *(LONG if CI else ())], ids=lambda asked: " ".join(asked[:4]))
+@pytest.mark.parametrize("asked", [*QUICK, *(LONG if NIGHTLY else ())], ids=lambda asked: " ".join(asked[:4]))
 def test_a_decision_fits_on_a_screen_and_full_has_the_rest(
     rlsize: Any, asked: Sequence[str], checkout: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
