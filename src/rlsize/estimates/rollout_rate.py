@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from rlsize.equations.engine_step import engine_step_time, live_kv_tokens
 from rlsize.equations.redundancy import cacheable_prompt_tokens
 from rlsize.estimates.counter_growth import grown, hit_fraction
+from rlsize.estimates.latency import latency
 from rlsize.estimates.scatter import scatter
 from rlsize.facts.measured import FiniteBatch, RolloutLevel, StepTimeFit
 
@@ -164,6 +165,7 @@ def level(runs: Sequence[PhaseRun], work: RolloutWork) -> RolloutLevel | None:
             for done in run.finished
             if window[0].seconds <= done.seconds <= window[-1].seconds
         ),
+        latency=latency(runs),
     )
 
 
@@ -191,6 +193,7 @@ def finite_batch(runs: Sequence[PhaseRun], prompts: int, step_fraction: float) -
         **{f"seconds_to_{share}_percent": _time_to(ends, share / 100 * samples) for share in (50, 90, 99)},
         step_fraction=step_fraction,
         instances=len(runs),
+        latency=latency(runs),
     )
 
 

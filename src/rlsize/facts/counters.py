@@ -124,11 +124,15 @@ class Finished:
         seconds: When, on the clock of the run. [s]
         samples: How many. [1]
         tokens: Their response tokens in all. [token]
+        sent: When they were sent; None where nobody says. [s]
+        first: When their first token came; likewise. [s]
     """
 
     seconds: float
     samples: int
     tokens: int
+    sent: float | None = None
+    first: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -145,6 +149,7 @@ class PhaseRun:
         asked: Response tokens asked for. [token]
         snapshots: Counters, the first from before the phase; an engine without a page has those of the client.
         finished: Samples that finished.
+        running: When the samples that still ran at its end had been sent, and how many at that moment.
         refused: Requests that the server turned away as busy. [1]
         broken: Requests whose connection broke. [1]
         own_counters: Whether the snapshots are the engine's own.
@@ -158,6 +163,7 @@ class PhaseRun:
     asked: int = 0
     snapshots: tuple[Snapshot, ...] = ()
     finished: tuple[Finished, ...] = field(default=())
+    running: tuple[tuple[float, int], ...] = ()
     refused: int = 0
     broken: int = 0
     own_counters: bool = True

@@ -81,6 +81,7 @@ class Phase:
         self.endless = bool(command["refill"])
         self.in_flight = 0
         self.asked = 0
+        self.sent: dict[Group, float] = {}  # those in flight, and since when
         self._groups = self._all(command)
         self._next: Group | None = next(self._groups, None)
 
@@ -99,6 +100,7 @@ class Phase:
             group, self._next = self._next, next(self._groups, None)
             self.in_flight += group.samples
             self.asked += group.samples * group.response_tokens
+            self.sent[group] = time.perf_counter()
             yield group
 
     def _fits(self, group: Group) -> bool:
@@ -111,6 +113,7 @@ class Phase:
     def ended(self, group: Group) -> None:
         """Note that a group left the engine."""
         self.in_flight -= group.samples
+        self.sent.pop(group, None)
 
 
 class Commands:
@@ -157,7 +160,7 @@ class Tale:
         self.phase = phase
         self.streamed = 0
         self.opened: int | None = None  # samples whose first token has come, where a client sees it
-        self._finished: list[tuple[float, int, int]] = []
+        self._finished: list[tuple[float, int, int, float | None, float | None]] = []
         self._due = 0.0
 
     def begin(self, page: str) -> None:
@@ -169,9 +172,9 @@ class Tale:
         """Whether it is time for a page."""
         return time.perf_counter() >= self._due
 
-    def finish(self, samples: int, tokens: int) -> None:
-        """Samples have finished now, with so many response tokens in all."""
-        self._finished.append((time.perf_counter(), samples, tokens))
+    def finish(self, group: Group, samples: int, tokens: int, first: float | None) -> None:
+        """Samples of a group have finished now, with so many response tokens in all, and the first at that moment."""
+        self._finished.append((time.perf_counter(), samples, tokens, self.phase.sent.get(group), first))
 
     def tell(self, page: str) -> None:
         """Tell the counters as they are now, and what finished since the last page."""
@@ -192,4 +195,6 @@ class Tale:
     def end(self, page: str, **fields: Any) -> None:
         """The phase has ended."""
         self.tell(page)
-        say("idle", phase=self.phase.name, seconds=time.perf_counter(), asked=self.phase.asked, **fields)
+        running = [(sent, group.samples) for group, sent in self.phase.sent.items()]
+        told = {"phase": self.phase.name, "asked": self.phase.asked, "running": running}
+        say("idle", seconds=time.perf_counter(), **told, **fields)

@@ -60,11 +60,15 @@ class LoadedEngine:
         self.waiting[name] = group
         self.engine.add_request(name, {"prompt_token_ids": group.token_ids(self.vocabulary)}, params)
 
-    def step(self) -> list[tuple[Group, int]]:
-        """Run one engine step; the groups that finished in it, with their response tokens."""
+    def step(self) -> list[tuple[Group, int, float]]:
+        """Run one engine step; the groups that finished in it, their response tokens, and how long the first took."""
         finished = [output for output in self.engine.step() if output.finished]
         return [
-            (self.waiting.pop(output.request_id), sum(len(sample.token_ids) for sample in output.outputs))
+            (
+                self.waiting.pop(output.request_id),
+                sum(len(sample.token_ids) for sample in output.outputs),
+                getattr(output.metrics, "first_token_latency", 0.0),
+            )
             for output in finished
             if output.request_id in self.waiting
         ]
@@ -127,9 +131,9 @@ def run(engine: LoadedEngine, phase: Phase, commands: Commands) -> None:
             engine.add(group)
         if not engine.waiting:
             break
-        for group, tokens in engine.step():
+        for group, tokens, first in engine.step():
+            tale.finish(group, group.samples, tokens, phase.sent[group] + first if first else None)
             phase.ended(group)
-            tale.finish(group.samples, tokens)
         if tale.due():
             tale.tell(engine.page())
     tale.end(engine.page())

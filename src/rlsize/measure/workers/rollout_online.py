@@ -51,6 +51,7 @@ class Stream:
         self._ended = 0
         self._counted = 0
         self._tokens: int | None = None
+        self._first: float | None = None  # when the first token came
 
     def take(self, chunk: bytes) -> None:
         """
@@ -73,7 +74,7 @@ class Stream:
         if b'"finish_reason":"' in line or b'"finish_reason": "' in line:
             self._ended += 1
             self._count()
-            self.tale.finish(1, self.group.response_tokens)
+            self.tale.finish(self.group, 1, self.group.response_tokens, self._first)
         elif b'"completion_tokens":' in line:
             self._tokens = usage(line)
         elif b'"text"' in line or b'"delta"' in line:  # nothing else is a token
@@ -82,6 +83,7 @@ class Stream:
     def _count(self) -> None:
         if not self._counted:
             self.tale.opened = (self.tale.opened or 0) + self.group.samples
+            self._first = time.perf_counter()
         self._counted += 1
         self.tale.streamed += 1
 
