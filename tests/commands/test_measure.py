@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import http.server
 import json
+import sys
 import threading
 from collections.abc import Callable
 from contextlib import suppress
@@ -21,8 +22,10 @@ from rlsize.commands.measure.run import StageResults, Workbench, run_stage
 from rlsize.errors import InputError, UnfinishedError
 from rlsize.facts.rates import InstanceRate, Rates, RateSource
 from rlsize.quantities.table import QUANTITIES
+from rlsize.readers.saved_files import read_rates
 from rlsize.shell.inputs import Inputs
 
+ROOT = Path(__file__).parents[2]
 CONFIG = {
     "architectures": ["Qwen3ForCausalLM"], "model_type": "qwen3", "hidden_size": 128, "intermediate_size": 256,
     "num_hidden_layers": 2, "num_attention_heads": 4, "num_key_value_heads": 2, "head_dim": 32, "vocab_size": 1024,
@@ -81,6 +84,8 @@ def test_all_faults_are_told_at_once(rlsize: Any, model: Path) -> None:
         (("--url", "ftp://engine"), "only http and https"),
         (("--url", "e:1", "--url", "e:1"), "named twice"),
         (("--show", "{folder}/none.yaml"), "no such file"),
+        (("--only", "train", "--trainer-log", "{folder}/none"), "none: cannot be read"),
+        (("--only", "rollout", "--trainer-log", "log"), "stands for the train step"),
     ],
 )
 def test_a_question_that_cannot_be_answered_says_why(
@@ -127,6 +132,28 @@ def test_a_server_that_is_not_there_is_unfinished_not_wrong(rlsize: Any) -> None
     asked = rlsize("measure", "--url", "127.0.0.1:9", "--only", "rollout", "--timeout", "2")
     assert asked.code == 3
     assert "127.0.0.1:9" in asked.stderr
+
+
+def test_one_file_has_the_rollout_and_the_user_s_own_trainer(rlsize: Any, model: Path, tmp_path: Path) -> None:
+    """The trainer's seconds and tokens are those that `observe` reads of its log; lengths that differ are a doubt."""
+    fake, python = ROOT / "tests" / "measure" / "fake_python.py", tmp_path / "python"
+    python.write_text(f'#!/bin/sh\nexec {sys.executable} {fake} "$@"\n')
+    python.chmod(0o755)
+    log, saved, alone = str(ROOT / "examples/operate/starving.jsonl"), tmp_path / "rates.yaml", tmp_path / "alone.yaml"
+    known = rlsize("observe", log, "--json").document["results"]
+    ran = rlsize(
+        "measure", "--model", str(model), "--only", "rollout,train", "--trainer-log", log, "--device", "cpu",
+        "--concurrency", "16", "--seconds", "1", "--prompts", "2", "--group", "4", "--prompt-tokens", "16",
+        "--response-tokens", "20", "--engine-python", str(python), "--save", str(saved), "--json",
+    )  # fmt: skip
+    assert ran.code == 0, ran.stderr
+    both = read_rates(str(saved))
+    assert (both.rollout is None, both.train) == (False, None)
+    assert both.train_seconds == pytest.approx(known["train_seconds"])
+    assert ran.document["results"]["consumption_tokens_per_second"] == both.consumption_tokens_per_second
+    assert any("responses of 1,539 tokens" in doubt for doubt in both.doubts)
+    ran = rlsize("measure", "--only", "train", "--trainer-log", log, "--trainer-gpus", "16", "--save", str(alone))
+    assert (ran.code, read_rates(str(alone)).trainer_gpus) == (0, 16)
 
 
 def rates() -> Rates:

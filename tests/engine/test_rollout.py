@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.effort import NIGHTLY
 
 from rlsize.commands.measure.rollout import scrape_as
 from rlsize.estimates.counter_growth import grown
@@ -81,6 +82,21 @@ def test_the_engine_counts_what_was_asked_for_to_the_token(record: Record) -> No
         "prompt_tokens": (samples * PROMPT, samples * PROMPT),
         "prefix_cache_hits": (hits, hits),
     }
+
+
+def test_samples_wait_as_long_as_the_batch_shows(record: Record) -> None:
+    """The engine's own time to a first token, the client's to the last; a token takes about a step."""
+    batch = finite_batch(record.batch, record.batch_prompts, record.batch_fraction)
+    assert batch is not None
+    assert batch.latency is not None
+    first, token, sample = batch.latency.first_token, batch.latency.token, batch.latency.sample
+    assert batch.latency.samples == batch.samples
+    assert 0.0 < (first.p50_seconds or 0.0) < (sample.p50_seconds or 0.0)
+    assert sample.p99_seconds == pytest.approx(batch.seconds_to_99_percent, rel=0.05)
+    steps = level(record.levels[32], record.work)
+    assert steps is not None
+    assert steps.seconds_per_step is not None
+    assert token.p50_seconds == pytest.approx(steps.seconds_per_step, rel=0.8)
 
 
 def test_a_level_holds_its_concurrency_from_the_start(record: Record) -> None:
@@ -199,6 +215,12 @@ def test_a_server_counts_what_was_asked_for_to_the_token(start_measure: Any, ser
     saved = read_rates(str(rates))
     assert saved.conditions.model == "tiny"
     assert saved.source.engine == "vllm"
+    assert saved.rollout is not None
+    assert saved.rollout.finite_batch is not None
+    waits = saved.rollout.finite_batch.latency
+    assert waits is not None
+    assert waits.samples == saved.rollout.finite_batch.samples
+    assert 0.0 < (waits.first_token.p99_seconds or 0.0) < (waits.sample.p99_seconds or 0.0)
 
 
 def test_a_server_killed_in_the_middle_leaves_what_was_measured(start_measure: Any, serve: Any, tmp_path: Path) -> None:
@@ -239,6 +261,37 @@ def test_ctrl_c_keeps_what_was_measured_and_ends_the_engine(
     assert saved.partial == "interrupted"
     assert saved.rollout is not None
     assert not alive(started)  # the guard beside it too
+
+
+@pytest.mark.skipif(not NIGHTLY, reason="two starts of an engine take more than half a minute: `make nightly`")
+def test_a_killed_measurement_goes_on_from_its_journal(
+    start_measure: Any, tiny_models: dict[str, Path], tmp_path: Path
+) -> None:
+    """Its engine ends with it, the level that was over is not run again, and its figures are those of before."""
+    rates = tmp_path / "rates.yaml"
+    journal = Path(f"{rates}.journal")
+    asked = ("--only", "rollout", "--seconds", "24", "--concurrency", "4,16", "--max-response-tokens", "300")
+    words = ("--model", str(tiny_models["qwen3"]), *asked, *SHORT, *TINY, "--save", str(rates))
+    process = start_measure(*words)
+    await_line(process, "rollout, 4 in flight")
+    started = set(descendants(process.pid))
+    assert len(started) > 1
+    process.kill()
+    process.communicate()
+    while alive(started):  # the guard ends them; a test that waits for ever says that it did not
+        time.sleep(0.1)
+    [kept] = [entry for line in journal.read_text().splitlines() if "level" in (entry := json.loads(line))]
+    assert kept["level"] == 16
+    code, _, err = finished(start_measure(*words, "--resume", str(journal)))
+    assert code == 0, err
+    assert "rollout, 16 in flight" not in err
+    assert not journal.exists()
+    saved = read_rates(str(rates)).rollout
+    assert saved is not None
+    assert [one.concurrency for one in saved.levels] == [4, 16]
+    ends = [(page["seconds"], page["counters"]["generation_tokens"]) for page in kept["runs"][0]["snapshots"]]
+    assert saved.levels[1].window_seconds < ends[-1][0] - ends[0][0]
+    assert 0.0 < saved.levels[1].tokens_per_second < 2.0 * ends[-1][1] / saved.levels[1].window_seconds
 
 
 def await_line(process: subprocess.Popen[str], text: str) -> str:

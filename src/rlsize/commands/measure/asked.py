@@ -286,7 +286,10 @@ def measurement(inputs: Inputs, asked: Mapping[str, Any], folder: Path) -> Measu
     quick = QUICK_SECONDS if asked["quick"] else None
     seconds = inputs.ask("measurement_seconds", default=quick, why="a quick look")
     start, device = inputs.ask("start_seconds"), inputs.choose("device")
-    if model is None and not (servers and only in {None, ("rollout",)}) and not inputs.faults:
+    nameless = (servers and only in {None, ("rollout",)}) or (asked["trainer_log"] and only == ("train",))
+    if asked["trainer_log"] and only is not None and "train" not in only:
+        inputs.fault("stands for the train step, which --only leaves out", "--trainer-log", "name train, too")
+    if model is None and not nameless and not inputs.faults:
         inputs.fault(NO_MODEL, "--model", NAME_ONE)  # servers alone say what they serve
     _check_model(inputs, model, work, engine, starts=not servers)
     return Measurement(

@@ -98,11 +98,12 @@ def _results(rates: Rates) -> Iterator[Figure]:
         yield measured("instance_tokens_per_second", rate.mean, rate.why, deviation=rate.spread or 0.0)
     if rates.rollout is not None:
         yield from _rollout(rates.rollout)
-    if rates.train is not None:
+    if rates.train_seconds is not None or rates.consumption_tokens_per_second is not None:
         yield measured("train_seconds", rates.train_seconds, "log-prob passes and update", _MORE)
         yield measured(
             "consumption_tokens_per_second", rates.consumption_tokens_per_second, "batch over train seconds", _MORE
         )
+    if rates.train is not None:
         yield from _train(rates.train)
     if rates.sync is not None:
         yield from _sync(rates.sync)
