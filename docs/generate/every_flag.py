@@ -46,6 +46,7 @@ ADDS_NO_KEY: Mapping[str, str] = MappingProxyType(
         "--timeout": _ENGINES,
         "--token-file": _ENGINES,
         "--torchrun": _STARTS,
+        "--replay": _STARTS,
         "--trainer-log": "what comes out has keys of `observe` and of `--show`",
         "--trainer-python": _STARTS,
         "--url": _STARTS,

@@ -21,6 +21,7 @@ from rlsize.commands.measure.rollout import engine_shares
 from rlsize.commands.measure.run import StageResults, Workbench, run_stage
 from rlsize.errors import InputError, UnfinishedError
 from rlsize.facts.rates import InstanceRate, Rates, RateSource
+from rlsize.measure.rollout import Turn
 from rlsize.quantities.table import QUANTITIES
 from rlsize.readers.saved_files import read_rates
 from rlsize.shell.inputs import Inputs
@@ -85,6 +86,10 @@ def test_all_faults_are_told_at_once(rlsize: Any, model: Path) -> None:
         (("--url", "e:1", "--url", "e:1"), "named twice"),
         (("--show", "{folder}/none.yaml"), "no such file"),
         (("--only", "train", "--trainer-log", "{folder}/none"), "none: cannot be read"),
+        (("--model", "{model}", "--replay", "{folder}/none"), "none: no such file"),
+        (("--model", "{model}", "--replay", "{folder}/ids"), "has token 5,000, and the model has 1,024"),
+        (("--model", "{model}", "--replay", "{folder}/long"), "of 9,000 tokens exceed the 4,096"),
+        (("--url", "e:1", "--only", "rollout", "--replay", "{folder}/text"), "texts, which need a tokenizer"),
         (("--only", "rollout", "--trainer-log", "log"), "stands for the train step"),
     ],
 )
@@ -92,6 +97,9 @@ def test_a_question_that_cannot_be_answered_says_why(
     rlsize: Any, model: Path, tmp_path: Path, flags: tuple[str, ...], told: str
 ) -> None:
     """With the value and the way out; exit code 2."""
+    (tmp_path / "ids").write_text('{"prompt_token_ids": [9, 5000], "response_tokens": 4}')
+    (tmp_path / "long").write_text('{"prompt_tokens": 8000, "response_tokens": 1000}')
+    (tmp_path / "text").write_text('{"prompt": "hello"}')
     asked = rlsize("measure", *(flag.format(folder=tmp_path, model=model) for flag in flags))
     assert asked.code == 2
     assert told in " ".join(asked.stderr.split())
@@ -156,6 +164,20 @@ def test_one_file_has_the_rollout_and_the_user_s_own_trainer(rlsize: Any, model:
     assert (ran.code, read_rates(str(alone)).trainer_gpus) == (0, 16)
 
 
+def test_prompts_of_a_file_are_the_workload(bench: Callable[..., Workbench], tmp_path: Path) -> None:
+    """Their number and lengths are the step's unless a flag says it; what a line leaves open is drawn by the flags."""
+    path = tmp_path / "prompts.jsonl"
+    path.write_text(
+        '{"prompt_token_ids": [5, 6], "response_tokens": 30}\n'
+        '{"turns": [{"prompt_tokens": 3, "response_tokens": 40}, {"prompt_tokens": 1, "response_tokens": 30}]}\n'
+    )
+    work = bench(replay=str(path), prompts_per_step="8").asked.work
+    assert (work.prompts, work.prompt_tokens, work.mean, work.cap) == (8, 3, 50.0, 70.0)
+    path.write_text('{"prompt_tokens": 3}')
+    work = bench(replay=str(path), response_tokens="25", response_cv="0").asked.work
+    assert (work.prompts, work.traces) == (1, ((Turn(3, 25),),))
+
+
 def rates() -> Rates:
     """The least that can be saved."""
     return Rates(
@@ -206,12 +228,12 @@ def test_secrets_of_a_url_stay_out_of_the_command_that_is_kept() -> None:
 def bench(tmp_path: Path, model: Path) -> Callable[..., Workbench]:
     """A bench without GPUs, for flags by their quantities."""
 
-    def made(url: list[str] | None = None, **texts: str) -> Workbench:
+    def made(url: list[str] | None = None, replay: str | None = None, **texts: str) -> Workbench:
         inputs = Inputs(changes=["placement.trainer_gpus=512"], texts={"model": str(model), **texts})
         switches = dict.fromkeys(("dummy_weights", "quick", "insecure", "engine_update"), False)
         names = ("only", "ca", "concurrency", "buckets", "torchrun", "token_file", "engine_python", "engine_arg")
-        flags = dict.fromkeys((*names, "trainer_python", "engines"))
-        asked = measurement(inputs, {**flags, **switches, "url": url}, tmp_path)
+        flags = dict.fromkeys((*names, "trainer_python", "trainer_log", "engines"))
+        asked = measurement(inputs, {**flags, **switches, "url": url, "replay": replay}, tmp_path)
         return Workbench(asked=asked, inputs=inputs, gpus=[], folder=tmp_path, say=lambda *_: None)
 
     return made

@@ -24,7 +24,7 @@ from rlsize.facts.measured import StepTimeFit
 from rlsize.measure.instances import Instance, Launch, started
 from rlsize.measure.jobs import command
 from rlsize.measure.machine_state import descendants
-from rlsize.measure.rollout import Record, RolloutPlan, measure_rollout
+from rlsize.measure.rollout import Record, RolloutPlan, Turn, measure_rollout
 from rlsize.readers.saved_files import read_rates
 
 BLOCK = 32
@@ -97,6 +97,26 @@ def test_samples_wait_as_long_as_the_batch_shows(record: Record) -> None:
     assert steps is not None
     assert steps.seconds_per_step is not None
     assert token.p50_seconds == pytest.approx(steps.seconds_per_step, rel=0.8)
+
+
+def test_turns_find_what_was_made_before_them(engine: Instance) -> None:
+    """
+    The second turn of a trace finds the whole blocks of the first, its response among them, and nobody else's.
+
+    128 tokens, 32 that are made, of which the last is not in the cache yet: 159, or four blocks of 32. Two turns look
+    128 + (128 + 32 + 32) tokens up.
+    """
+    ids = [[(7 * trace + place) % 1000 + 10 for place in range(PROMPT)] for trace in range(8)]
+    traces = tuple((Turn(one, 32), Turn([5] * 32, 16)) for one in ids)
+    found = run(engine, group_size=1, concurrencies=(4,), traces=traces)
+    [batch] = found.batch
+    ends = [(batch.snapshots[0].counters, batch.snapshots[-1].counters)]
+    assert [grown(ends, key) for key in ("prefix_cache_hits", "prefix_cache_queries")] == [8 * 128, 8 * (128 + 192)]
+    assert grown(ends, "generation_tokens") == batch.asked == 8 * 48
+    whole = finite_batch(found.batch, 8, 1.0)
+    assert whole is not None
+    assert (whole.samples, whole.latency.samples if whole.latency else 0) == (8, 16)
+    assert level(found.levels[4], found.work) is not None
 
 
 def test_a_level_holds_its_concurrency_from_the_start(record: Record) -> None:

@@ -126,6 +126,7 @@ class Finished:
         tokens: Their response tokens in all. [token]
         sent: When they were sent; None where nobody says. [s]
         first: When their first token came; likewise. [s]
+        last: Whether no further turn of theirs follows.
     """
 
     seconds: float
@@ -133,6 +134,7 @@ class Finished:
     tokens: int
     sent: float | None = None
     first: float | None = None
+    last: bool = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -179,12 +181,14 @@ class RolloutWork:
         group_size: Samples of one prompt. [1]
         response_tokens: Response lengths, one for each prompt of the batch. [token]
         block_tokens: Tokens of one KV block. [token]
+        played: Whether prompts are those of a file, each as long as it is.
     """
 
     prompt_tokens: int
     group_size: int
     response_tokens: tuple[int, ...]
     block_tokens: int = 16
+    played: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

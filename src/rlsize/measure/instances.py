@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 TOKENLESS_SECONDS = 120.0  # an engine that makes no token for so long in the middle of a phase hangs, whatever it says
-FINISHED = ("seconds", "samples", "tokens", "sent", "first")  # what a worker tells of samples that finished
+FINISHED = ("seconds", "samples", "tokens", "sent", "first", "last")  # what a worker tells of samples that finished
 FULL = 0.95  # share of what a level begins with whose prompts must have been read
 
 

@@ -49,6 +49,9 @@ def measure(
     url: list[str] | None = option(
         "--url", "A server that runs already, http://HOST:PORT; repeatable for a fleet.", _ROLLOUT, "URL"
     ),
+    replay: str | None = option(
+        "--replay", "Prompts and traces of turns to play, a JSON object a line.", _ROLLOUT, "FILE"
+    ),
     concurrency: str | None = option(
         "--concurrency", "Samples in flight to measure at, as 16,64,256.", _ROLLOUT, "LIST"
     ),

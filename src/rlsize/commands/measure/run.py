@@ -203,19 +203,18 @@ class UnfinishedStageError(RlsizeError):
 
 def _run_train(bench: Workbench, folder: Path) -> TrainResult:
     """A train step of the workload."""
-    from rlsize.measure.rollout import drawn_lengths
     from rlsize.measure.train import TrainJob, measure_train
 
     asked, gpus = bench.asked, bench.gpus
     model = asked.named_model
     work = asked.work
-    drawn = drawn_lengths(work.prompts, work.mean, work.cv, work.cap, asked.seed)
+    shapes = work.shapes(work.prompts, asked.seed)
     usual = QUANTITIES["micro_batch_tokens"].default if gpus else CPU_MICRO_BATCH_TOKENS
-    micro = asked.trainer.micro_batch_tokens or max(int(usual or 0), work.prompt_tokens + max(drawn))
+    micro = asked.trainer.micro_batch_tokens or max(int(usual or 0), *map(sum, shapes))
     job = TrainJob(
         model=model.shape,
         profile=model.profile,
-        lengths=tuple((work.prompt_tokens, length) for length in drawn for _ in range(work.group_size)),
+        lengths=tuple(shape for shape in shapes for _ in range(work.group_size)),
         group_size=work.group_size,
         micro_batch_tokens=micro,
         recompute=asked.trainer.recompute,  # type: ignore[arg-type]  # one of its words: it was checked against them
