@@ -140,6 +140,7 @@ def test_a_webhook_hears_and_its_address_is_never_shown(
     ("args", "told"),
     [
         ((), "nothing to follow is named"),
+        (("",), "an empty name"),
         ((str(LOG), "train.yaml", "more.yaml"), "more.yaml: is a third file"),
         (("127.0.0.1:9", "none.jsonl"), "none.jsonl: no such file"),
         (("127.0.0.1:9", "--selector", "job='x'"), "--selector"),

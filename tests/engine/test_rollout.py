@@ -283,6 +283,32 @@ def test_ctrl_c_keeps_what_was_measured_and_ends_the_engine(
     assert not alive(started)  # the guard beside it too
 
 
+@pytest.mark.skipif(not NIGHTLY, reason="takes a minute, and the nightly run has it: RLSIZE_NIGHTLY=1")
+def test_texts_and_traces_are_played_through_a_server(
+    start_measure: Any, server: Any, tiny_models: dict[str, Path], tmp_path: Path
+) -> None:
+    """The model's tokenizer reads them, each sample goes on behind what it made, and the prefix cache finds it."""
+    file, rates = tmp_path / "traces.jsonl", tmp_path / "rates.yaml"
+    words = " ".join(f"w{number}" for number in range(3, 100))
+    turns = [{"prompt": words, "response_tokens": 40}, {"prompt": "w20 w21", "response_tokens": 30}]
+    lines = ({"turns": turns}, {"prompt": "w9 w9", "response": words})
+    file.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    asked = ("--only", "rollout", "--seconds", "16", "--concurrency", "4", "--group", "2", "--prompts", "8")
+    model = ("--model", str(tiny_models["qwen3"]), "--max-num-seqs", "16")
+    code, _, err = finished(
+        start_measure(*model, *asked, "--url", server.url, "--replay", str(file), "--save", str(rates))
+    )
+    assert code == 0, err
+    saved = read_rates(str(rates))
+    assert saved.conditions.mean_prompt_tokens == pytest.approx((97 + 2 + 2) / 2, abs=1)
+    assert saved.rollout is not None
+    assert (saved.rollout.prefix_cache_hit_fraction or 0.0) > 0.0
+    batch = saved.rollout.finite_batch
+    assert batch is not None
+    assert batch.latency is not None
+    assert (batch.samples, batch.latency.samples, batch.response_tokens) == (16, 24, 8 * (40 + 30 + 97))
+
+
 @pytest.mark.skipif(not NIGHTLY, reason="two starts of an engine take more than half a minute: `make nightly`")
 def test_a_killed_measurement_goes_on_from_its_journal(
     start_measure: Any, tiny_models: dict[str, Path], tmp_path: Path

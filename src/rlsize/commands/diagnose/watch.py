@@ -309,6 +309,9 @@ def _files(inputs: Inputs, named: list[str], *, alone: bool) -> tuple[str | None
     """
     for name in named[2:]:
         inputs.fault("is a third file", name, "name a log and a scenario")
+    if not all(name.strip() for name in named):
+        inputs.fault("an empty name", "SOURCE", "is a variable of the shell not set?")
+        return None, None
     if len(named) == 1 and not alone and Path(named[0]).exists():
         with blamed(inputs, named[0]):
             sort = sort_of(named[0])

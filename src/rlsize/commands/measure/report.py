@@ -123,7 +123,7 @@ def _rollout(rollout: RolloutMeasured) -> Iterator[Figure]:
         value=rollout.expected_prefix_cache_hit_fraction,
         provenance="predicted",
         source="groups kept on one instance",
-        missing="a group size",
+        missing="drawn prompts",
     )
     if batch is not None:
         yield measured("batch_seconds", batch.seconds, f"{batch.samples} samples sent at once")

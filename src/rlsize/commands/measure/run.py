@@ -385,6 +385,8 @@ def _logged(inputs: Inputs, path: str | None) -> RunSummary | None:
     """
     from rlsize.shell.observation import read_run
 
+    if path is not None and not path.strip():
+        raise InputError(Fault("names no log", "--trainer-log", "is a variable of the shell not set?"))
     found = read_run(inputs, [path] if path else [], None)
     if path and not any(found.figure(key).known for key in ("train_seconds", "consumption_tokens_per_second")):
         raise InputError(Fault("tells neither train times nor tokens", path, "name a log with its phases' times"))

@@ -200,7 +200,8 @@ class Server:
 
     def request(self, group: Group) -> dict[str, Any]:
         """A group as a request; played prompts find none of an earlier phase in the prefix cache."""
-        played: dict[str, Any] = {"cache_salt": f"{self.phase}/{group.cache_salt}"} if group.parts else {}
+        salt = f"{self.phase}-{group.cache_salt}".replace("/", "-")  # vLLM takes no slash
+        played: dict[str, Any] = {"cache_salt": salt} if group.parts else {}
         played |= {"return_token_ids": True} if group.then else {}
         return played | {
             "model": self.model,
