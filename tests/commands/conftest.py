@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import json
 import re
-import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 from typing import Any
 
 import pytest
 import typer
 from hypothesis import strategies as st
-from tests.commands.engine_fleet import Fleet, Loopback
+from tests.commands.engine_fleet import Fleet, served
 from typer.testing import CliRunner
 
 from rlsize.shell import live_engines
@@ -112,30 +110,7 @@ def alone(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Callable[..., Any]]:
 
 @pytest.fixture
 def fleet(monkeypatch: pytest.MonkeyPatch) -> Iterator[Fleet]:
-    """A fleet of no engines yet; `observe` lives in its time."""
-    found = Fleet()
-
-    class Handler(BaseHTTPRequestHandler):
-        """Serves each engine's page."""
-
-        def do_GET(self) -> None:
-            """Answer with the page of the engine named by the path."""
-            engine = found.engines[int(self.path.strip("/"))]
-            found.tokens.append(self.headers["Authorization"])
-            body = engine.text(found.now).encode()
-            self.send_response(engine.status)
-            self.send_header("Content-Length", str(len(body)))
-            self.end_headers()
-            self.wfile.write(body)
-
-        def log_message(self, format: str, *args: object) -> None:  # noqa: A002 (the base class's name)
-            """Say nothing."""
-
-    with Loopback(("127.0.0.1", 0), Handler) as server:
-        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True)
-        thread.start()
-        found.address = f"127.0.0.1:{server.server_address[1]}"
+    """A fleet of no engines yet; what looks at engines lives in its time."""
+    with served() as found:
         monkeypatch.setattr(live_engines, "TIME", live_engines.Time(lambda: found.now, found.sleep))
         yield found
-        server.shutdown()
-        thread.join()

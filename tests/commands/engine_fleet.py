@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
-from http.server import ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 CAPABLE = 4000.0
 
@@ -57,3 +60,35 @@ class Loopback(ThreadingHTTPServer):
 
     request_queue_size = 128
     daemon_threads = True
+
+
+@contextmanager
+def served() -> Iterator[Fleet]:
+    """A fleet that answers, until the block ends."""
+    found = Fleet()
+
+    class Handler(BaseHTTPRequestHandler):
+        """Serves each engine's page."""
+
+        def do_GET(self) -> None:
+            """Answer with the page of the engine named by the path."""
+            engine = found.engines[int(self.path.strip("/"))]
+            found.tokens.append(self.headers["Authorization"])
+            body = engine.text(found.now).encode()
+            self.send_response(engine.status)
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, format: str, *args: object) -> None:  # noqa: A002 (the base class's name)
+            """Say nothing."""
+
+    with Loopback(("127.0.0.1", 0), Handler) as server:
+        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True)
+        thread.start()
+        found.address = f"127.0.0.1:{server.server_address[1]}"
+        try:
+            yield found
+        finally:
+            server.shutdown()
+            thread.join()

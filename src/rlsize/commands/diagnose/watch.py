@@ -184,6 +184,8 @@ class _Watch(NamedTuple):
                 tell(error)
             self.told[:] = [str(error)]
             return None
+        if found.watched.interrupted:
+            raise KeyboardInterrupt
         self.told.clear()
         return found
 
@@ -282,6 +284,7 @@ def watch(
     if said.prometheus:
         with suppress(UnfinishedError):  # what is wrong with how it is asked is told before anything is watched
             judge.log() if urls else judge.engines()
+    read = read or (judge.log if said.prometheus else None)
     name = " ".join([log] if log else [*map(masked, [*urls, *([said.prometheus] if said.prometheus else [])])])
     failed = False
     with _screen(name) as show_:
@@ -322,7 +325,7 @@ def _files(inputs: Inputs, named: list[str], *, alone: bool) -> tuple[str | None
 
 
 def _reader(judge: _Watch, log: str | None, *, engines: bool) -> Callable[[], RunLog] | None:
-    """What reads the steps of a log, or of the trainer of a Prometheus; None where only engines are followed."""
+    """What reads the steps of a log; None where none is named."""
     from rlsize.shell.observation import log_reader
 
     inputs, said = judge.inputs, judge.said
@@ -332,7 +335,7 @@ def _reader(judge: _Watch, log: str | None, *, engines: bool) -> Callable[[], Ru
     if engines and log is not None and said.prometheus:
         inputs.fault("is named beside a log and engines, which say all", "--prometheus", "leave it out, or the URLs")
     check_selectors(inputs, said)
-    read = judge.log if lone else None
+    read: Callable[[], RunLog] | None = None
     if log is not None:
         with blamed(inputs, log):
             read = log_reader(log, said.format, said.map or ())
