@@ -91,7 +91,7 @@ def _live_tokens(first: Snapshot, second: Snapshot, batch: float, work: RolloutW
     ]
     if len(held) < 2:  # noqa: PLR2004 (both ends)
         return None
-    shared = 0.0 if work.played else cacheable_prompt_tokens(work.prompt_tokens, work.block_tokens)
+    shared = cacheable_prompt_tokens(work.prompt_tokens, work.block_tokens)
     return float(live_kv_tokens(fmean(held), batch, work.group_size, shared))
 
 

@@ -177,7 +177,7 @@ class RolloutWork:
     The workload of a rollout.
 
     Args:
-        prompt_tokens: Length of each prompt. [token]
+        prompt_tokens: Length of each prompt, which its samples share; the mean where they are played. [token]
         group_size: Samples of one prompt. [1]
         response_tokens: Response lengths, one for each prompt of the batch. [token]
         block_tokens: Tokens of one KV block. [token]

@@ -297,9 +297,10 @@ def _record(instance: Instance, plan: RolloutPlan) -> Record:
     first = instance.first
     block = instance.facts.get("block_size") or (first.block_size if first else None) or 16
     lengths = plan.lengths(max(plan.prompts, REFILL_GROUPS))
+    opening = [trace[0].prompt_tokens for trace in plan.traces]
     work = RolloutWork(
-        played=bool(plan.traces),
-        prompt_tokens=plan.prompt_tokens,
+        played=bool(opening),
+        prompt_tokens=round(fmean(opening)) if opening else plan.prompt_tokens,
         group_size=plan.group_size,
         response_tokens=plan.lengths(plan.prompts),
         block_tokens=int(block),
