@@ -86,6 +86,7 @@ def test_all_faults_are_told_at_once(rlsize: Any, model: Path) -> None:
         (("--url", "e:1", "--url", "e:1"), "named twice"),
         (("--show", "{folder}/none.yaml"), "no such file"),
         (("--only", "train", "--trainer-log", "{folder}/none"), "none: cannot be read"),
+        (("--model", "{model}", "--replay", "{folder}/text", "--only", "sync"), "a sync has none"),
         (("--model", "{model}", "--trainer-log", ""), "--trainer-log: names no log"),
         (("--model", "{model}", "--replay", "{folder}/none"), "none: no such file"),
         (("--model", "{model}", "--replay", "{folder}/ids"), "has token 5,000, and the model has 1,024"),

@@ -141,6 +141,7 @@ def test_a_webhook_hears_and_its_address_is_never_shown(
     [
         ((), "nothing to follow is named"),
         (("",), "an empty name"),
+        (("127.0.0.1:9", "--map", "step_seconds=t"), "--map: is for a training log"),
         ((str(LOG), "train.yaml", "more.yaml"), "more.yaml: is a third file"),
         (("127.0.0.1:9", "none.jsonl"), "none.jsonl: no such file"),
         (("127.0.0.1:9", "--selector", "job='x'"), "--selector"),

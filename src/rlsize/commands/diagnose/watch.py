@@ -339,7 +339,9 @@ def _reader(judge: _Watch, log: str | None, *, engines: bool) -> Callable[[], Ru
     if log is not None:
         with blamed(inputs, log):
             read = log_reader(log, said.format, said.map or ())
-    elif not (lone or engines):
+    for flag in [flag for flag, value in (("--format", said.format), ("--map", said.map)) if value and log is None]:
+        inputs.fault("is for a training log, and none is named", flag, "name it, or leave this out")
+    if log is None and not (lone or engines):
         todo = "name a training log, engines as in `rlsize watch http://engine-0:8000`, or a --prometheus"
         inputs.fault("nothing to follow is named", "SOURCE", todo)
     return read

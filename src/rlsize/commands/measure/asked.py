@@ -290,6 +290,8 @@ def measurement(inputs: Inputs, asked: Mapping[str, Any], folder: Path) -> Measu
     quick = QUICK_SECONDS if asked["quick"] else None
     seconds = inputs.ask("measurement_seconds", default=quick, why="a quick look")
     start, device = inputs.ask("start_seconds"), inputs.choose("device")
+    if asked["replay"] and only == ("sync",):
+        inputs.fault("plays prompts, and a sync has none", "--replay", "leave one of them out")
     nameless = (servers and only in {None, ("rollout",)}) or (asked["trainer_log"] and only == ("train",))
     if asked["trainer_log"] and only is not None and "train" not in only:
         inputs.fault("stands for the train step, which --only leaves out", "--trainer-log", "name train, too")
