@@ -46,6 +46,8 @@ ADDS_NO_KEY: Mapping[str, str] = MappingProxyType(
         "--timeout": _ENGINES,
         "--token-file": _ENGINES,
         "--torchrun": _STARTS,
+        "--replay": _STARTS,
+        "--trainer-log": "what comes out has keys of `observe` and of `--show`",
         "--trainer-python": _STARTS,
         "--url": _STARTS,
         "--window": _ENGINES,
@@ -137,6 +139,7 @@ MEASURE_INPUTS: Mapping[str, str] = MappingProxyType(
         "--temperature": "temperature",
         "--rollout-pipeline-parallel": "rollout_pipeline_parallel",
         "--tensor-parallel": "rollout_tensor_parallel",
+        "--skip": "skipped_steps",
         "--trainer-gpus": "trainer_gpus",
     }
 )

@@ -257,6 +257,8 @@ COLUMNS: dict[str, str] = {
     "interconnect": "Link profile between nodes.",
     "key": "Key of the source in the profile.",
     "kind": "Kind of profile: gpu, link, model, price, cluster or rates.",
+    "latency": "What samples waited for: their first token, each further one, or their last.",
+    "load": "Samples in flight, or the finite batch.",
     "left_bytes": "Memory left on each GPU; below zero where it does not fit.",
     "left_out": "Why the instance is not behind the mean; empty where it is.",
     "link": "Link profile.",

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 import typer
 from hypothesis import strategies as st
+from tests.commands.engine_fleet import Fleet, served
 from typer.testing import CliRunner
 
+from rlsize.shell import live_engines
 from rlsize.shell.command import Command
 
 Lines = st.SearchStrategy[dict[str, str]]
@@ -104,3 +106,11 @@ def alone(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Callable[..., Any]]:
         return run
 
     return runner
+
+
+@pytest.fixture
+def fleet(monkeypatch: pytest.MonkeyPatch) -> Iterator[Fleet]:
+    """A fleet of no engines yet; what looks at engines lives in its time."""
+    with served() as found:
+        monkeypatch.setattr(live_engines, "TIME", live_engines.Time(lambda: found.now, found.sleep))
+        yield found

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import http.server
 import json
+import sys
 import threading
 from collections.abc import Callable
 from contextlib import suppress
@@ -20,9 +21,12 @@ from rlsize.commands.measure.rollout import engine_shares
 from rlsize.commands.measure.run import StageResults, Workbench, run_stage
 from rlsize.errors import InputError, UnfinishedError
 from rlsize.facts.rates import InstanceRate, Rates, RateSource
+from rlsize.measure.rollout import Turn
 from rlsize.quantities.table import QUANTITIES
+from rlsize.readers.saved_files import read_rates
 from rlsize.shell.inputs import Inputs
 
+ROOT = Path(__file__).parents[2]
 CONFIG = {
     "architectures": ["Qwen3ForCausalLM"], "model_type": "qwen3", "hidden_size": 128, "intermediate_size": 256,
     "num_hidden_layers": 2, "num_attention_heads": 4, "num_key_value_heads": 2, "head_dim": 32, "vocab_size": 1024,
@@ -81,12 +85,23 @@ def test_all_faults_are_told_at_once(rlsize: Any, model: Path) -> None:
         (("--url", "ftp://engine"), "only http and https"),
         (("--url", "e:1", "--url", "e:1"), "named twice"),
         (("--show", "{folder}/none.yaml"), "no such file"),
+        (("--only", "train", "--trainer-log", "{folder}/none"), "none: cannot be read"),
+        (("--model", "{model}", "--replay", "{folder}/text", "--only", "sync"), "a sync has none"),
+        (("--model", "{model}", "--trainer-log", ""), "--trainer-log: names no log"),
+        (("--model", "{model}", "--replay", "{folder}/none"), "none: no such file"),
+        (("--model", "{model}", "--replay", "{folder}/ids"), "has token 5,000, and the model has 1,024"),
+        (("--model", "{model}", "--replay", "{folder}/long"), "of 9,000 tokens exceed the 4,096"),
+        (("--url", "e:1", "--only", "rollout", "--replay", "{folder}/text"), "texts, which need a tokenizer"),
+        (("--only", "rollout", "--trainer-log", "log"), "stands for the train step"),
     ],
 )
 def test_a_question_that_cannot_be_answered_says_why(
     rlsize: Any, model: Path, tmp_path: Path, flags: tuple[str, ...], told: str
 ) -> None:
     """With the value and the way out; exit code 2."""
+    (tmp_path / "ids").write_text('{"prompt_token_ids": [9, 5000], "response_tokens": 4}')
+    (tmp_path / "long").write_text('{"prompt_tokens": 8000, "response_tokens": 1000}')
+    (tmp_path / "text").write_text('{"prompt": "hello"}')
     asked = rlsize("measure", *(flag.format(folder=tmp_path, model=model) for flag in flags))
     assert asked.code == 2
     assert told in " ".join(asked.stderr.split())
@@ -127,6 +142,42 @@ def test_a_server_that_is_not_there_is_unfinished_not_wrong(rlsize: Any) -> None
     asked = rlsize("measure", "--url", "127.0.0.1:9", "--only", "rollout", "--timeout", "2")
     assert asked.code == 3
     assert "127.0.0.1:9" in asked.stderr
+
+
+def test_one_file_has_the_rollout_and_the_user_s_own_trainer(rlsize: Any, model: Path, tmp_path: Path) -> None:
+    """The trainer's seconds and tokens are those that `observe` reads of its log; lengths that differ are a doubt."""
+    fake, python = ROOT / "tests" / "measure" / "fake_python.py", tmp_path / "python"
+    python.write_text(f'#!/bin/sh\nexec {sys.executable} {fake} "$@"\n')
+    python.chmod(0o755)
+    log, saved, alone = str(ROOT / "examples/operate/starving.jsonl"), tmp_path / "rates.yaml", tmp_path / "alone.yaml"
+    known = rlsize("observe", log, "--json").document["results"]
+    ran = rlsize(
+        "measure", "--model", str(model), "--only", "rollout,train", "--trainer-log", log, "--device", "cpu",
+        "--concurrency", "16", "--seconds", "1", "--prompts", "2", "--group", "4", "--prompt-tokens", "16",
+        "--response-tokens", "20", "--engine-python", str(python), "--save", str(saved), "--json",
+    )  # fmt: skip
+    assert ran.code == 0, ran.stderr
+    both = read_rates(str(saved))
+    assert (both.rollout is None, both.train) == (False, None)
+    assert both.train_seconds == pytest.approx(known["train_seconds"])
+    assert ran.document["results"]["consumption_tokens_per_second"] == both.consumption_tokens_per_second
+    assert any("responses of 1,539 tokens" in doubt for doubt in both.doubts)
+    ran = rlsize("measure", "--only", "train", "--trainer-log", log, "--trainer-gpus", "16", "--save", str(alone))
+    assert (ran.code, read_rates(str(alone)).trainer_gpus) == (0, 16)
+
+
+def test_prompts_of_a_file_are_the_workload(bench: Callable[..., Workbench], tmp_path: Path) -> None:
+    """Their number and lengths are the step's unless a flag says it; what a line leaves open is drawn by the flags."""
+    path = tmp_path / "prompts.jsonl"
+    path.write_text(
+        '{"prompt_token_ids": [5, 6], "response_tokens": 30}\n'
+        '{"turns": [{"prompt_tokens": 3, "response_tokens": 40}, {"prompt_tokens": 1, "response_tokens": 30}]}\n'
+    )
+    work = bench(replay=str(path), prompts_per_step="8").asked.work
+    assert (work.prompts, work.prompt_tokens, work.mean, work.cap) == (8, 3, 50.0, 70.0)
+    path.write_text('{"prompt_tokens": 3}')
+    work = bench(replay=str(path), response_tokens="25", response_cv="0").asked.work
+    assert (work.prompts, work.traces) == (1, ((Turn(3, 25),),))
 
 
 def rates() -> Rates:
@@ -179,12 +230,12 @@ def test_secrets_of_a_url_stay_out_of_the_command_that_is_kept() -> None:
 def bench(tmp_path: Path, model: Path) -> Callable[..., Workbench]:
     """A bench without GPUs, for flags by their quantities."""
 
-    def made(url: list[str] | None = None, **texts: str) -> Workbench:
+    def made(url: list[str] | None = None, replay: str | None = None, **texts: str) -> Workbench:
         inputs = Inputs(changes=["placement.trainer_gpus=512"], texts={"model": str(model), **texts})
         switches = dict.fromkeys(("dummy_weights", "quick", "insecure", "engine_update"), False)
         names = ("only", "ca", "concurrency", "buckets", "torchrun", "token_file", "engine_python", "engine_arg")
-        flags = dict.fromkeys((*names, "trainer_python", "engines"))
-        asked = measurement(inputs, {**flags, **switches, "url": url}, tmp_path)
+        flags = dict.fromkeys((*names, "trainer_python", "trainer_log", "engines"))
+        asked = measurement(inputs, {**flags, **switches, "url": url, "replay": replay}, tmp_path)
         return Workbench(asked=asked, inputs=inputs, gpus=[], folder=tmp_path, say=lambda *_: None)
 
     return made

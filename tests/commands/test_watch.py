@@ -8,6 +8,7 @@ import pty
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, HTTPServer
@@ -15,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.commands.engine_fleet import Engine, Fleet
 
 LOG = Path(__file__).parents[2] / "examples" / "operate" / "starving.jsonl"
 SECRET = "T00/B00/secret"  # noqa: S105 (a made-up path of a webhook)
@@ -137,7 +139,13 @@ def test_a_webhook_hears_and_its_address_is_never_shown(
 @pytest.mark.parametrize(
     ("args", "told"),
     [
-        ((), "is no file that can be read again"),
+        ((), "nothing to follow is named"),
+        (("",), "an empty name"),
+        (("127.0.0.1:9", "--map", "step_seconds=t"), "--map: is for a training log"),
+        ((str(LOG), "train.yaml", "more.yaml"), "more.yaml: is a third file"),
+        (("127.0.0.1:9", "none.jsonl"), "none.jsonl: no such file"),
+        (("127.0.0.1:9", "--selector", "job='x'"), "--selector"),
+        (("127.0.0.1:9", str(LOG), "--prometheus", "http://127.0.0.1:9"), "--prometheus"),
         ((str(LOG), "--fail-on", "worse"), "'worse' is unknown"),
         ((str(LOG), "--webhook", "none"), "no such file"),
         ((str(LOG), "--webhook", "/dev/zero"), "is not a regular file"),
@@ -193,6 +201,43 @@ def test_a_prometheus_that_is_dead_does_not_stop_it(rlsize: Any) -> None:
     assert ran.code == 1
     assert ran.stdout.startswith("step 60: starving trainer")
     assert ran.stderr.count("cannot be read") == 1
+
+
+def test_engines_alone_are_judged_at_each_look(fleet: Fleet, rlsize: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A window moves over their pages: a fleet that was starving is told to match once its window has turned over."""
+    fleet.engines = [Engine(waiting=9) for _ in range(8)]
+
+    def sleep(seconds: float) -> None:
+        fleet.sleep(seconds)
+        for engine in fleet.engines if fleet.now > 1040.0 else ():
+            engine.waiting = 0  # as where the trainer is held back
+
+    monkeypatch.setattr(time, "sleep", sleep)
+    args = (*fleet.urls(), "--consume", "39321.6", "--window", "20", "--fail-on", "limbo")
+    ran = rlsize("watch", *args)
+    assert ran.code == 1
+    looks = [line for line in ran.stdout.splitlines() if line.startswith("after ")]
+    assert looks[0].partition(": ")[2] == "starving trainer; an engine 4,000 tok/s, running 64, waiting 9"
+    (told,) = (line for line in ran.stdout.splitlines() if "(was starving trainer)" in line)
+    assert "waiting 9 -> " in told
+    assert 8 <= len(looks) <= 12
+    once = rlsize("watch", *args, "--once")
+    said = rlsize("diagnose", *args[:-2], "--json").document
+    assert once.stdout.splitlines()[1].strip() == said["headline"]
+
+
+def test_engines_beside_a_log_count(fleet: Fleet, rlsize: Any) -> None:
+    """The verdict is that of `diagnose` of both; where no engine answers, once is told why, and it goes on."""
+    fleet.engines = [Engine()]
+    args = (*fleet.urls(), str(LOG), "--window", "20")
+    ran = rlsize("watch", *args, "--once")
+    assert ran.stdout.splitlines()[1].strip() == rlsize("diagnose", *args, "--json").document["headline"]
+    assert ran.stdout.startswith("step 60: starving trainer; step 31.49 s")
+    assert "an engine 4,000 tok/s, running 64, waiting 5" in ran.stdout
+    fleet.engines[0].status = 503
+    assert rlsize("watch", *args, "--once").code == 3
+    alone = rlsize("watch", *args, "--fail-on", "starving")
+    assert (alone.code, alone.stderr.count("503")) == (1, 1)
 
 
 def test_a_terminal_has_one_screen() -> None:

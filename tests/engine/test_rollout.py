@@ -24,7 +24,7 @@ from rlsize.facts.measured import StepTimeFit
 from rlsize.measure.instances import Instance, Launch, started
 from rlsize.measure.jobs import command
 from rlsize.measure.machine_state import descendants
-from rlsize.measure.rollout import Record, RolloutPlan, measure_rollout
+from rlsize.measure.rollout import Record, RolloutPlan, Turn, measure_rollout
 from rlsize.readers.saved_files import read_rates
 
 BLOCK = 32
@@ -82,6 +82,41 @@ def test_the_engine_counts_what_was_asked_for_to_the_token(record: Record) -> No
         "prompt_tokens": (samples * PROMPT, samples * PROMPT),
         "prefix_cache_hits": (hits, hits),
     }
+
+
+def test_samples_wait_as_long_as_the_batch_shows(record: Record) -> None:
+    """The engine's own time to a first token, the client's to the last; a token takes about a step."""
+    batch = finite_batch(record.batch, record.batch_prompts, record.batch_fraction)
+    assert batch is not None
+    assert batch.latency is not None
+    first, token, sample = batch.latency.first_token, batch.latency.token, batch.latency.sample
+    assert batch.latency.samples == batch.samples
+    assert 0.0 < (first.p50_seconds or 0.0) < (sample.p50_seconds or 0.0)
+    assert sample.p99_seconds == pytest.approx(batch.seconds_to_99_percent, rel=0.05)
+    steps = level(record.levels[32], record.work)
+    assert steps is not None
+    assert steps.seconds_per_step is not None
+    assert token.p50_seconds == pytest.approx(steps.seconds_per_step, rel=0.8)
+
+
+def test_turns_find_what_was_made_before_them(engine: Instance) -> None:
+    """
+    The second turn of a trace finds the whole blocks of the first, its response among them, and nobody else's.
+
+    128 tokens, 32 that are made, of which the last is not in the cache yet: 159, or four blocks of 32. Two turns look
+    128 + (128 + 32 + 32) tokens up.
+    """
+    ids = [[(7 * trace + place) % 1000 + 10 for place in range(PROMPT)] for trace in range(8)]
+    traces = tuple((Turn(one, 32), Turn([5] * 32, 16)) for one in ids)
+    found = run(engine, group_size=1, concurrencies=(4,), traces=traces)
+    [batch] = found.batch
+    ends = [(batch.snapshots[0].counters, batch.snapshots[-1].counters)]
+    assert [grown(ends, key) for key in ("prefix_cache_hits", "prefix_cache_queries")] == [8 * 128, 8 * (128 + 192)]
+    assert grown(ends, "generation_tokens") == batch.asked == 8 * 48
+    whole = finite_batch(found.batch, 8, 1.0)
+    assert whole is not None
+    assert (whole.samples, whole.latency.samples if whole.latency else 0) == (8, 16)
+    assert level(found.levels[4], found.work) is not None
 
 
 def test_a_level_holds_its_concurrency_from_the_start(record: Record) -> None:
@@ -200,6 +235,12 @@ def test_a_server_counts_what_was_asked_for_to_the_token(start_measure: Any, ser
     saved = read_rates(str(rates))
     assert saved.conditions.model == "tiny"
     assert saved.source.engine == "vllm"
+    assert saved.rollout is not None
+    assert saved.rollout.finite_batch is not None
+    waits = saved.rollout.finite_batch.latency
+    assert waits is not None
+    assert waits.samples == saved.rollout.finite_batch.samples
+    assert 0.0 < (waits.first_token.p99_seconds or 0.0) < (waits.sample.p99_seconds or 0.0)
 
 
 def test_a_server_killed_in_the_middle_leaves_what_was_measured(start_measure: Any, serve: Any, tmp_path: Path) -> None:
@@ -241,6 +282,63 @@ def test_ctrl_c_keeps_what_was_measured_and_ends_the_engine(
     assert saved.partial == "interrupted"
     assert saved.rollout is not None
     assert not alive(started)  # the guard beside it too
+
+
+@BY_NIGHT
+def test_texts_and_traces_are_played_through_a_server(
+    start_measure: Any, server: Any, tiny_models: dict[str, Path], tmp_path: Path
+) -> None:
+    """The model's tokenizer reads them, each sample goes on behind what it made, and the prefix cache finds it."""
+    file, rates = tmp_path / "traces.jsonl", tmp_path / "rates.yaml"
+    words = " ".join(f"w{number}" for number in range(3, 100))
+    turns = [{"prompt": words, "response_tokens": 40}, {"prompt": "w20 w21", "response_tokens": 30}]
+    lines = ({"turns": turns}, {"prompt": "w9 w9", "response": words})
+    file.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    asked = ("--only", "rollout", "--seconds", "16", "--concurrency", "4", "--group", "2", "--prompts", "8")
+    model = ("--model", str(tiny_models["qwen3"]), "--max-num-seqs", "16")
+    code, _, err = finished(
+        start_measure(*model, *asked, "--url", server.url, "--replay", str(file), "--save", str(rates))
+    )
+    assert code == 0, err
+    saved = read_rates(str(rates))
+    assert saved.conditions.mean_prompt_tokens == pytest.approx((97 + 2 + 2) / 2, abs=1)
+    assert saved.rollout is not None
+    assert (saved.rollout.prefix_cache_hit_fraction or 0.0) > 0.0
+    batch = saved.rollout.finite_batch
+    assert batch is not None
+    assert batch.latency is not None
+    assert (batch.samples, batch.latency.samples, batch.response_tokens) == (16, 24, 8 * (40 + 30 + 97))
+
+
+@BY_NIGHT
+def test_a_killed_measurement_goes_on_from_its_journal(
+    start_measure: Any, tiny_models: dict[str, Path], tmp_path: Path
+) -> None:
+    """Its engine ends with it, the level that was over is not run again, and its figures are those of before."""
+    rates = tmp_path / "rates.yaml"
+    journal = Path(f"{rates}.journal")
+    asked = ("--only", "rollout", "--seconds", "24", "--concurrency", "4,16", "--max-response-tokens", "300")
+    words = ("--model", str(tiny_models["qwen3"]), *asked, *SHORT, *TINY, "--save", str(rates))
+    process = start_measure(*words)
+    await_line(process, "rollout, 4 in flight")
+    started = set(descendants(process.pid))
+    assert len(started) > 1
+    process.kill()
+    process.communicate()
+    while alive(started):  # the guard ends them; a test that waits for ever says that it did not
+        time.sleep(0.1)
+    [kept] = [entry for line in journal.read_text().splitlines() if "level" in (entry := json.loads(line))]
+    assert kept["level"] == 16
+    code, _, err = finished(start_measure(*words, "--resume", str(journal)))
+    assert code == 0, err
+    assert "rollout, 16 in flight" not in err
+    assert not journal.exists()
+    saved = read_rates(str(rates)).rollout
+    assert saved is not None
+    assert [one.concurrency for one in saved.levels] == [4, 16]
+    ends = [(page["seconds"], page["counters"]["generation_tokens"]) for page in kept["runs"][0]["snapshots"]]
+    assert saved.levels[1].window_seconds < ends[-1][0] - ends[0][0]
+    assert 0.0 < saved.levels[1].tokens_per_second < 2.0 * ends[-1][1] / saved.levels[1].window_seconds
 
 
 def await_line(process: subprocess.Popen[str], text: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from random import Random
 from typing import Any
 
@@ -11,6 +12,7 @@ from hypothesis import strategies as st
 
 from rlsize.equations.engine_step import engine_step_time
 from rlsize.estimates.counter_growth import together
+from rlsize.estimates.latency import latency, percentiles
 from rlsize.estimates.measured_rates import measured_rates
 from rlsize.estimates.rollout_rate import (
     Interval,
@@ -107,6 +109,36 @@ def test_an_engine_that_is_held_up_by_something_else_is_told_apart() -> None:
     held = PhaseRun(instance="e", concurrency=2 * BATCH, begun=0.0, full=5.0, ended=48.0, snapshots=run.snapshots)
     doubts = rollout_doubts({2 * BATCH: [held]}, [], summary({2 * BATCH: [held]}))
     assert any("front end" in doubt for doubt in doubts)
+
+
+def test_a_wait_that_was_cut_off_is_longer_than_it_was_seen() -> None:
+    """
+    Samples that begin and end in a look are the short ones; those that still run take their part of the percentiles.
+
+    Worked by hand after Kaplan and Meier: of four, one ends after 1 s, one is cut off after 2 s, one ends after 3 s and
+    one is cut off after 4 s. Beyond 1 s are 3/4, beyond 3 s 3/4 x 1/2 = 3/8; a tenth was never reached.
+    """
+    found = percentiles([(1.0, 1, True), (2.0, 1, False), (3.0, 1, True), (4.0, 1, False)])
+    assert (found.p50_seconds, found.p90_seconds) == (3.0, None)
+    whole = percentiles([(float(second), 1, True) for second in range(1, 101)])
+    assert (whole.p50_seconds, whole.p90_seconds, whole.p99_seconds) == (50.0, 90.0, 99.0)
+
+
+def test_a_level_tells_what_samples_of_its_steady_state_waited_for() -> None:
+    """Those that were there before it was full do not count; of a finite batch all do."""
+    early = Finished(seconds=9.0, samples=1, tokens=9, sent=0.0, first=1.0)
+    late = Finished(seconds=20.0, samples=2, tokens=22, sent=6.0, first=10.0)
+    run = replace(recorded(), finished=(early, late), running=((0.0, 1), (30.0, 8)))
+    found = latency([run])
+    assert found is not None
+    assert found.samples == 2
+    waits = (found.first_token.p50_seconds, found.token.p50_seconds, found.sample.p50_seconds)
+    assert waits == (4.0, 1.0, None)  # ten after the first in 10 s; of ten samples two ended
+    batch = latency([replace(run, full=None, running=())])
+    assert batch is not None
+    assert (batch.samples, batch.sample.p50_seconds) == (3, 14.0)
+    assert latency([replace(run, ended=None)]) is None
+    assert latency([recorded()]) is None
 
 
 def finished_batch(tokens: float = 480.0, hits: float = 576.0) -> PhaseRun:

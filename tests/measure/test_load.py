@@ -72,6 +72,27 @@ def test_only_lines_that_are_read_are_handed_on() -> None:
     ]
 
 
+def test_the_turns_of_a_trace_follow_with_what_was_made() -> None:
+    """Each sample goes on alone, behind its own tokens; the concurrency stays, and the last turn is told as such."""
+    entry = ["k", 3, 2, 2, 0, "", [[11, 12, 13]], [[[21], 5], [4, 6]], 1]
+    running = phase(groups=[entry], refill=[["r", 8, 4, 5]], concurrency=4)
+    tale = Tale(running)
+    [first] = [group for group in running.admit() if group.parts]
+    assert first.cache_salt == "1."
+    assert first.token_ids(1024) == [11, 12, 13]
+    second = running.ended(first, [[1, 2], [3, 4]])
+    assert [group.token_ids(1024) for group in second] == [[11, 12, 13, 1, 2, 21], [11, 12, 13, 3, 4, 21]]
+    assert (running.in_flight, len(running.sent), running.asked) == (2, 2, 4 + 10)
+    [third] = running.ended(second[1], [[5] * 5])
+    assert third.token_ids(1024)[:12] == [11, 12, 13, 3, 4, 21, *[5] * 5, *third.token_ids(1024)[11:12]]
+    assert len(third.token_ids(1024)) == 15  # four that are drawn
+    assert third.token_ids(1024) == third.token_ids(1024)
+    tale.finish(second[0], 1, 5, None)
+    tale.finish(third, 1, 6, None)
+    assert [told[-1] for told in tale._finished] == [False, True]
+    assert running.ended(third, [[6] * 6]) == []
+
+
 def streamed(*events: Any, samples: int = 2, tokens: int = 3, cut: int = 7) -> Tale:
     """What a tale was told of a stream that arrives in small pieces."""
     tale = Tale(phase())

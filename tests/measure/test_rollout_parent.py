@@ -18,7 +18,7 @@ from rlsize.estimates.rollout_rate import level
 from rlsize.measure import instances
 from rlsize.measure.child import ChildDiedError
 from rlsize.measure.instances import Instance, Launch, started
-from rlsize.measure.rollout import RolloutPlan, measure_rollout, sweep
+from rlsize.measure.rollout import RolloutPlan, Turn, measure_rollout, sweep
 
 STUB = Path(__file__).with_name("engine_stub.py")
 PLAN = RolloutPlan(
@@ -175,6 +175,17 @@ def test_one_count_is_used_through_a_phase(texts: tuple[str, ...], counted: list
     run = notes.run()
     assert [snapshot.counters.generation_tokens for snapshot in run.snapshots] == counted
     assert len(run.finished) == len(texts)
+
+
+def test_a_trace_begins_in_the_turn_that_its_age_reaches() -> None:
+    """What stands before that is drawn where it was generated, and counts as context; the turns behind it follow."""
+    trace = (Turn([7, 8], 10), Turn(3, 20), Turn([9], 5))
+    plan = replace(PLAN, traces=(trace, (Turn(4, 6),)))
+    assert (plan.lengths(3), plan.longest(), plan.context()) == ((35, 6, 35), 35, 2 + 10 + 3 + 20 + 1 + 5)
+    assert plan.group("k", 0, 1, 35) == ["k", 2, 1, 10, 0, "", [[7, 8]], [trace[1], trace[2]], 0]
+    assert plan.group("k", 2, 1, 31, 4, "s") == ["k", 6, 1, 6, 0, "s", [[7, 8], 4], [trace[1], trace[2]], 1]
+    assert plan.group("k", 0, 1, 25, 10)[1:8] == [15, 1, 20, 0, "", [[7, 8], 10, 3], [trace[2]]]
+    assert plan.group("k", 0, 1, 1, 34)[1:8] == [2 + 10 + 3 + 20 + 1 + 4, 1, 1, 0, "", [[7, 8], 10, 3, 20, [9], 4], []]
 
 
 @pytest.mark.parametrize(("limit", "group"), [(1, 8), (7, 8), (8, 8), (1000, 16)])

@@ -6,9 +6,11 @@ import shlex
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from tests.commands.engine_fleet import Engine, served
 from tests.prometheus.test_rules import rules_of
 
 from rlsize.facts.published import BUSY, LOOP, RECORDED, SIGNALS, STEP, STEPS, SYNC, TRAINED, WAIT
+from rlsize.shell import live_engines
 
 if TYPE_CHECKING:
     from tests.prometheus.conftest import Starter
@@ -87,6 +89,23 @@ def test_running_requests_tell_a_tail_from_too_few_engines(
     assert part == pytest.approx(truth, abs=0.06)
     assert low - 1e-9 <= truth <= high + 1e-9
     assert ("Shorten the tail" in ran.document["headline"]) == tail
+
+
+def test_the_trainer_of_a_prometheus_is_followed_beside_engines(
+    prometheus_server: Starter, rlsize: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The steps are the server's, and what the engines do is on their own pages."""
+    monkeypatch.setenv("RLSIZE_BEARER_TOKEN", "")
+    server = prometheus_server({}, history=history(tail=True))
+    with served() as fleet:
+        monkeypatch.setattr(live_engines, "TIME", live_engines.Time(lambda: fleet.now, fleet.sleep))
+        fleet.engines = [Engine(rate=1234.0)]
+        asked = (*fleet.urls(), "--prometheus", server.url, "--window", "12m", "--at", str(END))
+        ran = rlsize("watch", *asked, "--once")
+    assert ran.code == 0, ran.stderr
+    assert ran.stdout.startswith(f"step {STEPS_RUN - 1}: starving trainer; step 60 s, trainer idle 40.0 %")
+    assert "an engine 1,234 tok/s, running 64, waiting 5" in ran.stdout
+    assert rlsize("watch", *asked, "--trainer-selector", "job=", "--once").code == 2
 
 
 def test_a_prometheus_alone_is_followed(

@@ -69,7 +69,7 @@ def response_lengths(count: int, mean: float, cv: float, cap: float | None, rand
     return tuple(drawn)
 
 
-def running_lengths(lengths: Sequence[int], count: int, random: Random) -> list[tuple[int, int]]:
+def running_lengths(lengths: Sequence[int], count: int, random: Random) -> list[tuple[int, int, int]]:
     """
     What is in flight at a random moment of steady generation: long samples more often, each at any age.
 
@@ -79,7 +79,7 @@ def running_lengths(lengths: Sequence[int], count: int, random: Random) -> list[
         random: The generator.
 
     Returns:
-        Tokens generated already and tokens still to come, of each. [token]
+        Tokens generated already and tokens still to come, of each, and which of the lengths it is. [token]
 
     Source: renewal theory: a running sample's length is drawn in proportion to length, its age evenly (Cox, Renewal
     theory, section 5.2).
@@ -93,6 +93,6 @@ def running_lengths(lengths: Sequence[int], count: int, random: Random) -> list[
         while ends[index] < (position + start) / count - _CLOSE and index < len(ends) - 1:
             index += 1
         age = random.randrange(lengths[index])
-        found.append((age, lengths[index] - age))
+        found.append((age, lengths[index] - age, index))
     random.shuffle(found)
     return found

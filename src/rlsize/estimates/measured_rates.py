@@ -118,10 +118,11 @@ def with_trainer(
     whole = round(gpus) if gpus is not None and gpus == round(gpus) else None
     if fleet is None:
         conditions = RateConditions(mean_response_tokens=logged.get("mean_response_tokens"))
-        source = RateSource(method="observe", keys={key: run.keys[key] for key in run.keys if key.endswith("_seconds")})
-        fleet = Rates(measured_at=measured_at, source=source, conditions=conditions)
+        fleet = Rates(measured_at=measured_at, source=RateSource(method="observe"), conditions=conditions)
+    read = {key: run.keys[key] for key in run.keys if key.endswith("_seconds")}
     return replace(
         fleet,
+        source=replace(fleet.source, keys={**fleet.source.keys, **read}),
         train_seconds=logged.get("train_seconds", fleet.train_seconds),
         consumption_tokens_per_second=logged.get("consumption_tokens_per_second", fleet.consumption_tokens_per_second),
         trainer_gpus=whole,

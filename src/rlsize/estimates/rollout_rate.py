@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from rlsize.equations.engine_step import engine_step_time, live_kv_tokens
 from rlsize.equations.redundancy import cacheable_prompt_tokens
 from rlsize.estimates.counter_growth import grown, hit_fraction
+from rlsize.estimates.latency import latency
 from rlsize.estimates.scatter import scatter
 from rlsize.facts.measured import FiniteBatch, RolloutLevel, StepTimeFit
 
@@ -162,8 +163,9 @@ def level(runs: Sequence[PhaseRun], work: RolloutWork) -> RolloutLevel | None:
             done.samples
             for run, window in zip(runs, windows, strict=True)
             for done in run.finished
-            if window[0].seconds <= done.seconds <= window[-1].seconds
+            if done.last and window[0].seconds <= done.seconds <= window[-1].seconds
         ),
+        latency=latency(runs),
     )
 
 
@@ -179,18 +181,19 @@ def finite_batch(runs: Sequence[PhaseRun], prompts: int, step_fraction: float) -
     if not runs or any(run.ended is None or not run.finished for run in runs):
         return None
     ends = sorted(
-        (finished.seconds - run.begun, finished.samples, finished.tokens) for run in runs for finished in run.finished
+        (one.seconds - run.begun, one.samples if one.last else 0, one.tokens) for run in runs for one in run.finished
     )
     samples = sum(count for _, count, _ in ends)
     return FiniteBatch(
         prompts=prompts,
         samples=samples,
         response_tokens=float(sum(tokens for _, _, tokens in ends)),
-        longest_response_tokens=max(tokens / count for _, count, tokens in ends),
+        longest_response_tokens=max(one.tokens / one.samples for run in runs for one in run.finished),
         seconds=ends[-1][0],
         **{f"seconds_to_{share}_percent": _time_to(ends, share / 100 * samples) for share in (50, 90, 99)},
         step_fraction=step_fraction,
         instances=len(runs),
+        latency=latency(runs),
     )
 
 

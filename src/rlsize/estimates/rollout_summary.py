@@ -69,7 +69,7 @@ def rollout_measured(
         step_time=step_time_fit([entry for run in runs for entry in intervals(run.snapshots, work)]),
         finite_batch=finite_batch(batch, batch_prompts, batch_fraction),
         prefix_cache_hit_fraction=hit_fraction(ends),
-        expected_prefix_cache_hit_fraction=expected_hit_fraction(work),
+        expected_prefix_cache_hit_fraction=None if work.played else expected_hit_fraction(work),
         preemptions=sum(entry.preemptions for entry in curve) + round(grown(ends, "preemptions") or 0.0),
         crosschecks=crosschecks(batch, work),
     )
@@ -89,12 +89,10 @@ def crosschecks(batch: Sequence[PhaseRun], work: RolloutWork) -> list[Crosscheck
     ends = [(run.snapshots[0].counters, run.snapshots[-1].counters) for run in runs]
     samples = sum(finished.samples for run in runs for finished in run.finished)
     prompt_tokens = samples * work.prompt_tokens
-    asked = {
-        "generation_tokens": float(sum(run.asked for run in runs)),
-        "finished_requests": float(samples),
-        "prompt_tokens": float(prompt_tokens),
-        "prefix_cache_hits": prompt_tokens * expected_hit_fraction(work),
-    }
+    asked = {"generation_tokens": float(sum(run.asked for run in runs)), "finished_requests": float(samples)}
+    if not work.played:
+        asked["prompt_tokens"] = float(prompt_tokens)
+        asked["prefix_cache_hits"] = prompt_tokens * expected_hit_fraction(work)
     counted = {name: grown(ends, name) for name in asked}
     return [
         Crosscheck(what=name, asked=round(value, 6), counted=found)

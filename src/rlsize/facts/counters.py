@@ -124,11 +124,17 @@ class Finished:
         seconds: When, on the clock of the run. [s]
         samples: How many. [1]
         tokens: Their response tokens in all. [token]
+        sent: When they were sent; None where nobody says. [s]
+        first: When their first token came; likewise. [s]
+        last: Whether no further turn of theirs follows.
     """
 
     seconds: float
     samples: int
     tokens: int
+    sent: float | None = None
+    first: float | None = None
+    last: bool = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -145,6 +151,7 @@ class PhaseRun:
         asked: Response tokens asked for. [token]
         snapshots: Counters, the first from before the phase; an engine without a page has those of the client.
         finished: Samples that finished.
+        running: When the samples that still ran at its end had been sent, and how many at that moment.
         refused: Requests that the server turned away as busy. [1]
         broken: Requests whose connection broke. [1]
         own_counters: Whether the snapshots are the engine's own.
@@ -158,6 +165,7 @@ class PhaseRun:
     asked: int = 0
     snapshots: tuple[Snapshot, ...] = ()
     finished: tuple[Finished, ...] = field(default=())
+    running: tuple[tuple[float, int], ...] = ()
     refused: int = 0
     broken: int = 0
     own_counters: bool = True
@@ -169,16 +177,18 @@ class RolloutWork:
     The workload of a rollout.
 
     Args:
-        prompt_tokens: Length of each prompt. [token]
+        prompt_tokens: Length of each prompt, which its samples share; the mean where they are played. [token]
         group_size: Samples of one prompt. [1]
         response_tokens: Response lengths, one for each prompt of the batch. [token]
         block_tokens: Tokens of one KV block. [token]
+        played: Whether prompts are those of a file, each as long as it is.
     """
 
     prompt_tokens: int
     group_size: int
     response_tokens: tuple[int, ...]
     block_tokens: int = 16
+    played: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -24,6 +24,25 @@ class Scatter:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Percentiles:
+    """How long half, nine in ten and 99 in a hundred waited at most; null where the look was too short to tell."""
+
+    p50_seconds: Annotated[float | None, Quantity("s", "half waited no longer", least=0)] = None
+    p90_seconds: Annotated[float | None, Quantity("s", "nine in ten waited no longer", least=0)] = None
+    p99_seconds: Annotated[float | None, Quantity("s", "99 in a hundred waited no longer", least=0)] = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Latency:
+    """What samples waited for that were sent and ended while the load was the same."""
+
+    samples: Annotated[int, Quantity("count", "samples that ended", whole=True)]
+    first_token: Annotated[Percentiles, Says("from sending a sample to its first token")]
+    token: Annotated[Percentiles, Says("between two tokens of a sample, on average over the sample")]
+    sample: Annotated[Percentiles, Says("from sending a sample to its last token; those that still ran count")]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class RolloutLevel:
     """One instance at one concurrency, in its steady state: filling and draining are outside the window."""
 
@@ -43,6 +62,7 @@ class RolloutLevel:
     ] = None
     preemptions: Annotated[int, Quantity("count", "samples thrown out of the batch", least=0, whole=True)] = 0
     finished_samples: Annotated[int, Quantity("count", "samples that finished in the window", least=0, whole=True)] = 0
+    latency: Annotated[Latency | None, Says("how long samples waited; null where none was sent and ended")] = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,6 +101,7 @@ class FiniteBatch:
         float, Quantity("1", "share of an optimizer step's samples that the batch holds", most=1)
     ] = 1.0
     instances: Annotated[int, Quantity("count", "instances that worked on it", whole=True)] = 1
+    latency: Annotated[Latency | None, Says("how long samples waited; null where nobody says")] = None
 
     @property
     def tokens_per_second(self) -> float:

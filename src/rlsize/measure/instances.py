@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 TOKENLESS_SECONDS = 120.0  # an engine that makes no token for so long in the middle of a phase hangs, whatever it says
+FINISHED = ("seconds", "samples", "tokens", "sent", "first", "last")  # what a worker tells of samples that finished
 FULL = 0.95  # share of what a level begins with whose prompts must have been read
 
 
@@ -198,8 +199,7 @@ class _Notes:
         if counters is not None:
             self.snapshots.append(Snapshot(seconds=event["seconds"], counters=counters))
             self._look(event, counters)
-        for when, many, tokens in event["finished"]:
-            self.finished.append(Finished(seconds=when, samples=many, tokens=tokens))
+        self.finished += [Finished(**dict(zip(FINISHED, one, strict=False))) for one in event["finished"]]
 
     def _look(self, event: Mapping[str, Any], counters: EngineCounters) -> None:
         """
@@ -243,6 +243,7 @@ class _Notes:
             asked=end.get("asked", 0),
             snapshots=tuple(self.snapshots),
             finished=tuple(self.finished),
+            running=tuple((sent, samples) for sent, samples in end.get("running", ())),
             refused=end.get("refused", 0),
             broken=end.get("broken", 0),
             own_counters=self.own,

@@ -29,6 +29,11 @@ _ASK = (
     "print(json.dumps([name for name in sys.argv[1:] if u.find_spec(name) is not None]))"
 )
 
+_TOKENS = (
+    "import json, sys; from transformers import AutoTokenizer as A; t = A.from_pretrained(sys.argv[1]); "
+    "print(json.dumps([t.encode(x, add_special_tokens=False) for x in json.load(sys.stdin)]))"
+)
+
 
 def scatter_doubts(name: str, found: Scatter | None, what: str, why: str = "") -> Iterator[str]:
     """
@@ -69,6 +74,35 @@ def libraries(python: str, flag: str) -> frozenset[str]:
     except ValueError:
         raise InputError(Fault(f"{python} does not answer as a Python does", flag, todo)) from None
     return frozenset(found)
+
+
+def token_ids(python: str, flag: str, model: str, texts: Sequence[str]) -> list[list[int]]:
+    """
+    Texts as a model's tokenizer has them, without special tokens.
+
+    Args:
+        python: A Python with transformers.
+        flag: The flag that named it, for messages.
+        model: A folder or a Hugging Face id.
+        texts: The texts.
+
+    Raises:
+        InputError: It has none, or the model has no tokenizer.
+    """
+    todo = "give prompt_token_ids, or the folder of a model with its tokenizer"
+    try:
+        asked = subprocess.run(  # noqa: S603 (the user's own Python, asked in words of ours)
+            [python, "-c", _TOKENS, model], input=json.dumps(texts), capture_output=True, check=False, text=True
+        )
+        found: list[list[int]] = json.loads(asked.stdout)
+    except OSError as error:
+        raise InputError(Fault(f"{python} cannot be run: {error.strerror}", flag, todo)) from None
+    except ValueError:
+        last = (asked.stderr.strip().splitlines() or ["no answer"])[-1][:200]
+        raise InputError(Fault(f"texts cannot be read as tokens of {model}: {last}", flag, todo)) from None
+    if not all(found):
+        raise InputError(Fault(f"a text has no token in the tokenizer of {model}", flag, todo))
+    return found
 
 
 def launcher(flags: Sequence[str], ranks: int) -> list[str]:

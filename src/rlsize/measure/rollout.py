@@ -13,7 +13,7 @@ import time
 from dataclasses import dataclass, field
 from random import Random
 from statistics import fmean
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from rlsize.equations.engine_step import cache_concurrency
 from rlsize.equations.kv_cache import mean_live_tokens
@@ -43,6 +43,24 @@ FILL_PATIENCE = 3.0  # times the estimate, and the whole time at least, until a 
 BATCH_PACE = 0.5  # of the steady rate, as a batch reaches it on its way down to one sample
 
 
+class Turn(NamedTuple):
+    """
+    A turn of a trace that is played.
+
+    Args:
+        prompt: Token ids that come before the response, or how many.
+        response_tokens: Tokens of the response. [token]
+    """
+
+    prompt: list[int] | int
+    response_tokens: int
+
+    @property
+    def prompt_tokens(self) -> int:
+        """Tokens that come before the response. [token]"""
+        return self.prompt if isinstance(self.prompt, int) else len(self.prompt)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Workload:
     """
@@ -55,6 +73,7 @@ class Workload:
         mean: Mean response length. [token]
         cv: Its coefficient of variation. [1]
         cap: The longest response; None for no cap. [token]
+        traces: Turns of each prompt where they are played from a file, again and again; else prompts are drawn.
     """
 
     prompts: int
@@ -63,6 +82,16 @@ class Workload:
     mean: float
     cv: float
     cap: float | None
+    traces: tuple[tuple[Turn, ...], ...] = ()
+
+    def shapes(self, prompts: int, seed: int) -> list[tuple[int, int]]:
+        """Prompt tokens and response tokens of so many prompts, over all their turns. [token]"""
+        if not self.traces:
+            return [(self.prompt_tokens, one) for one in drawn_lengths(prompts, self.mean, self.cv, self.cap, seed)]
+        sums = [
+            (sum(one.prompt_tokens for one in each), sum(one.response_tokens for one in each)) for each in self.traces
+        ]
+        return [sums[index % len(sums)] for index in range(prompts)]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -98,12 +127,44 @@ class RolloutPlan(Workload):
 
     def longest(self) -> int:
         """The longest response that a run asks for. [token]"""
+        if self.traces:
+            return max(response for _, response in self.shapes(len(self.traces), self.seed))
         if self.cap is not None:
             return math.ceil(self.cap)
         return 2 * max(self._drawn(max(self.prompts, REFILL_GROUPS)))  # a tail without a cap has to end somewhere
 
-    def _drawn(self, prompts: int) -> tuple[int, ...]:
-        return drawn_lengths(prompts, self.mean, self.cv, self.cap, self.seed)
+    def context(self) -> int:
+        """The most tokens that a sample may come to, prompt and response. [token]"""
+        if self.traces:
+            return max(map(sum, self.shapes(len(self.traces), self.seed)))
+        return self.prompt_tokens + self.longest()
+
+    def _drawn(self, prompts: int) -> list[int]:
+        return [response for _, response in self.shapes(prompts, self.seed)]
+
+    def group(self, key: str, index: int, samples: int, rest: int, age: int = 0, salt: str = "") -> list[Any]:
+        """
+        What a worker is told of a group.
+
+        Args:
+            key: What its prompt is drawn from.
+            index: Which prompt it is.
+            samples: How many. [1]
+            rest: Response tokens still to come. [token]
+            age: Response tokens that it is taken to have behind it. [token]
+            salt: What those are drawn from.
+        """
+        if not self.traces:
+            return [key, self.prompt_tokens, samples, rest, age, salt]
+        parts: list[list[int] | int] = []
+        first, *turns = self.traces[index % len(self.traces)]
+        while age >= first.response_tokens:
+            parts += [first.prompt, first.response_tokens]
+            age -= first.response_tokens
+            first, *turns = turns
+        parts += [first.prompt, *([age] if age else [])]
+        context = sum(part if isinstance(part, int) else len(part) for part in parts)
+        return [key, context, samples, first.response_tokens - age, 0, salt, parts, turns, index // len(self.traces)]
 
 
 def drawn_lengths(prompts: int, mean: float, cv: float, cap: float | None, seed: int) -> tuple[int, ...]:
@@ -236,8 +297,10 @@ def _record(instance: Instance, plan: RolloutPlan) -> Record:
     first = instance.first
     block = instance.facts.get("block_size") or (first.block_size if first else None) or 16
     lengths = plan.lengths(max(plan.prompts, REFILL_GROUPS))
+    opening = [trace[0].prompt_tokens for trace in plan.traces]
     work = RolloutWork(
-        prompt_tokens=plan.prompt_tokens,
+        played=bool(opening),
+        prompt_tokens=round(fmean(opening)) if opening else plan.prompt_tokens,
         group_size=plan.group_size,
         response_tokens=plan.lengths(plan.prompts),
         block_tokens=int(block),
@@ -274,20 +337,21 @@ def _level(
     name = f"level/{plan.nonce}{plan.seed}/{concurrency}"
     random = Random(f"level {plan.seed} {concurrency}")  # noqa: S311 (a workload, no secret)
     samples = min(plan.group_size, concurrency)
-    lengths = list(plan.lengths(REFILL_GROUPS))
-    random.shuffle(lengths)
+    order, drawn = list(range(REFILL_GROUPS)), plan.lengths(REFILL_GROUPS)
+    random.shuffle(order)
+    lengths = [drawn[prompt] for prompt in order]
     starts: list[list[list[Any]]] = [
         [
-            [f"{name}/{place}/{index}", plan.prompt_tokens, 1, rest, age, str(sample)]
-            for index, (age, rest) in enumerate(running_lengths(lengths, concurrency // samples, random))
+            plan.group(f"{name}/{place}/{index}", order[which], 1, rest, age, str(sample))
+            for index, (age, rest, which) in enumerate(running_lengths(lengths, concurrency // samples, random))
             for sample in range(samples)
         ]
         for place in range(len(instances))
     ]
-    refill = [[f"{name}/next/{index}", plan.prompt_tokens, samples, length] for index, length in enumerate(lengths)]
+    refill = [plan.group(f"{name}/next/{index}", order[index], samples, one) for index, one in enumerate(lengths)]
     page_seconds = min(1.0, max(0.1, seconds / PAGES))
     in_flight, halted = concurrency // samples * samples, False
-    tokens = sum(group[4] + (plan.prompt_tokens if group[5] == "0" else 0) for group in starts[0])
+    tokens = sum(group[4] + (group[1] if group[5] == "0" or plan.traces else 0) for group in starts[0])
     fill = tokens / record.prefill_rate if record.prefill_rate else 0.0
     told = f"rollout, {concurrency} in flight"
     say(f"{told}: filling with {tokens:,} tokens" + (f", about {math.ceil(fill)} s" if fill else ""))
@@ -363,8 +427,7 @@ def _batch(
         prompts = min(prompts, max(2, int(max(0.0, seconds) * pace)))
     lengths = plan.lengths(prompts * len(instances))
     name = f"batch/{plan.nonce}{plan.seed}"
-    numbered = enumerate(lengths)
-    whole = [[f"{name}/{index}", plan.prompt_tokens, plan.group_size, length] for index, length in numbered]
+    whole = [plan.group(f"{name}/{index}", index, plan.group_size, one) for index, one in enumerate(lengths)]
     groups = [whole[place :: len(instances)] for place in range(len(instances))]
     record.batch_prompts, record.batch_fraction = prompts * len(instances), prompts / plan.prompts
     if prompts < plan.prompts:
@@ -373,7 +436,7 @@ def _batch(
     told = "rollout, one batch to its end"
     say(f"{told}: {prompts * plan.group_size:,} samples" + (f", about {math.ceil(prompts / pace)} s" if pace else ""))
     page_seconds = min(1.0, max(0.1, seconds / (2 * PAGES)))
-    for runs in phase(instances, groups, [], prompts * plan.group_size, page_seconds, "batch"):
+    for runs in phase(instances, groups, [], prompts * plan.group_size, page_seconds, name):
         record.batch = runs
-        over = sum(done.samples for run in runs for done in run.finished)
+        over = sum(done.samples for run in runs for done in run.finished if done.last)
         say(f"{told}\t{over:,} of {len(lengths) * plan.group_size:,} samples")

@@ -39,7 +39,7 @@ COMMANDS: dict[str, Entry] = {
     "diagnose": Entry("Operate", "Which side of a running loop starves, and what to do in which order."),
     "watch": Entry(
         "Operate",
-        "Follow a training log, or a Prometheus: the verdict at each step, what changed, what is ahead.",
+        "Follow a training log, engines, or a Prometheus: the verdict at each step, what changed, what is ahead.",
         "diagnose.watch",
     ),
     "alerts": Entry("Operate", "Write Prometheus rules, their tests and a dashboard for this plan."),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import time
+from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
     from rlsize.shell.named_inputs import NamedInputs
 
 MOST_SNAPSHOTS = 100_000  # of one engine at one moment; about 350 MB
+_ENDS = 2  # looks that a rate needs
 WATCH = ("skipped_steps", "group_size", "max_num_seqs", "seconds", "every_seconds", "timeout_seconds")
 """What is asked of a loop that is watched."""
 
@@ -155,12 +157,17 @@ def check_watch(inputs: Inputs, named: NamedInputs, said: WatchFlags) -> bool:
         inputs.fault("is for running engines", given[0], "saved pages take --seconds")
     for flag in given if not ways else ():
         inputs.fault("is for running engines, and none is named", flag, "name them, or leave it out")
-    own = {"--selector": said.selector, "--trainer-selector": said.trainer_selector, "--at": said.at}
-    for flag in [flag for flag, value in own.items() if value is not None and not said.prometheus]:
-        inputs.fault("is for engines that a Prometheus scrapes", flag, "name it with --prometheus")
+    check_selectors(inputs, said)
     if said.prometheus:
         _check_prometheus(inputs, named, said)
     return bool(ways)
+
+
+def check_selectors(inputs: Inputs, said: WatchFlags) -> None:
+    """Note flags that choose of a Prometheus where none is named."""
+    own = {"--selector": said.selector, "--trainer-selector": said.trainer_selector, "--at": said.at}
+    for flag in [flag for flag, value in own.items() if value is not None and not said.prometheus]:
+        inputs.fault("is for engines that a Prometheus scrapes", flag, "name it with --prometheus")
 
 
 def _check_prometheus(inputs: Inputs, named: NamedInputs, said: WatchFlags) -> None:
@@ -187,21 +194,32 @@ def watched_engines(
         InputError: All faults of the inputs so far; nothing is asked for before.
         UnfinishedError: None of them could be read.
     """
+    for key in _OF_ENGINES:
+        inputs.ask(key)
+    if said.pages:
+        watched = _from_pages(inputs, said.pages)
+    elif said.prometheus:
+        watched = from_prometheus(inputs, said.prometheus, said, recorded=recorded, trainer=trainer)
+    elif named.engine_logs:
+        watched = _from_logs(inputs, named.engine_logs, said)
+    else:
+        watched = live_looks(inputs, named.urls, said, moving=False)()
+    return engines_of(inputs, watched)
+
+
+def engines_of(inputs: Inputs, watched: Watched) -> Engines:
+    """
+    What was read of engines, and what it means.
+
+    Raises:
+        UnfinishedError: None of them could be read.
+    """
     from rlsize.estimates.engine_load import engine_load
     from rlsize.estimates.observing import observation
     from rlsize.readers.metrics.pages import histories
 
-    group, limit = inputs.ask("group_size"), inputs.ask("max_num_seqs")
-    if said.pages:
-        watched = _from_pages(inputs, said.pages)
-    elif said.prometheus:
-        watched = _from_prometheus(inputs, said.prometheus, said, recorded=recorded, trainer=trainer)
-    elif named.engine_logs:
-        watched = _from_logs(inputs, named.engine_logs, said)
-    else:
-        watched = _live(inputs, named.urls, said)
     found, unread = histories(watched.readings)
-    size, batch = (figure.number if figure.known else None for figure in (group, limit))
+    size, batch = (figure.number if figure.known else None for figure in map(inputs.ask, _OF_ENGINES))
     seen = observation(found, unread, watched.window, group_size=size, largest_batch=batch)
     if not seen.used and watched.interrupted:
         fault = Fault("interrupted before any engine could be read twice", "observe", "let it run longer")
@@ -218,6 +236,7 @@ def watched_engines(
     return Engines(watched, seen, engine_load(kept), run, tail)
 
 
+_OF_ENGINES = ("group_size", "max_num_seqs")
 _OF_SIGNALS = (
     "trainer_idle_fraction", "sync_pause_fraction", "trained_tokens_per_second", "queued_samples",
     "largest_staleness_steps",
@@ -299,9 +318,9 @@ def _from_logs(inputs: Inputs, files: list[str], said: WatchFlags) -> Watched:
     return Watched(readings, seconds)
 
 
-def _live(inputs: Inputs, urls: list[str], said: WatchFlags) -> Watched:
+def live_looks(inputs: Inputs, urls: list[str], said: WatchFlags, *, moving: bool) -> Callable[[], Watched]:
     """
-    Engines watched over a window.
+    What watches engines over a window; or, `moving`, looks once more at each call (twice at the first).
 
     Raises:
         InputError: All faults of the inputs so far, the URLs and the token; nothing is asked for before.
@@ -309,30 +328,50 @@ def _live(inputs: Inputs, urls: list[str], said: WatchFlags) -> Watched:
     from rlsize.readers.http_pages import targets
     from rlsize.readers.metrics.pages import live_reader
 
-    length = _window(inputs, said)
-    step = inputs.ask("every_seconds")
+    length, every = _window(inputs, said).number, inputs.ask("every_seconds").number
     found: list[Target] = []
     with blamed(inputs, ""):
         found = targets(urls)
     access = access_to(found, inputs, said.token_file, said.ca, insecure=said.insecure)
     inputs.settle()
-    seen = watch(live_reader(found, access, TIME.clock), length.number, min(step.number, length.number), TIME)
-    if seen.full:
-        what = f"more than {MOST_SNAPSHOTS:,} snapshots are kept no longer"
-        inputs.warnings.append(f"{what}: engines joined, so the watch ended after {seen.window:.0f} s (--every)")
-    return seen
+    read = live_reader(found, access, TIME.clock)
+    rounds: deque[tuple[float, list[Reading]]] = deque()
+
+    def window() -> Watched:
+        seen = watch(read, length, min(every, length), TIME)
+        if seen.full:
+            what = f"more than {MOST_SNAPSHOTS:,} snapshots are kept no longer"
+            inputs.warnings.append(f"{what}: engines joined, so the watch ended after {seen.window:.0f} s (--every)")
+        return seen
+
+    def look() -> Watched:
+        rounds.append((TIME.clock(), read()))
+        if len(rounds) == 1:
+            _check_size(rounds[0][1], length, every)
+            if any(one.snapshots for one in rounds[0][1]):
+                TIME.sleep(every)
+                return look()
+        while len(rounds) > _ENDS and (
+            rounds[-1][0] - rounds[0][0] > length or sum(_size(one) for _, one in rounds) > MOST_SNAPSHOTS
+        ):
+            rounds.popleft()
+        return Watched([one for _, round_ in rounds for one in round_], rounds[-1][0] - rounds[0][0])
+
+    return look if moving else window
 
 
-def _from_prometheus(inputs: Inputs, url: str, said: WatchFlags, *, recorded: bool, trainer: bool) -> Watched:
+def from_prometheus(
+    inputs: Inputs, url: str, said: WatchFlags, *, recorded: bool, trainer: bool, engines: bool = True
+) -> Watched:
     """
-    Engines as a Prometheus server saw them over a window, and their trainer.
+    Engines as a Prometheus server saw them over a window, and their trainer; each as far as it is asked for.
 
     Raises:
         InputError: All faults of the inputs so far; nothing is asked for before. Or no engines are there.
         UnfinishedError: The server cannot be reached, or refuses.
     """
     from rlsize.readers.http_pages import api_target
-    from rlsize.readers.prometheus import matchers, moment, scraped, trainer_steps
+    from rlsize.readers.prometheus import Scraped, matchers, moment, scraped, server_time, trainer_steps
 
     length = _window(inputs, said)
     chosen, whose, end, found = "", "", None, []
@@ -350,7 +389,10 @@ def _from_prometheus(inputs: Inputs, url: str, said: WatchFlags, *, recorded: bo
         inputs.keep(Figure(key="at", value=said.at, source="--at"))
     access = access_to(found, inputs, said.token_file, said.ca, insecure=said.insecure)
     inputs.settle()
-    seen = scraped(found[0], access, TIME.clock, chosen, length.number, end, recorded=recorded)
+    if engines:
+        seen = scraped(found[0], access, TIME.clock, chosen, length.number, end, recorded=recorded)
+    else:
+        seen = Scraped([], end or server_time(found[0], access, TIME.clock), ())
     inputs.warnings += seen.warnings
     told: Trainer | None = None
     try:

@@ -65,7 +65,7 @@ def named_inputs(
     if not all(name.strip() for name in named):
         inputs.fault("an empty name", "SOURCE", "is a variable of the shell not set?")
     for name in filter(str.strip, named):
-        if name != STDIN and not Path(name).exists() and _is_address(name):
+        if is_address(name):
             found.urls.append(name)
         elif results:
             found.results.append(name)
@@ -134,8 +134,10 @@ def sort_of(name: str) -> str:
     return "launch"
 
 
-def _is_address(name: str) -> bool:
+def is_address(name: str) -> bool:
     """Whether a name that is no file looks like an engine's address: a scheme, or host and port."""
+    if name == STDIN or Path(name).exists():
+        return False
     if "://" in name:
         return True
     host, _, rest = name.partition(":")

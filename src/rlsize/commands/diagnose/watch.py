@@ -1,11 +1,13 @@
-"""`rlsize watch`: the verdict of `diagnose` at each step of a log that grows, and what is foreseen."""
+"""`rlsize watch`: the verdict of `diagnose` at each step of a log that grows, or look at engines; what is foreseen."""
 
 from __future__ import annotations
 
 import sys
+import time
 from collections import deque
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 import typer
@@ -19,19 +21,26 @@ from rlsize.facts.figure import Figure, absent
 from rlsize.shell.access import blamed
 from rlsize.shell.command import argument, option, switch, tell
 from rlsize.shell.inputs import Inputs
-from rlsize.shell.live_engines import WatchFlags, watched_engines
-from rlsize.shell.named_inputs import NamedInputs
+from rlsize.shell.live_engines import (
+    WatchFlags,
+    check_selectors,
+    engines_of,
+    from_prometheus,
+    live_looks,
+    watched_engines,
+)
+from rlsize.shell.named_inputs import NamedInputs, is_address, printed_launch, sort_of
 from rlsize.shell.observation import POOLS, pools_of
 from rlsize.shell.quantity_flags import Changes, Unassumed, asks_beside_files
 from rlsize.units import printable, show
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from rlsize.estimates.forecast import Forecast
     from rlsize.facts.evidence import Diagnosis
     from rlsize.facts.run_log import RunLog, RunSummary
-    from rlsize.shell.live_engines import Engines
+    from rlsize.shell.live_engines import Engines, Watched
     from rlsize.shell.observation import ObservedPools
     from rlsize.shell.webhook import Webhook
 
@@ -46,6 +55,7 @@ _MOVED = 0.1  # share by which a figure has moved that is told when the verdict 
 _SHOWN = {
     "step_seconds": "step", "trainer_idle_fraction": "trainer idle", "sync_pause_fraction": "sync",
     "queued_samples": "queued", "staleness_steps": "staleness", "mean_response_tokens": "response",
+    "tokens_per_second": "an engine", "requests_running": "running", "requests_waiting": "waiting",
 }  # fmt: skip
 _FORESEEN = {
     "longest_response_tokens": "the longest sample no longer fits",
@@ -57,30 +67,25 @@ _FORESEEN = {
 
 class Seen(NamedTuple):
     """
-    A step.
+    A step, or a look at engines without a trainer.
 
     Args:
-        step: Its number.
-        run: The settled steps up to it.
-        found: What they mean.
+        at: Which.
+        told: Figures that are told of it, by key.
+        found: What it means.
         ahead: What is foreseen.
     """
 
-    step: int
-    run: RunSummary
+    at: str
+    told: dict[str, float]
     found: Diagnosis
-    ahead: tuple[Forecast, ...]
+    ahead: tuple[Forecast, ...] = ()
 
     @property
     def line(self) -> str:
-        """The step in a line."""
-        told = [f"{name} {text}" for key, name in _SHOWN.items() if (text := self.shown(key))]
-        return f"step {self.step}: {self.found.verdict}; {', '.join(told)}"
-
-    def shown(self, key: str) -> str:
-        """One of the figures; empty where it is not known."""
-        value = self.run.figure(key)
-        return show(value.value, key) if value.known else ""
+        """It in a line."""
+        told = [f"{_SHOWN[key]} {show(value, key)}" for key, value in self.told.items()]
+        return f"{self.at}: {'; '.join(filter(None, (self.found.verdict, ', '.join(told))))}"
 
 
 class _Watch(NamedTuple):
@@ -95,7 +100,9 @@ class _Watch(NamedTuple):
         skip: Rows at the start that do not count; None to find them.
         said: Where engines are looked at, beside the log.
         told: What went wrong there.
-        last: The engines beside whose trainer the steps are, where a Prometheus has both.
+        last: The engines as they were last, where a Prometheus has them and the trainer.
+        live: What looks at engines by themselves; None where none are named.
+        patient: Whether engines that cannot be read are waited for.
     """
 
     inputs: Inputs
@@ -106,6 +113,8 @@ class _Watch(NamedTuple):
     said: WatchFlags
     told: list[str]
     last: list[Engines]
+    live: Callable[[], Watched] | None
+    patient: bool
 
     def log(self) -> RunLog:
         """
@@ -115,46 +124,70 @@ class _Watch(NamedTuple):
             InputError: It is asked for what it has not.
             UnfinishedError: It does not answer, or has no trainer.
         """
-        self.last[:] = [watched_engines(self.inputs.apart(), NamedInputs(), self.said, recorded=True, trainer=True)]
-        trainer = self.last[0].watched.trainer
-        if trainer is None or not trainer.ends:
+        if self.live is not None:
+            url = str(self.said.prometheus)
+            watched = from_prometheus(self.inputs.apart(), url, self.said, recorded=True, trainer=True, engines=False)
+        else:
+            self.last[:] = [watched_engines(self.inputs.apart(), NamedInputs(), self.said, recorded=True, trainer=True)]
+            watched = self.last[0].watched
+        if watched.trainer is None or not watched.trainer.ends:
             todo = "does it scrape `rlsize export`? --trainer-selector and --window choose; or name the log"
             raise UnfinishedError(Fault("has no steps of a trainer in the window", "--prometheus", todo))
-        return trainer.log
+        return watched.trainer.log
 
-    def seen(self, log: RunLog, count: int) -> Seen | None:
+    def seen(self, log: RunLog, count: int, engines: Engines | None) -> Seen | None:
         """The state after so many rows; None where none of them is settled."""
-        import numpy as np
-
         from rlsize.estimates.forecast import forecast
-        from rlsize.verdicts.diagnosis import diagnosis
 
         run, trends = (self._summed(log, count, most) for most in (_JUDGED, _TRENDS))
         if not run.steps:
             return None
-        evidence, _ = evidence_of(self.inputs.apart(), run, self.pools, self.asked)
-        engines = (self.last[0] if self.last else self.engines()) if self.said.prometheus else None
-        if engines is not None:
-            evidence = replace(evidence, fleet=engines.seen, load=engines.load, tail_of_wait=engines.tail)
-        found = diagnosis(evidence, np.random.default_rng(_SEED))
         limits = [(key, one.number) for key, one in self._limits(run).items() if key in trends.columns and one.known]
         ahead = [one for key, limit in limits if (one := forecast(key, trends.columns[key], limit)) is not None]
-        return Seen(log.steps[count - 1].step, evidence.run, found, tuple(sorted(ahead, key=lambda one: one.steps)))
+        now = self.judged(f"step {log.steps[count - 1].step}", run, engines)
+        return now._replace(ahead=tuple(sorted(ahead, key=lambda one: one.steps)))
+
+    def judged(self, at: str, run: RunSummary, engines: Engines | None) -> Seen:
+        """What a trainer and engines speak for, as far as there are any."""
+        import numpy as np
+
+        from rlsize.verdicts.diagnosis import diagnosis
+
+        evidence, _ = evidence_of(self.inputs.apart(), run, self.pools, self.asked)
+        told = {key: evidence.run.figure(key).value for key in _SHOWN}
+        if engines is not None:
+            evidence = replace(evidence, fleet=engines.seen, load=engines.load, tail_of_wait=engines.tail)
+            rate, load = engines.seen.mean, engines.load
+            told |= {"tokens_per_second": rate, "requests_running": load.running, "requests_waiting": load.waiting}
+        known = {key: value for key, value in told.items() if isinstance(value, int | float)}
+        return Seen(at, known, diagnosis(evidence, np.random.default_rng(_SEED)))
 
     def engines(self) -> Engines | None:
         """
-        The engines as a Prometheus has them now; None where it does not answer, which is told of once.
+        The engines as they are now; None where none answers, which is told of once.
 
         Raises:
-            InputError: It is asked for what it has not.
+            InputError: They are asked for what they have not.
+            UnfinishedError: None answers, and they are not waited for.
         """
+        if self.last or not (self.live or self.said.prometheus):
+            return self.last[0] if self.last else None
         try:
-            return watched_engines(self.inputs.apart(), NamedInputs(), self.said, recorded=True)
+            if self.live is not None:
+                found = engines_of(self.inputs.apart(), self.live())
+            else:
+                found = watched_engines(self.inputs.apart(), NamedInputs(), self.said, recorded=True)
         except UnfinishedError as error:
-            if str(error) not in self.told:
+            if self.live and not self.patient:
+                raise
+            if self.told != [str(error)]:
                 tell(error)
-            self.told.append(str(error))
+            self.told[:] = [str(error)]
             return None
+        if found.watched.interrupted:
+            raise KeyboardInterrupt
+        self.told.clear()
+        return found
 
     def _summed(self, log: RunLog, count: int, most: int) -> RunSummary:
         from rlsize.estimates.run_summary import run_summary
@@ -200,8 +233,11 @@ class _Watch(NamedTuple):
 def watch(
     inputs: Inputs,
     said: WatchFlags,
-    log: str | None = argument("LOG", "A training log that grows; with --prometheus it may be left out."),
-    scenario: str | None = argument("SCENARIO", "The scenario or launch of the run."),
+    sources: list[str] | None = argument(
+        "SOURCE...",
+        "A training log that grows, engines (http://HOST:PORT), and last the run's scenario or launch; with "
+        "--prometheus the log may be left out.",
+    ),
     fail_on: str | None = option(
         "--fail-on",
         "End with 1 on any of these: any, forecast, or verdicts such as starving, with commas.",
@@ -215,28 +251,41 @@ def watch(
     changes: Changes = None,
 ) -> None:
     """
-    Follow a training log, or a Prometheus: the verdict at each step, what changed, what is ahead.
+    Follow a training log, engines, or a Prometheus: the verdict at each step, what changed, what is ahead.
 
     Example:  rlsize watch examples/operate/starving.jsonl --max-staleness 4 --kv-cache-tokens 400000 --once
     """
+    from rlsize.readers.http_pages import masked
     from rlsize.shell.webhook import read_webhook
 
+    urls = [name for name in sources or [] if is_address(name)]
+    log, scenario = _files(
+        inputs, [name for name in sources or [] if name not in urls], alone=not (urls or said.prometheus)
+    )
     with blamed(inputs, scenario or "--set"):
         inputs.read(scenario, changes or [])
     inputs.load_rates()
     skip, every, pools = inputs.ask("skipped_steps"), inputs.ask("every_seconds"), pools_of(inputs)
     rows = int(skip.number) if skip.known else None
-    judge = _Watch(inputs, pools, limits_and_rates(inputs), _said_limits(inputs), rows, said, [], [])
+    judge = _Watch(
+        inputs, pools, limits_and_rates(inputs), _said_limits(inputs), rows, said, [], [], None, patient=not once
+    )
     words = failing_words(inputs, fail_on, [*_WORDS, _FORECAST], compared=True)
     hook: Webhook | None = None
     with blamed(inputs, "--webhook"):
         hook = read_webhook(webhook)
-    read, name = _read(judge, log)
+    read = _reader(judge, log, engines=bool(urls))
     if said.pages:
-        inputs.fault("is for engines that nobody follows", "--pages", "name a Prometheus: --prometheus URL")
+        inputs.fault("is for engines that nobody follows", "--pages", "name them as they run: http://HOST:PORT")
+    if urls:
+        judge = judge._replace(live=live_looks(inputs, urls, said, moving=not once))
     inputs.settle()
+    sys.stderr.write("".join(f"warning: {text}\n" for text in inputs.warnings))
     if said.prometheus:
-        judge.engines()  # what is wrong with how it is asked is told before anything is watched
+        with suppress(UnfinishedError):  # what is wrong with how it is asked is told before anything is watched
+            judge.log() if urls else judge.engines()
+    read = read or (judge.log if said.prometheus else None)
+    name = " ".join([log] if log else [*map(masked, [*urls, *([said.prometheus] if said.prometheus else [])])])
     failed = False
     with _screen(name) as show_:
         for now, news in _news(_states(log, read, None if once else every.number, judge)):
@@ -252,18 +301,50 @@ def watch(
         raise typer.Exit(1)
 
 
-def _read(judge: _Watch, log: str | None) -> tuple[Callable[[], RunLog], str]:
-    """What reads the steps, and what it is called: a log, or a Prometheus alone, whose URL may hold a login."""
-    from rlsize.readers.http_pages import masked
+def _files(inputs: Inputs, named: list[str], *, alone: bool) -> tuple[str | None, str | None]:
+    """
+    The log, and the scenario or launch after it; a single file beside engines may be either, told by content.
+
+    Args:
+        inputs: Takes the faults.
+        named: The files.
+        alone: Whether nothing else is followed.
+    """
+    for name in named[2:]:
+        inputs.fault("is a third file", name, "name a log and a scenario")
+    if not all(name.strip() for name in named):
+        inputs.fault("an empty name", "SOURCE", "is a variable of the shell not set?")
+        return None, None
+    if len(named) == 1 and not alone and Path(named[0]).exists():
+        with blamed(inputs, named[0]):
+            sort = sort_of(named[0])
+            if sort == "own" or (sort == "launch" and printed_launch(inputs, named)):
+                return None, named[0]
+    log, scenario, *_ = (*named, None, None)
+    return log, scenario
+
+
+def _reader(judge: _Watch, log: str | None, *, engines: bool) -> Callable[[], RunLog] | None:
+    """What reads the steps of a log; None where none is named."""
     from rlsize.shell.observation import log_reader
 
-    read, said = judge.log, judge.said
-    if log is not None or not said.prometheus:
-        with blamed(judge.inputs, log or "LOG"):
+    inputs, said = judge.inputs, judge.said
+    lone = log is None and said.prometheus is not None
+    if said.trainer_selector is not None and not lone:
+        inputs.fault("is for a Prometheus without a log", "--trainer-selector", "leave it out, or the log")
+    if engines and log is not None and said.prometheus:
+        inputs.fault("is named beside a log and engines, which say all", "--prometheus", "leave it out, or the URLs")
+    check_selectors(inputs, said)
+    read: Callable[[], RunLog] | None = None
+    if log is not None:
+        with blamed(inputs, log):
             read = log_reader(log, said.format, said.map or ())
-    if said.trainer_selector is not None and (log is not None or not said.prometheus):
-        judge.inputs.fault("is for a Prometheus without a log", "--trainer-selector", "leave it out, or the log")
-    return read, log or masked(str(said.prometheus))
+    for flag in [flag for flag, value in (("--format", said.format), ("--map", said.map)) if value and log is None]:
+        inputs.fault("is for a training log, and none is named", flag, "name it, or leave this out")
+    if log is None and not (lone or engines):
+        todo = "name a training log, engines as in `rlsize watch http://engine-0:8000`, or a --prometheus"
+        inputs.fault("nothing to follow is named", "SOURCE", todo)
+    return read
 
 
 def _said_limits(inputs: Inputs) -> dict[str, Figure]:
@@ -283,18 +364,29 @@ def _said_limits(inputs: Inputs) -> dict[str, Figure]:
     }
 
 
-def _states(log: str | None, read: Callable[[], RunLog], every: float | None, judge: _Watch) -> Iterator[Seen]:
+def _states(log: str | None, read: Callable[[], RunLog] | None, every: float | None, judge: _Watch) -> Iterator[Seen]:
     """The state after the last step that is there, and after each that comes, looked for every so many seconds."""
+    from rlsize.facts.run_log import RunSummary
     from rlsize.shell.observation import followed
 
-    before, last = 0, -1
-    for found in [read()] if every is None else filter(None, followed(log, read, every)):
+    before, last, begun = 0, -1, time.monotonic()
+    looks: Iterable[RunLog | None] = [None]
+    if every is not None:
+        looks = followed(log, read, every, always=judge.live is not None)
+    elif read is not None:
+        looks = [read()]
+    for found in looks:
+        engines = judge.engines()
+        if read is None and engines is not None:
+            yield judge.judged(f"after {time.monotonic() - begun:.0f} s", RunSummary(), engines)
+        if found is None:
+            continue
         count = len(found.steps)
         if log is None:  # rows of a window that moves
             before = sum(1 for one in found.steps if one.step <= last)
         first = count if last < 0 or count < before else max(before + 1, count - _AT_ONCE)
         for upto in range(first, count + 1):
-            if (now := judge.seen(found, upto)) is not None:
+            if (now := judge.seen(found, upto, engines)) is not None:
                 yield now
         before, last = count, found.steps[-1].step if found.steps else last
 
@@ -306,7 +398,7 @@ def _news(states: Iterator[Seen]) -> Iterator[tuple[Seen, list[str]]]:
     for place, now in enumerate(states):
         news = []
         if before is None or before.found.verdict != now.found.verdict:
-            moved = [] if before is None else _moved(before.run, now.run)
+            moved = [] if before is None else _moved(before.told, now.told)
             was = f" (was {before.found.verdict})" if before is not None else ""
             news.append(f"{headline(now.found)}{was}{'; ' if moved else ''}{', '.join(moved)}")
             before = now
@@ -317,13 +409,12 @@ def _news(states: Iterator[Seen]) -> Iterator[tuple[Seen, list[str]]]:
         yield now, news
 
 
-def _moved(then: RunSummary, now: RunSummary) -> list[str]:
+def _moved(then: Mapping[str, float], now: Mapping[str, float]) -> list[str]:
     """The figures that are others than when the verdict was last told."""
-    pairs = [(key, name, then.figure(key), now.figure(key)) for key, name in _SHOWN.items()]
     return [
-        f"{name} {show(old.value, key)} -> {show(new.value, key)}"
-        for key, name, old, new in pairs
-        if old.known and new.known and abs(new.number - old.number) > _MOVED * abs(old.number)
+        f"{_SHOWN[key]} {show(old, key)} -> {show(now[key], key)}"
+        for key, old in then.items()
+        if key in now and abs(now[key] - old) > _MOVED * abs(old)
     ]
 
 
@@ -352,10 +443,10 @@ def _screen(log: str) -> Iterator[Callable[[Seen, Sequence[str]], None]]:
     from rich.text import Text
 
     events: deque[str] = deque(maxlen=8)  # events on the screen
-    with Live(Text(f"{printable(log)}: waiting for a step"), auto_refresh=False) as live:
+    with Live(Text(f"{printable(log)}: waiting"), auto_refresh=False) as live:
 
         def redraw(now: Seen, news: Sequence[str]) -> None:
-            events.extend(f"step {now.step}: {text}" for text in news)
+            events.extend(f"{now.at}: {text}" for text in news)
             head = Text(f"{printable(log)}, {now.line}", style="bold")
             ahead = [Text(_foreseen_words(one), style="yellow") for one in now.ahead]
             live.update(Group(head, Text(headline(now.found)), *ahead, Text(""), *map(Text, events)), refresh=True)

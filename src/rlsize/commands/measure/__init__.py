@@ -28,7 +28,7 @@ _ROLLOUT, _TRAINER, _SYNC = "Rollout", "Trainer", "Weight sync"
         "max_num_seqs", *short("rollout_tensor_parallel"), "rollout_pipeline_parallel", *short("rollout_dtype"),
         "kv_dtype", "memory_fraction", "start_seconds",
     ),
-    Trainer=("trainer_gpus", "micro_batch_tokens", "recompute"),
+    Trainer=("trainer_gpus", "micro_batch_tokens", "recompute", "skipped_steps"),
     Weight_sync=("sender_ranks", "receiver_ranks"),
     Access=("timeout_seconds",),
 )  # fmt: skip
@@ -49,6 +49,9 @@ def measure(
     url: list[str] | None = option(
         "--url", "A server that runs already, http://HOST:PORT; repeatable for a fleet.", _ROLLOUT, "URL"
     ),
+    replay: str | None = option(
+        "--replay", "Prompts and traces of turns to play, a JSON object a line.", _ROLLOUT, "FILE"
+    ),
     concurrency: str | None = option(
         "--concurrency", "Samples in flight to measure at, as 16,64,256.", _ROLLOUT, "LIST"
     ),
@@ -63,6 +66,9 @@ def measure(
     ),
     trainer_python: str | None = option(
         "--trainer-python", "The Python that has torch; by default that of the engine.", _TRAINER, "PATH"
+    ),
+    trainer_log: str | None = option(
+        "--trainer-log", "The training log of your own trainer, in place of a train step here.", _TRAINER, "FILE"
     ),
     torchrun: str | None = option(
         "--torchrun", "torchrun's flags for several nodes, in place of --standalone.", _TRAINER, "FLAGS"
@@ -92,9 +98,9 @@ def measure(
         from rlsize.commands.measure.report import measure_report
         from rlsize.readers.saved_files import read_rates
 
-        if save is not None or log is not None or resume is not None:
+        if any(said is not None for said in (save, log, resume, trainer_log)):
             what = "measures nothing, so there is nothing to write"
-            raise InputError(Fault(what, "--show", "leave --save, --log and --resume"))
+            raise InputError(Fault(what, "--show", "leave --save, --log, --resume and --trainer-log"))
         return measure_report(read_rates(show))
     from rlsize.shell.answer import check_files
 

@@ -8,8 +8,9 @@ import re
 import shlex
 import ssl
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
+from statistics import fmean, pstdev
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from rlsize.errors import Fault, InputError
@@ -17,17 +18,18 @@ from rlsize.facts.fields import Quantity
 from rlsize.facts.figure import Figure
 from rlsize.facts.measured import STAGES
 from rlsize.facts.rates import RateConditions
-from rlsize.measure.rollout import Workload
+from rlsize.measure.rollout import Turn, Workload, drawn_lengths
 from rlsize.quantities.scenario import ModelNumbers
 from rlsize.quantities.table import QUANTITIES
 from rlsize.shell.access import access_to, blamed
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
     from rlsize.facts.measured import Stage
     from rlsize.facts.model import Model
     from rlsize.readers.http_pages import Access, Target
+    from rlsize.readers.prompts import SaidTurn
     from rlsize.shell.inputs import Inputs
 
 NO_MODEL, NAME_ONE = "no model is named", "name a profile, a folder with a config.json or a Hugging Face id"
@@ -280,13 +282,20 @@ def measurement(inputs: Inputs, asked: Mapping[str, Any], folder: Path) -> Measu
 
     model = measured_model(inputs, dummy=asked["dummy_weights"], folder=folder)
     work = _workload(inputs, model.profile.architecture.max_context if model and model.profile else None)
+    with blamed(inputs, "--replay"):
+        work = _played(inputs, asked, work, model)
     only = _stages(inputs, asked["only"])
     servers, access = _servers(inputs, asked)
     engine, trainer = _engine(inputs, asked), _trainer(inputs, asked)
     quick = QUICK_SECONDS if asked["quick"] else None
     seconds = inputs.ask("measurement_seconds", default=quick, why="a quick look")
     start, device = inputs.ask("start_seconds"), inputs.choose("device")
-    if model is None and not (servers and only in {None, ("rollout",)}) and not inputs.faults:
+    if asked["replay"] and only == ("sync",):
+        inputs.fault("plays prompts, and a sync has none", "--replay", "leave one of them out")
+    nameless = (servers and only in {None, ("rollout",)}) or (asked["trainer_log"] and only == ("train",))
+    if asked["trainer_log"] and only is not None and "train" not in only:
+        inputs.fault("stands for the train step, which --only leaves out", "--trainer-log", "name train, too")
+    if model is None and not nameless and not inputs.faults:
         inputs.fault(NO_MODEL, "--model", NAME_ONE)  # servers alone say what they serve
     _check_model(inputs, model, work, engine, starts=not servers)
     return Measurement(
@@ -342,6 +351,68 @@ def _workload(inputs: Inputs, context: int | None) -> MeasuredWork | None:
         temperature=temperature.number,
         instances=int(planned.number) if planned.known else 1,
     )
+
+
+def _played(
+    inputs: Inputs, asked: Mapping[str, Any], work: MeasuredWork | None, model: MeasuredModel | None
+) -> MeasuredWork | None:
+    """
+    The workload with the prompts of `--replay`: responses that its lines do not tell are drawn, as elsewhere.
+
+    Raises:
+        InputError: The file cannot be read, or not as tokens of the model.
+    """
+    from rlsize.loop.seed import seed_of
+    from rlsize.measure.jobs import token_ids
+    from rlsize.readers.prompts import read_prompts
+
+    path = asked["replay"]
+    if path is None or work is None:
+        return work
+    lines = read_prompts(path)
+    turns = [turn for line in lines for turn in line]
+    texts = sorted({text for turn in turns for text in turn if isinstance(text, str)})
+    if texts and model is None:
+        todo = "name --model, or give prompt_token_ids"
+        raise InputError(Fault("holds texts, which need a tokenizer", path, todo))
+    python, source = asked["engine_python"] or sys.executable, model.source if model else ""
+    known = dict(zip(texts, token_ids(python, path, source, texts) if texts else (), strict=True))
+    drawn = iter(drawn_lengths(len(turns), work.mean, work.cv, work.cap, seed_of(inputs)))
+
+    def played(said: SaidTurn, length: int) -> Turn:
+        prompt = known[said.prompt] if isinstance(said.prompt, str) else said.prompt
+        response = len(known[said.response]) if isinstance(said.response, str) else said.response
+        return Turn(prompt, response or length)
+
+    found = replace(work, traces=tuple(tuple(played(turn, next(drawn)) for turn in line) for line in lines))
+    _check_tokens(path, found.traces, model)
+    prompts, responses = zip(*found.shapes(len(lines), 0), strict=True)
+    told = {"prompt_tokens": fmean(prompts)}
+    if all(turn.response for turn in turns):
+        told["response_tokens"] = fmean(responses)
+    for key, value in told.items():  # which is nobody's default any more
+        inputs.keep(Figure(key=key, value=value, source="--replay"))
+    return replace(
+        found,
+        prompts=work.prompts if inputs.gives("prompts_per_step") else len(lines),
+        prompt_tokens=round(fmean(prompts)),
+        mean=fmean(responses),
+        cv=pstdev(responses) / fmean(responses),
+        cap=float(max(responses)),
+    )
+
+
+def _check_tokens(path: str, traces: Iterable[Iterable[Turn]], model: MeasuredModel | None) -> None:
+    """
+    Refuse token ids that the model does not have, at which an engine would break.
+
+    Raises:
+        InputError: It has not.
+    """
+    most = max((max(turn.prompt) for line in traces for turn in line if isinstance(turn.prompt, list)), default=0)
+    held = model.profile.architecture.vocab_size if model and model.profile else None
+    if held is not None and most >= held:
+        raise InputError(Fault(f"has token {most:,}, and the model has {held:,}", path, "are they another model's?"))
 
 
 def _plain(context: int | None) -> dict[str, float]:
@@ -480,6 +551,8 @@ def _check_model(
         what = f"{shape.attention.heads} heads of {model.name} cannot be shared by {shared} GPUs"
         inputs.fault(what, inputs.place("rollout_tensor_parallel"), "choose a divisor of the heads")
     longest = work.prompt_tokens + (work.cap or work.mean) if work else 0
+    if work and work.traces:
+        longest = max(map(sum, work.shapes(len(work.traces), 0)))
     if longest > shape.max_context:
         what = f"prompt and response of {longest:,.0f} tokens exceed the {shape.max_context:,} that {model.name} takes"
         inputs.fault(what, "--max-response-tokens", "lower the cap, or shorten the prompt")

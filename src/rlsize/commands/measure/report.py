@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
     from rlsize.facts.measured import (
         FiniteBatch,
+        Latency,
         RolloutLevel,
         RolloutMeasured,
         SyncMeasured,
@@ -97,11 +98,12 @@ def _results(rates: Rates) -> Iterator[Figure]:
         yield measured("instance_tokens_per_second", rate.mean, rate.why, deviation=rate.spread or 0.0)
     if rates.rollout is not None:
         yield from _rollout(rates.rollout)
-    if rates.train is not None:
+    if rates.train_seconds is not None or rates.consumption_tokens_per_second is not None:
         yield measured("train_seconds", rates.train_seconds, "log-prob passes and update", _MORE)
         yield measured(
             "consumption_tokens_per_second", rates.consumption_tokens_per_second, "batch over train seconds", _MORE
         )
+    if rates.train is not None:
         yield from _train(rates.train)
     if rates.sync is not None:
         yield from _sync(rates.sync)
@@ -121,7 +123,7 @@ def _rollout(rollout: RolloutMeasured) -> Iterator[Figure]:
         value=rollout.expected_prefix_cache_hit_fraction,
         provenance="predicted",
         source="groups kept on one instance",
-        missing="a group size",
+        missing="drawn prompts",
     )
     if batch is not None:
         yield measured("batch_seconds", batch.seconds, f"{batch.samples} samples sent at once")
@@ -170,6 +172,7 @@ def _tables(rates: Rates) -> dict[str, Table]:
     rollout, batch = rates.rollout, rates.rollout.finite_batch if rates.rollout else None
     return tables_of(
         levels=_level_table(rollout) if rollout else None,
+        latency=_latency_table(rollout) if rollout else None,
         batch=_batch_table(batch) if batch else None,
         crosschecks=_check_table(rollout) if rollout and rollout.crosschecks else None,
         phases=_phase_table(rates.train) if rates.train else None,
@@ -195,6 +198,25 @@ def _level_table(rollout: RolloutMeasured) -> Table:
     at = [level.concurrency for level in rollout.levels].index(rollout.at_concurrency)
     note = "steady state, filling and draining left out; scatter: coefficient of variation over tenths of the window"
     return Table.of("Rate of one instance by samples in flight", rollout.levels, cells, marked=at, note=note)
+
+
+def _latency_table(rollout: RolloutMeasured) -> Table | None:
+    """Three rows for each concurrency, and for the finite batch, as far as samples were sent and ended."""
+    levels: list[tuple[int | None, Latency | None]] = [(one.concurrency, one.latency) for one in rollout.levels]
+    levels.append((None, rollout.finite_batch.latency if rollout.finite_batch else None))
+    waits = (("first token", "first_token"), ("each token", "token"), ("last token", "sample"))
+    rows = [(at, one.samples, name, getattr(one, key)) for at, one in levels if one for name, key in waits]
+    cells = (
+        Unseen("concurrency", lambda row: row[0]),
+        Column("load", "in flight", "left", of=lambda row: "one batch" if row[0] is None else f"{row[0]:,}"),
+        Column("latency", "until", "left", of=lambda row: row[2]),
+        Column("p50_seconds", "median", of=lambda row: row[3].p50_seconds),
+        Column("p90_seconds", "p90", of=lambda row: row[3].p90_seconds),
+        Column("p99_seconds", "p99", of=lambda row: row[3].p99_seconds),
+        Column("samples", "samples", of=lambda row: row[1]),
+    )
+    note = "of samples that were sent and ended in the steady state; those that still ran count until the last token"
+    return Table.of("How long samples wait", rows, cells, note=note) if rows else None
 
 
 def _live_tokens(level: RolloutLevel) -> int | None:

@@ -149,7 +149,7 @@ def engine_arguments(asked: Measurement, plan: RolloutPlan, most: int | None) ->
         "kv_cache_dtype": KV_DTYPES[asked.engine.kv_dtype],
         "tensor_parallel_size": asked.engine.tensor_parallel or 1,
         "pipeline_parallel_size": asked.engine.pipeline_parallel,
-        "max_model_len": plan.prompt_tokens + plan.longest() + ROOM,
+        "max_model_len": plan.context() + ROOM,
         "max_num_seqs": most,
         "gpu_memory_utilization": asked.engine.memory_fraction,
     }
@@ -163,7 +163,7 @@ def _check_context(plan: RolloutPlan, instances: list[Instance]) -> None:
     Raises:
         InputError: Its context is too short.
     """
-    needed = plan.prompt_tokens + plan.longest()
+    needed = plan.context()
     for instance in instances:
         longest = instance.facts.get("max_model_len")
         if longest and needed > longest:

@@ -17,7 +17,7 @@ from rlsize.commands.measure.asked import NAME_ONE, NO_MODEL, TORCH_DTYPES, meas
 from rlsize.commands.measure.rollout import RolloutResult, engine_arguments, rollout_plan, run_rollout
 from rlsize.errors import Fault, InputError, RlsizeError
 from rlsize.facts.counters import PhaseRun
-from rlsize.facts.measured import RolloutMeasured, SyncMeasured, TrainMeasured
+from rlsize.facts.measured import STAGES, RolloutMeasured, SyncMeasured, TrainMeasured
 from rlsize.facts.rates import MeasuredInstance, RateConditions
 from rlsize.measure.jobs import StageResult
 from rlsize.quantities.table import QUANTITIES
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from rlsize.commands.measure.asked import Measurement
     from rlsize.facts.measured import Stage
     from rlsize.facts.rates import Rates
+    from rlsize.facts.run_log import RunSummary
     from rlsize.measure.machine_state import CpuState, Watch
     from rlsize.measure.train import TrainResult
     from rlsize.shell.inputs import Inputs
@@ -43,6 +44,7 @@ CPU_MICRO_BATCH_TOKENS = 4096
 SUFFIX = ".journal"
 _MEASURED: dict[str, Any] = {"rollout": RolloutMeasured, "train": TrainMeasured, "sync": SyncMeasured}
 _KINDS: dict[str, Any] = {"conditions": RateConditions, "instances": list[MeasuredInstance]}
+_NEAR = 0.1  # difference of mean lengths from which the rates of both sides are doubted to be of one recipe
 _LARGEST = 256 * 2**20
 
 
@@ -83,18 +85,18 @@ def gpus_of(asked: Measurement) -> list[str]:
     return found
 
 
-def stages_of(asked: Measurement, gpus: list[str], notes: list[str]) -> list[Stage]:
+def stages_of(asked: Measurement, gpus: list[str], notes: list[str], *, logged: bool = False) -> list[Stage]:
     """
-    What to measure: what was asked for, else what the machine can.
+    What to measure: what was asked for, else what the machine can; no train step where a log tells of the trainer.
 
     Raises:
         InputError: What was asked for cannot be done here, or nothing can.
     """
-    wanted: tuple[Stage, ...] = asked.only or ("rollout", "train", "sync")
+    wanted = [stage for stage in asked.only or STAGES if not (logged and stage == "train")]
     faults = {stage: _lacking(stage, asked, gpus, named=asked.only is not None) for stage in wanted}
     found = [stage for stage in wanted if faults[stage] is None]
     lacking = {stage: fault for stage, fault in faults.items() if fault is not None}
-    if lacking and (asked.only is not None or not found):
+    if lacking and (asked.only is not None or not (found or logged)):
         raise InputError(*lacking.values())
     notes += [f"Not measured: {stage}: {fault.what}." for stage, fault in lacking.items()]
     return found
@@ -201,19 +203,18 @@ class UnfinishedStageError(RlsizeError):
 
 def _run_train(bench: Workbench, folder: Path) -> TrainResult:
     """A train step of the workload."""
-    from rlsize.measure.rollout import drawn_lengths
     from rlsize.measure.train import TrainJob, measure_train
 
     asked, gpus = bench.asked, bench.gpus
     model = asked.named_model
     work = asked.work
-    drawn = drawn_lengths(work.prompts, work.mean, work.cv, work.cap, asked.seed)
+    shapes = work.shapes(work.prompts, asked.seed)
     usual = QUANTITIES["micro_batch_tokens"].default if gpus else CPU_MICRO_BATCH_TOKENS
-    micro = asked.trainer.micro_batch_tokens or max(int(usual or 0), work.prompt_tokens + max(drawn))
+    micro = asked.trainer.micro_batch_tokens or max(int(usual or 0), *map(sum, shapes))
     job = TrainJob(
         model=model.shape,
         profile=model.profile,
-        lengths=tuple((work.prompt_tokens, length) for length in drawn for _ in range(work.group_size)),
+        lengths=tuple(shape for shape in shapes for _ in range(work.group_size)),
         group_size=work.group_size,
         micro_batch_tokens=micro,
         recompute=asked.trainer.recompute,  # type: ignore[arg-type]  # one of its words: it was checked against them
@@ -343,9 +344,9 @@ def run(inputs: Inputs, asked: dict[str, Any]) -> MeasurementOutcome:
     with tempfile.TemporaryDirectory(prefix="rlsize-", ignore_cleanup_errors=True) as name, guarded(name):
         folder = Path(name)
         chosen = measurement(inputs, asked, folder)
-        gpus = gpus_of(chosen)
-        stages = stages_of(chosen, gpus, outcome.notes)
-        if stages != ["sync"]:
+        gpus, log = gpus_of(chosen), _logged(inputs, asked["trainer_log"])
+        stages = stages_of(chosen, gpus, outcome.notes, logged=log is not None)
+        if {"rollout", "train"} & {*stages}:
             _warn_of_defaults(inputs)
         journal = Journal(chosen, asked["resume"], asked["save"], force=asked["force"])
         try:
@@ -370,7 +371,41 @@ def run(inputs: Inputs, asked: dict[str, Any]) -> MeasurementOutcome:
         journal.close(whole=not (outcome.interrupted or outcome.faults))
         if results.parts:
             outcome.rates = _rates(chosen, inputs, gpus, results)
+        if log is not None and (results.parts or not stages):
+            outcome.rates = _with_log(chosen, outcome.rates, log)
     return outcome
+
+
+def _logged(inputs: Inputs, path: str | None) -> RunSummary | None:
+    """
+    The user's own trainer, as its log tells it; None where no log is named.
+
+    Raises:
+        InputError: It cannot be read, or tells nothing of a trainer's pace.
+    """
+    from rlsize.shell.observation import read_run
+
+    if path is not None and not path.strip():
+        raise InputError(Fault("names no log", "--trainer-log", "is a variable of the shell not set?"))
+    found = read_run(inputs, [path] if path else [], None)
+    if path and not any(found.figure(key).known for key in ("train_seconds", "consumption_tokens_per_second")):
+        raise InputError(Fault("tells neither train times nor tokens", path, "name a log with its phases' times"))
+    return found if path else None
+
+
+def _with_log(chosen: Measurement, rates: Rates | None, log: RunSummary) -> Rates | None:
+    """What was measured, with the trainer of a log; doubted where that trains other lengths than were generated."""
+    from datetime import UTC, datetime
+
+    from rlsize.estimates.measured_rates import with_trainer
+
+    at, gpus = datetime.now(UTC).isoformat(timespec="seconds"), chosen.trainer.processes
+    found = with_trainer(rates, log, measured_at=at, trainer_gpus=gpus)
+    mean, made = log.figure("mean_response_tokens"), rates.conditions.mean_response_tokens if rates else None
+    if found is None or not mean.known or made is None or abs(mean.number - made) <= _NEAR * made:
+        return found
+    what = f"the trainer's log has responses of {mean.number:,.0f} tokens, and {made:,.0f} were generated here"
+    return replace(found, doubts=[*found.doubts, f"{what}: --response-tokens says another length"])
 
 
 def _warn_of_defaults(inputs: Inputs) -> None:

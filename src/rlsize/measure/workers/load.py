@@ -8,13 +8,13 @@ import random
 import sys
 import threading
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from rlsize.measure.workers.events import say
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
 KEPT = (  # what lines of a metrics page must name to be worth reading; the rest would only cost time beside the load
     "generation_tokens",
@@ -49,6 +49,10 @@ class Group:
         response_tokens: Tokens that each sample generates.
         age: Tokens that it is taken to have generated before; they stand behind the prompt.
         salt: What those tokens are drawn from.
+        parts: What its prompt is made of in place of all that: token ids, or how many to draw.
+        then: The turns that follow for each sample: what comes before the response, in the same way, and its tokens.
+        repeat: How often its prompt was there before in a list that is played again and again.
+        turn: Which turn of which sample it is.
     """
 
     key: str
@@ -57,10 +61,27 @@ class Group:
     response_tokens: int
     age: int = 0
     salt: str = ""
+    parts: Sequence[list[int] | int] = field(default=(), compare=False)
+    then: Sequence[tuple[list[int] | int, int]] = field(default=(), compare=False)
+    repeat: int = 0
+    turn: str = ""
+
+    @property
+    def cache_salt(self) -> str:
+        """What keeps a prompt of a file that comes again from finding itself in the prefix cache; others it finds."""
+        return f"{self.repeat}.{self.key.partition('.')[2]}" if self.parts else ""
 
     def token_ids(self, vocabulary: int) -> list[int]:
         """Its prompt as token ids, drawn evenly from the vocabulary but for the lowest few, which are special."""
         low = min(10, vocabulary - 1)
+        if self.parts:  # the first is that of the whole group
+            seeds = [self.key, *(f"{self.key}/{self.salt}/{place}" for place in range(1, len(self.parts)))]
+            drawn = [random.Random(seed) for seed in seeds]  # noqa: S311 (a workload, no secret)
+            return [
+                token
+                for source, part in zip(drawn, self.parts, strict=True)
+                for token in (part if isinstance(part, list) else source.choices(range(low, vocabulary), k=part))
+            ]
         prompt = random.Random(self.key).choices(range(low, vocabulary), k=self.prompt_tokens)  # noqa: S311 (a workload, no secret)
         return prompt + random.Random(f"{self.key}/{self.salt}").choices(range(low, vocabulary), k=self.age)  # noqa: S311 (a workload, no secret)
 
@@ -81,6 +102,7 @@ class Phase:
         self.endless = bool(command["refill"])
         self.in_flight = 0
         self.asked = 0
+        self.sent: dict[Group, float] = {}  # those in flight, and since when
         self._groups = self._all(command)
         self._next: Group | None = next(self._groups, None)
 
@@ -99,6 +121,7 @@ class Phase:
             group, self._next = self._next, next(self._groups, None)
             self.in_flight += group.samples
             self.asked += group.samples * group.response_tokens
+            self.sent[group] = time.perf_counter()
             yield group
 
     def _fits(self, group: Group) -> bool:
@@ -108,9 +131,28 @@ class Phase:
         """Whether it should end, done or not."""
         return self.endless and commands.halted()
 
-    def ended(self, group: Group) -> None:
-        """Note that a group left the engine."""
+    def ended(self, group: Group, made: Sequence[Sequence[int]] = ()) -> list[Group]:
+        """Note that a group left the engine, with the tokens of its samples; their next turns, which follow at once."""
         self.in_flight -= group.samples
+        self.sent.pop(group, None)
+        if not group.then:
+            return []
+        (prompt, response), *later = group.then
+        follow = [
+            replace(
+                group,
+                samples=1,
+                response_tokens=response,
+                parts=[*group.parts, list(tokens), prompt],
+                then=later,
+                turn=f"{group.turn}/{sample}",
+            )
+            for sample, tokens in enumerate(made)
+        ]
+        self.in_flight += len(follow)
+        self.asked += len(follow) * response
+        self.sent |= dict.fromkeys(follow, time.perf_counter())
+        return follow
 
 
 class Commands:
@@ -157,7 +199,7 @@ class Tale:
         self.phase = phase
         self.streamed = 0
         self.opened: int | None = None  # samples whose first token has come, where a client sees it
-        self._finished: list[tuple[float, int, int]] = []
+        self._finished: list[tuple[float, int, int, float | None, float | None, bool]] = []
         self._due = 0.0
 
     def begin(self, page: str) -> None:
@@ -169,9 +211,9 @@ class Tale:
         """Whether it is time for a page."""
         return time.perf_counter() >= self._due
 
-    def finish(self, samples: int, tokens: int) -> None:
-        """Samples have finished now, with so many response tokens in all."""
-        self._finished.append((time.perf_counter(), samples, tokens))
+    def finish(self, group: Group, samples: int, tokens: int, first: float | None) -> None:
+        """Samples of a group have finished now, with so many response tokens in all, and the first at that moment."""
+        self._finished.append((time.perf_counter(), samples, tokens, self.phase.sent.get(group), first, not group.then))
 
     def tell(self, page: str) -> None:
         """Tell the counters as they are now, and what finished since the last page."""
@@ -192,4 +234,6 @@ class Tale:
     def end(self, page: str, **fields: Any) -> None:
         """The phase has ended."""
         self.tell(page)
-        say("idle", phase=self.phase.name, seconds=time.perf_counter(), asked=self.phase.asked, **fields)
+        running = [(sent, group.samples) for group, sent in self.phase.sent.items()]
+        told = {"phase": self.phase.name, "asked": self.phase.asked, "running": running}
+        say("idle", seconds=time.perf_counter(), **told, **fields)

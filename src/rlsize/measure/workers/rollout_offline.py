@@ -56,15 +56,21 @@ class LoadedEngine:
             temperature=self.job["temperature"],
             output_kind=RequestOutputKind.FINAL_ONLY,
         )
-        name = f"{group.key}/{group.salt}"
+        name = f"{group.key}/{group.salt}{group.turn}"
         self.waiting[name] = group
-        self.engine.add_request(name, {"prompt_token_ids": group.token_ids(self.vocabulary)}, params)
+        prompt: dict[str, Any] = {"prompt_token_ids": group.token_ids(self.vocabulary)}
+        prompt |= {"cache_salt": group.cache_salt} if group.cache_salt else {}
+        self.engine.add_request(name, prompt, params)
 
-    def step(self) -> list[tuple[Group, int]]:
-        """Run one engine step; the groups that finished in it, with their response tokens."""
+    def step(self) -> list[tuple[Group, list[list[int]], float]]:
+        """Run one engine step; the groups that finished, the tokens of each sample, and how long the first took."""
         finished = [output for output in self.engine.step() if output.finished]
         return [
-            (self.waiting.pop(output.request_id), sum(len(sample.token_ids) for sample in output.outputs))
+            (
+                self.waiting.pop(output.request_id),
+                [sample.token_ids for sample in output.outputs],
+                getattr(output.metrics, "first_token_latency", 0.0),
+            )
             for output in finished
             if output.request_id in self.waiting
         ]
@@ -127,9 +133,10 @@ def run(engine: LoadedEngine, phase: Phase, commands: Commands) -> None:
             engine.add(group)
         if not engine.waiting:
             break
-        for group, tokens in engine.step():
-            phase.ended(group)
-            tale.finish(group.samples, tokens)
+        for group, made, first in engine.step():
+            tale.finish(group, group.samples, sum(map(len, made)), phase.sent[group] + first if first else None)
+            for follow in phase.ended(group, made):
+                engine.add(follow)
         if tale.due():
             tale.tell(engine.page())
     tale.end(engine.page())

@@ -51,6 +51,8 @@ class Stream:
         self._ended = 0
         self._counted = 0
         self._tokens: int | None = None
+        self._first: float | None = None  # when the first token came
+        self.made: list[list[int]] = [[] for _ in range(group.samples)] if group.then else []
 
     def take(self, chunk: bytes) -> None:
         """
@@ -70,10 +72,14 @@ class Stream:
     def _line(self, line: bytes) -> None:
         if b'"error"' in line[:40]:
             raise ServerGoneError(f"breaks a stream off: {line[:200].decode('utf-8', 'replace')}")
+        if self.made and line.startswith(b"{"):
+            with suppress(ValueError, LookupError, TypeError, AttributeError):
+                for choice in json.loads(line)["choices"]:
+                    self.made[choice["index"]] += map(int, choice.get("token_ids") or ())
         if b'"finish_reason":"' in line or b'"finish_reason": "' in line:
             self._ended += 1
             self._count()
-            self.tale.finish(1, self.group.response_tokens)
+            self.tale.finish(self.group, 1, self.group.response_tokens, self._first)
         elif b'"completion_tokens":' in line:
             self._tokens = usage(line)
         elif b'"text"' in line or b'"delta"' in line:  # nothing else is a token
@@ -82,6 +88,7 @@ class Stream:
     def _count(self) -> None:
         if not self._counted:
             self.tale.opened = (self.tale.opened or 0) + self.group.samples
+            self._first = time.perf_counter()
         self._counted += 1
         self.tale.streamed += 1
 
@@ -98,6 +105,10 @@ class Stream:
         if self._tokens is not None and self._tokens != asked:
             raise ServerGoneError(
                 f"generated {self._tokens} tokens where {asked} were asked for: does it take ignore_eos?"
+            )
+        if any(len(one) != self.group.response_tokens for one in self.made):
+            raise ServerGoneError(
+                "does not tell the ids of its tokens (return_token_ids), which later turns begin with"
             )
         self.tale.streamed += asked - self._counted  # a server may send several tokens in one event
 
@@ -137,6 +148,7 @@ class Server:
         self.brief = aiohttp.ClientTimeout(total=patience)
         self.long = aiohttp.ClientTimeout(total=None, sock_connect=patience, sock_read=LONGEST_SILENCE_SECONDS)
         self.model = ""
+        self.phase = ""
         self.answered = time.perf_counter()
         self.refused = 0
         self.broken = 0
@@ -187,8 +199,11 @@ class Server:
         return {"model": self.model, "max_model_len": context, "versions": versions}
 
     def request(self, group: Group) -> dict[str, Any]:
-        """A group as a request."""
-        return {
+        """A group as a request; played prompts find none of an earlier phase in the prefix cache."""
+        salt = f"{self.phase}-{group.cache_salt}".replace("/", "-")  # vLLM takes no slash
+        played: dict[str, Any] = {"cache_salt": salt} if group.parts else {}
+        played |= {"return_token_ids": True} if group.then else {}
+        return played | {
             "model": self.model,
             "prompt": group.token_ids(self.job["vocabulary"]),
             "n": group.samples,
@@ -199,7 +214,7 @@ class Server:
             "stream_options": {"include_usage": True},
         }
 
-    async def generate(self, group: Group, tale: Tale) -> None:
+    async def generate(self, group: Group, tale: Tale) -> list[list[int]]:
         """
         Ask for a group and read its stream to the end; again while the server says that it is busy.
 
@@ -211,8 +226,8 @@ class Server:
         pause = 0.05
         while True:
             try:
-                if await self._attempt(group, tale):
-                    return
+                if (stream := await self._attempt(group, tale)) is not None:
+                    return stream.made
                 self.refused += 1
                 self.last_fault = "answers that it is busy or paused"
             except (aiohttp.ClientError, OSError, TimeoutError) as error:
@@ -223,13 +238,13 @@ class Server:
             await asyncio.sleep(pause)
             pause = min(LONGEST_PAUSE_SECONDS, 2.0 * pause)
 
-    async def _attempt(self, group: Group, tale: Tale) -> bool:
-        """One request; whether the server took it."""
+    async def _attempt(self, group: Group, tale: Tale) -> Stream | None:
+        """One request; None where the server did not take it."""
         url = f"{self.base}/v1/completions"
         asked = self.client.post(url, json=self.request(group), allow_redirects=False, timeout=self.long)
         async with asked as answer:
             if answer.status in BUSY:
-                return False
+                return None
             if answer.status != 200:  # noqa: PLR2004 (HTTP's OK)
                 body = (await answer.content.read(300)).decode("utf-8", "replace")
                 raise ServerGoneError(f"answers {answer.status} to a request: {' '.join(body.split())}")
@@ -238,7 +253,7 @@ class Server:
                 self.answered = time.perf_counter()
                 stream.take(chunk)
             stream.close()
-        return True
+        return stream
 
 
 def told(error: Exception) -> str:
@@ -264,10 +279,10 @@ async def run(server: Server, phase: Phase, commands: Commands) -> None:
         ServerGoneError: The server cannot be worked with any more.
     """
     tale = Tale(phase)
-    tale.opened = 0
+    tale.opened, server.phase = 0, phase.name
     tale.begin(await server.page())
     server.answered = time.perf_counter()
-    running: dict[asyncio.Task[None], Group] = {}
+    running: dict[asyncio.Task[list[list[int]]], Group] = {}
     pages = asyncio.create_task(turn_pages(server, tale))
     try:
         while not phase.over(commands):
@@ -277,8 +292,9 @@ async def run(server: Server, phase: Phase, commands: Commands) -> None:
                 break
             done, _ = await asyncio.wait(running, timeout=0.1, return_when=asyncio.FIRST_COMPLETED)
             for task in done:
-                phase.ended(running.pop(task))
-                task.result()
+                group = running.pop(task)
+                for follow in phase.ended(group, task.result()):
+                    running[asyncio.create_task(server.generate(follow, tale))] = follow
         tale.tell(await server.page())  # while all is still in flight: what follows is draining
     finally:
         pages.cancel()
