@@ -292,7 +292,7 @@ def _refilled_outside(
     if batch.late == "wait":
         longest = longest_of(work, batch.samples, shape.uncapped, batch.response_cv, shape.cap)
     held = stretched(batch, (shape.uncapped, shape.cap), out, found.step_seconds, longest)
-    held, generated, taken = first_to_end(batch, held, shape_of(work, held).uncapped, redundant)
+    held, generated, taken = first_to_end(batch, held, shape.uncapped, shape_of(work, held).uncapped, found.step_seconds)
     made = rollout_batch.fleet_time(held.samples, generated * mean, batch.instances, rate)
     looks = replace(shape_of(work, held), lengths=lengths)
     cycle = _cycle(work, asked, held, looks, found, values)
@@ -315,7 +315,7 @@ def _drained_outside(
         most = places(batch, out, step * batch.response_tokens)
         offered = most if batch.in_flight is None else np.minimum(batch.in_flight, most)
         held = replace(held, in_flight=None if np.all(np.isinf(offered)) else offered)
-        held, _, taken = first_to_end(batch, held, shape_of(work, held).uncapped, agents.redundant_samples)
+        held, _, taken = first_to_end(batch, held, shape.uncapped, shape_of(work, held).uncapped, step)
         if agents.verify_workers is not None:
             held = replace(held, verifiers=_verifiers(agents, batch.samples / held.samples))
         made = _ended(work, asked, held, replace(shape_of(work, held), lengths=lengths), values)

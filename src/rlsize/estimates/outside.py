@@ -30,6 +30,8 @@ _CELLS = 2**13  # of the grid
 _CUTS = 257  # points of the lengths at which a group may be complete
 _DEVIATE = 5.0
 _VARIATIONS = np.geomspace(1e-3, 10.0, 60)
+_LONGER = np.concatenate([np.linspace(0.95, 0.1, 18), np.geomspace(0.06, 1e-6, 20)])
+"""Shares of samples that wait longer, by which waits are told apart."""
 _RARE = 1e-7  # a chance of failures beyond which nothing is looked for
 _ALIKE = 32
 """Of how many failures one more is told apart from none more: 3 % of the time of a sample that fails so often."""
@@ -112,9 +114,9 @@ def tool_context(out: Outside) -> float:
 
 
 @lru_cache(maxsize=64)
-def longest_wait(agents: Agents, samples: int) -> float:
+def waits(agents: Agents) -> tuple[tuple[float, float], ...]:
     """
-    Mean of the longest wait among some samples. [s]
+    What samples wait for in all, as some waits [s] and the share of samples that has each: closer in the tail.
 
     The distribution of a sum of calls over a distribution of turns is worked out on a grid, by its transform.
     """
@@ -129,8 +131,12 @@ def longest_wait(agents: Agents, samples: int) -> float:
     sums = goes_on ** (agents.turns - 1)  # of those that have all their turns
     if ends:
         sums = sums + ends * (1.0 - sums) / (1.0 - goes_on)  # and of those that end after each turn before
-    shorter = np.clip(np.cumsum(np.fft.irfft(sums * scored, 2 * _CELLS)), 0.0, 1.0)
-    return out.starting + float(np.sum(1.0 - shorter**samples)) * each
+    shares = np.maximum(np.fft.irfft(sums * scored, 2 * _CELLS), 0.0)
+    longer = 1.0 - np.cumsum(shares) / np.sum(shares)
+    parts = np.searchsorted(-longer, -_LONGER)
+    found = [np.sum(part) for part in np.split(shares, parts)]
+    sizes = [np.sum(part) for part in np.split(shares * np.arange(len(shares)), parts)]
+    return tuple((out.starting + each * size / one, one) for size, one in zip(sizes, found, strict=True) if one > 0)
 
 
 def _call(agents: Agents) -> tuple[float, float]:
@@ -199,19 +205,46 @@ def stretched(
     waits, spread = out.seconds / step_seconds, np.sqrt(out.variance) / step_seconds
     share = equations.running_share(running_seconds=batch.response_tokens, outside_seconds=waits)
     mean, variation = batch.response_tokens + waits, np.hypot(uncapped * batch.response_cv, spread) / (uncapped + waits)
-    if longest is not None and batch.agents is not None:
+    longest_held = cap + out.longest / step_seconds
+    if longest is not None:
         many = max(1, round(float(np.median(batch.samples))))
-        beyond = (longest_wait(batch.agents, many) - out.seconds) / step_seconds
-        variation = _variation(np.hypot(longest - batch.response_tokens, beyond) / mean, many)
+        tokens, done = held_share(batch, uncapped, longest_held, step_seconds)
+        last = np.trapezoid(batch_drain.chance_of_any(done, many), tokens, axis=-1)
+        variation = _variation(last / mean - 1.0, many)
     return replace(
         batch,
         agents=None,
         response_tokens=mean,
         response_cv=variation,
-        max_tokens=cap + out.longest / step_seconds,
+        max_tokens=longest_held,
         running_share=share,
         kept_share=1.0 - (out.starting + out.scored) / max(out.seconds, 1e-9) * (1.0 - share),
         tool_context=tool_context(out),
+    )
+
+
+def held_share(batch: StepBatch, uncapped: Worked, longest: Worked, step_seconds: Worked) -> tuple[Worked, Worked]:
+    """
+    Share of samples that are done with responses and waits by some tokens.
+
+    Args:
+        batch: The samples, with their responses.
+        uncapped: Mean of those without the cap on it. [token]
+        longest: Tokens by which all are done. [token]
+        step_seconds: Time in which a sample that runs grows by a token. [s]
+
+    Returns:
+        The tokens, and the shares, along one axis more.
+    """
+    longest, step, mean, spread, cap = (
+        np.asarray(one, dtype=float)[..., None]
+        for one in (longest, step_seconds, uncapped, batch.response_cv, np.inf if batch.max_tokens is None else batch.max_tokens)
+    )
+    tokens = longest * np.linspace(0.0, 1.0, _CUTS) ** 3  # most end early
+    each = waits(batch.agents) if batch.agents is not None else ((0.0, 1.0),)
+    return tokens, sum(
+        share * batch_drain.finished_share(np.maximum(tokens - seconds / step, 1e-9), mean, spread, cap)
+        for seconds, share in each
     )
 
 
@@ -236,7 +269,9 @@ class Taken(NamedTuple):
     taken: Worked = 1.0
 
 
-def first_to_end(batch: StepBatch, held: StepBatch, uncapped: Worked, redundant: int) -> Taken:
+def first_to_end(
+    batch: StepBatch, held: StepBatch, uncapped: Worked, held_uncapped: Worked, step_seconds: Worked
+) -> Taken:
     """
     The samples of a step of whose groups the first to end are taken.
 
@@ -249,14 +284,12 @@ def first_to_end(batch: StepBatch, held: StepBatch, uncapped: Worked, redundant:
         uncapped: Mean of those without the cap on it. [token]
         redundant: Samples that a group begins with beyond those that it needs. [1]
     """
+    redundant = 0 if batch.agents is None else batch.agents.redundant_samples
     if not redundant:
         return Taken(held)
     needed = round(float(np.median(held.group_size)))
     started, groups = needed + redundant, np.median(held.samples) / needed
-    longest = np.asarray(held.max_tokens, dtype=float)[..., None]
-    tokens = longest * np.linspace(0.0, 1.0, _CUTS) ** 3  # most end early
-    spread = np.asarray(uncapped)[..., None], np.asarray(held.response_cv)[..., None]
-    share = batch_drain.finished_share(np.maximum(tokens, 1e-9), *spread, longest)
+    tokens, share = held_share(batch, uncapped, held.max_tokens, step_seconds)
     after = [equations.just_finished(share, done, started, comb(started, done)) for done in range(needed)]
     still, lacks = sum(after), sum((needed - done) * chance for done, chance in enumerate(after))
     taken = np.trapezoid(lacks, tokens, axis=-1) / needed
@@ -270,7 +303,7 @@ def first_to_end(batch: StepBatch, held: StepBatch, uncapped: Worked, redundant:
         response_tokens=mean,
         response_cv=_variation(np.maximum(last / mean - 1.0, 0.0), round(groups * started)),
     )
-    own = np.minimum(1.0, (batch.response_tokens * batch.response_cv / (uncapped * held.response_cv)) ** 2)
+    own = np.minimum(1.0, (batch.response_tokens * batch.response_cv / (held_uncapped * held.response_cv)) ** 2)
     shorter = (held.response_tokens - taken) * own / batch.response_tokens
     return Taken(cut, mean / held.response_tokens, np.maximum(1.0 - shorter, 0.1))
 
