@@ -11,7 +11,7 @@ from rlsize.equations import agents as equations
 from rlsize.equations import batch_drain, engine_step, long_tail, loop_time, prefill, rollout_batch, staleness
 from rlsize.estimates.async_cycle import Cycle, rhythms
 from rlsize.estimates.figures import entries, numbers
-from rlsize.estimates.outside import first_to_end, in_turns, outside, places, scoring, stretched
+from rlsize.estimates.outside import first_to_end, in_turns, longest_rest, outside, places, scoring, stretched
 from rlsize.estimates.remembered import remembered
 from rlsize.estimates.rollout_prediction import Lengths, at_batch, cache_capacity, engine_limit, steady
 from rlsize.facts.algorithm import Agents
@@ -38,12 +38,14 @@ class Verifiers(NamedTuple):
     Args:
         seconds: Time in which all of them serve one sample. [s]
         together: Samples that they serve at once. [1]
-        beyond: What the longest of these scores takes over the mean one. [s]
+        rest: What one of those served still takes on average when no sample waits any more. [s]
+        longest: What the longest of these still takes. [s]
     """
 
     seconds: Real
     together: Real
-    beyond: Real
+    rest: Real
+    longest: Real
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -334,10 +336,8 @@ def _drained_outside(
 
 def _verifiers(agents: Agents, share: Real) -> Verifiers:
     """The verifiers of these agents, where such a share of samples is scored: others stop before."""
-    mean, variation = scoring(agents)
-    many = agents.verify_workers or 1
-    beyond = float(long_tail.longest_of(many, mean, variation, np.inf)) - mean if mean else 0.0
-    return Verifiers(share * mean / many, many / share, beyond)
+    many, mean = agents.verify_workers or 1, scoring(agents)[0]
+    return Verifiers(share * mean / many, many / share, *longest_rest(agents))
 
 
 def _scored(batch: StepBatch, seconds: Real) -> Real:
@@ -556,8 +556,12 @@ def _served(batch: StepBatch, slots: Real, drain: _Drain, seconds: Worked) -> Wo
     rest = np.diff(drain.tokens) * (pace[..., 1:] + pace[..., :-1]) / 2
     until = np.cumsum(rest[..., ::-1], axis=-1)[..., ::-1]  # from each point to the end
     left = (running * (1 - drain.done))[..., :-1]
-    served = left * verifiers.seconds + np.where(left >= verifiers.together, verifiers.beyond, 0.0)
-    return np.maximum(seconds, np.max(_last(seconds) - until + served, axis=-1))
+    begun = verifiers.seconds * verifiers.together - verifiers.rest  # of those that have come, so much is done
+    came = left * verifiers.seconds - until - begun
+    first = np.argmax(came, axis=-1)[..., None]  # from then on some wait until all are served
+    many, came = (np.take_along_axis(one, first, axis=-1)[..., 0] for one in np.broadcast_arrays(left, came))
+    last = np.where(many >= verifiers.together, verifiers.longest - verifiers.rest, 0.0)
+    return np.maximum(seconds, seconds + came + last)
 
 
 def _closed(work: Work, asked: Replica, batch: StepBatch, shape: Shape, values: Mapping[str, Real]) -> Generation:

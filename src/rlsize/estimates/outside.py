@@ -153,6 +153,19 @@ def scoring(agents: Agents) -> tuple[float, float]:
     return _repeated(agents.verify_seconds, agents.verify_cv, fails)
 
 
+@lru_cache(maxsize=64)
+def longest_rest(agents: Agents) -> tuple[float, float]:
+    """What scores under way at some time still take: the mean of one, and of the longest on all workers. [s]"""
+    mean, variation = scoring(agents)
+    if not mean:
+        return 0.0, 0.0
+    rests = _far(mean, variation) * np.linspace(0.0, 1.0, _CELLS) ** 3
+    over = batch_drain.finished_share_in_flight(np.maximum(rests, 1e-9), mean, variation, rests[-1])
+    each = (batch_drain.chance_of_any(over, many) for many in (1, agents.verify_workers or 1))
+    one, most = (float(np.trapezoid(chance, rests)) for chance in each)
+    return one, most
+
+
 def _repeated(seconds: float, variation: float, fails: dict[str, float]) -> tuple[float, float]:
     """Mean of a time that is repeated after failures [s], and its coefficient of variation."""
     mean = float(equations.call_time(tool_seconds=seconds, **fails))
