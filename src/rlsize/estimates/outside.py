@@ -27,10 +27,10 @@ if TYPE_CHECKING:
     from rlsize.facts.algorithm import Agents
 
 _CELLS = 2**13  # of the grid
-_CUTS = 257  # points of the lengths at which a group may be complete
+_CUTS = 65  # points of the lengths at which a group may be complete
 _DEVIATE = 5.0
 _VARIATIONS = np.geomspace(1e-3, 10.0, 60)
-_LONGER = np.concatenate([np.linspace(0.95, 0.1, 18), np.geomspace(0.06, 1e-6, 20)])
+_LONGER = np.concatenate([np.linspace(0.9, 0.1, 7), np.geomspace(0.04, 1e-5, 9)])
 """Shares of samples that wait longer, by which waits are told apart."""
 _RARE = 1e-7  # a chance of failures beyond which nothing is looked for
 _ALIKE = 32
