@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from rlsize.equations import batch_drain, lengths
+from rlsize.estimates.endings import Endings
 from rlsize.estimates.remembered import remembered
 
 if TYPE_CHECKING:
@@ -90,14 +91,19 @@ class _Lengths(NamedTuple):
     staleness: Any
     group: Any
     samples: Any
+    endings: Endings | None = None
 
     def finished(self, tokens: Any) -> Any:  # noqa: ANN401 (arrays)
         """Share of samples that are no longer; tokens have two axes more."""
+        if self.endings is not None:
+            return self.endings.finished(tokens)
         wide = (one[..., None, None] for one in (self.uncapped, self.cv, self.cap))
         return batch_drain.finished_share(np.maximum(tokens, 1e-9), *wide)
 
     def longer(self, tokens: Any) -> Any:  # noqa: ANN401 (arrays)
         """The integral of the share that is longer, from some tokens on; these have one axis more."""
+        if self.endings is not None:
+            return self.endings.longer(tokens)
         uncapped, cv, cap = (one[..., None] for one in (self.uncapped, self.cv, self.cap))
         reached = np.clip(tokens, 1e-9, cap)
         return lengths.capped_mean(uncapped, cv, cap) - lengths.capped_mean(uncapped, cv, reached)
@@ -105,10 +111,11 @@ class _Lengths(NamedTuple):
     def left(self, tokens: Any, phases: Any) -> tuple[Any, Any]:  # noqa: ANN401 (arrays)
         """Samples, and groups, that have not finished at some phases of a rhythm, over those of a batch."""
         length, phase = tokens[..., None, None], phases[..., None]
-        done = self.finished(length * (phase + np.arange(_BATCHES)))
+        ages = length * (phase + np.arange(_BATCHES))
+        done = self.finished(ages)
         before = self.longer(tokens[..., None] * (phases + _BATCHES - _HALF)) / tokens[..., None]
         group = self.group[..., None, None]
-        groups = batch_drain.chance_of_any(finished_share=done, samples=group)
+        groups = 1 - (done**group if self.endings is None else self.endings.complete(ages))
         return (1 - done).sum(axis=-1) + before, groups.sum(axis=-1) + group[..., 0] * before
 
     def kept(self, tokens: Any, phases: Any) -> Any:  # noqa: ANN401 (arrays)
@@ -116,6 +123,8 @@ class _Lengths(NamedTuple):
         if self.late != "drop":
             return np.ones(np.broadcast_shapes(tokens[..., None].shape, phases.shape))
         age = tokens[..., None, None] * (phases + np.ceil(self.staleness)[..., None])[..., None]
+        if self.endings is not None:
+            return np.maximum(self.endings.complete(age)[..., 0], 1e-3)
         return np.maximum(self.finished(age)[..., 0] ** self.group[..., None], 1e-3)
 
     def early(self, tokens: Any, phases: Any) -> Any:  # noqa: ANN401 (arrays)
@@ -129,13 +138,24 @@ class _Lengths(NamedTuple):
         """Tokens that the longest response of a batch lacks on average when it should be taken."""
         first = np.minimum(self.staleness * tokens, self.cap)
         points = first[..., None] + (self.cap - first)[..., None] * np.linspace(0.0, 1.0, _LONGEST) ** 2
-        some = batch_drain.chance_of_any(self.finished(points[..., None])[..., 0], self.samples[..., None])
+        if self.endings is None:
+            some = batch_drain.chance_of_any(self.finished(points[..., None])[..., 0], self.samples[..., None])
+        else:
+            some = 1 - self.endings.complete(points) ** (self.samples[..., None] / self.group[..., None])
         return np.trapezoid(some, points, axis=-1)
 
 
 @remembered
 def rhythms(
-    late: Late, parts: int, uncapped: Real, length_cv: Real, cap: Real, staleness: Real, group_size: Real, samples: Real
+    late: Late,
+    parts: int,
+    uncapped: Real,
+    length_cv: Real,
+    cap: Real,
+    staleness: Real,
+    group_size: Real,
+    samples: Real,
+    *ends: Any,  # noqa: ANN401 (numbers and arrays)
 ) -> Rhythm:
     """
     The rhythms that lengths and a cap allow.
@@ -149,10 +169,11 @@ def rhythms(
         staleness: Most optimizer steps by which a sample may lag; may be a fraction. [1]
         group_size: Samples of one prompt, which are trained on together. [1]
         samples: Samples of a batch. [1]
+        ends: What `Endings` hold, where lengths are no lognormal ones.
     """
     numbers = (uncapped, length_cv, cap, staleness, group_size, samples)
     wide = np.broadcast_arrays(*(np.asarray(one, dtype=float)[..., None] for one in numbers))
-    loop = _Lengths(late, *wide)
+    loop = _Lengths(late, *wide, Endings(*ends) if ends else None)
     shortest = _first(loop, 1.0, loop.uncapped * 1e-3)
     longest = _first(loop, 0.0, shortest)
     tokens = shortest * (longest / shortest) ** np.linspace(0.0, 1.0, _RHYTHMS)
