@@ -457,6 +457,9 @@ def _drained(work: Work, asked: Replica, batch: StepBatch, shape: Shape, values:
     flying = _flying(work, asked, batch, shape, own, values)
     drain = _drain(work, asked, batch, shape, (own, flying.batch), values)
     seconds = _drained_time(batch, shape, flying, own, _draining_seconds(batch, flying.batch, drain))
+    some = np.minimum(_last(flying.batch) * _last(batch.instances), _last(batch.samples))
+    passed = np.trapezoid(drain.chance_of_any(some), drain.tokens, axis=-1)
+    token = (seconds - own * flying.prefill_seconds) / (_full_steps(batch, shape, flying, own) + passed)
     if batch.verifiers is not None:
         came = batch.verifiers.came
         looks = _held_shape(work, came, shape.lengths)
@@ -466,9 +469,6 @@ def _drained(work: Work, asked: Replica, batch: StepBatch, shape: Shape, values:
     packed = _packed_time(batch, flying, own)
     rate = rollout_batch.batch_rate(samples=own, response_tokens=batch.response_tokens, seconds=seconds)
     tail = rollout_batch.beyond(whole=seconds, part=packed)
-    some = np.minimum(_last(flying.batch) * _last(batch.instances), _last(batch.samples))
-    passed = np.trapezoid(drain.chance_of_any(some), drain.tokens, axis=-1)
-    token = (seconds - own * flying.prefill_seconds) / (_full_steps(batch, shape, flying, own) + passed)
     return _made(work, batch, shape, seconds, flying, rate, full_seconds=packed, tail_seconds=tail, token_seconds=token)
 
 
