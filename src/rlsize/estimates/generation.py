@@ -435,7 +435,8 @@ def _cohort(batch: StepBatch, shape: Shape, room: Worked) -> Worked:
     running = 1 - _finished(batch, shape, tokens)
     lengths = shape.lengths
     prompt = lengths.prompt if lengths.computed is None else lengths.computed
-    begun, grown = _last(prompt + batch.tool_context), tokens * _last(batch.running_share)
+    answers = lengths.prompt - batch.prompt_tokens  # of tools, which come as samples grow
+    begun, grown = _last(prompt - answers + batch.tool_context), tokens * _last(batch.running_share)
     most = np.max(running * long_tail.context_of(prompt_tokens=begun, response_tokens=grown), axis=-1)
     mean = engine_step.held_tokens(lengths.live, lengths.prompt, prompt)
     return np.maximum(room, room * mean / most)

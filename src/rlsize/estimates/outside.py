@@ -97,6 +97,7 @@ def in_turns(lengths: Lengths, out: Outside) -> Lengths:
     return replace(
         lengths,
         live=live,
+        prompt=lengths.prompt + out.calls * out.tool_tokens,  # a prefix that no other has: it is held as it is computed
         longest=lengths.longest + 2.0 * tool_context(out),
         computed=equations.computed_in_turns(
             prompt_tokens=lengths.prompt if lengths.computed is None else lengths.computed,
