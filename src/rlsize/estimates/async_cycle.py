@@ -62,23 +62,31 @@ class Cycle(NamedTuple):
     Args:
         training: Time that is left for training on a batch in each, the shortest first; numbers or arrays. [s]
         whole: Time of all of it. [s]
+        started: Samples that are started for each that is trained on. [1]
     """
 
     training: tuple[Any, ...]
     whole: tuple[Any, ...]
+    started: tuple[Any, ...]
 
     def each(self, change: Callable[[Any], Any]) -> Cycle:
         """The same, each time changed."""
-        return Cycle(tuple(map(change, self.training)), tuple(map(change, self.whole)))
+        return self._replace(training=tuple(map(change, self.training)), whole=tuple(map(change, self.whole)))
 
     def seconds(self, train_seconds: Any) -> Any:  # noqa: ANN401 (numbers or arrays)
         """Time from one sync to the next of a trainer that takes so long; between rhythms a straight line."""
-        found = self.whole[0]
-        both = zip(pairwise(self.training), pairwise(self.whole), strict=True)
-        for (busy, longer), (whole, more) in both:
+        return self._between(self.whole, train_seconds) + np.maximum(0.0, train_seconds - self.training[-1])
+
+    def waste(self, train_seconds: Any) -> Any:  # noqa: ANN401 (numbers or arrays)
+        """Samples that are started for each that such a trainer trains on."""
+        return self._between(self.started, train_seconds)
+
+    def _between(self, values: tuple[Any, ...], train_seconds: Any) -> Any:  # noqa: ANN401 (numbers or arrays)
+        found = values[0]
+        for (busy, longer), (one, other) in zip(pairwise(self.training), pairwise(values), strict=True):
             share = (train_seconds - busy) / np.maximum(longer - busy, 1e-12)
-            found = found + np.clip(share, 0.0, 1.0) * (more - whole)
-        return found + np.maximum(0.0, train_seconds - self.training[-1])
+            found = found + np.clip(share, 0.0, 1.0) * (other - one)
+        return found
 
 
 class _Lengths(NamedTuple):

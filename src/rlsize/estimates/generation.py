@@ -388,7 +388,8 @@ def _cycle(
     prompts = own * rhythm.started * _last(found.prefill_seconds)
     left = (1 - rhythm.due) * (training + prompts)
     times = rhythm.more * (left + rhythm.ahead * (waiting + prompts)), rhythm.due * (waiting + prompts) + left
-    return Cycle(*(tuple(np.moveaxis(time / every, -1, 0)) for time in times))
+    started = np.broadcast_to(rhythm.started, times[0].shape)
+    return Cycle(*(tuple(np.moveaxis(one, -1, 0)) for one in (times[0] / every, times[1] / every, started)))
 
 
 def _in_flight_of_each(work: Work, batch: StepBatch) -> Worked:
