@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 _CELLS = 2**13  # of the grid
 _DEVIATE = 5.0
-_LONGER = np.concatenate([np.linspace(0.9, 0.1, 7), np.geomspace(0.04, 1e-5, 9)])
+_LONGER = np.concatenate([np.linspace(0.9, 0.1, 7), np.geomspace(0.05, 1e-6, 16)])
 """Shares of samples that wait longer, by which waits are told apart."""
 _RARE = 1e-7  # a chance of failures beyond which nothing is looked for
 _ALIKE = 32
