@@ -98,13 +98,13 @@ class _Lengths(NamedTuple):
     """Lengths and cap of a loop, each with a last axis of one for the rhythms."""
 
     late: Late
+    endings: Endings | None
     uncapped: Any
     cv: Any
     cap: Any
     staleness: Any
     group: Any
     samples: Any
-    endings: Endings | None = None
 
     def finished(self, tokens: Any) -> Any:  # noqa: ANN401 (arrays)
         """Share of samples that are no longer; tokens have two axes more."""
@@ -186,7 +186,7 @@ def rhythms(
     """
     numbers = (uncapped, length_cv, cap, staleness, group_size, samples)
     wide = np.broadcast_arrays(*(np.asarray(one, dtype=float)[..., None] for one in numbers))
-    loop = _Lengths(late, *wide, Endings(*ends) if ends else None)
+    loop = _Lengths(late, Endings(*ends) if ends else None, *wide)
     shortest = _first(loop, 1.0, loop.uncapped * 1e-3)
     longest = _first(loop, 0.0, shortest)
     tokens = shortest * (longest / shortest) ** np.linspace(0.0, 1.0, _RHYTHMS)
