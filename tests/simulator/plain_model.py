@@ -246,6 +246,7 @@ class Loop:
         fleet = self.fleet
         now = self.env.now
         last = self.steps[-1].end_seconds if self.steps else 0.0
+        judged = [(group, fleet.table.accepted(group.number)) for group in fleet.complete]  # at this very instant
         self.steps.append(
             PlainStep(
                 end_seconds=now,
@@ -256,9 +257,11 @@ class Loop:
                 staleness=tuple(sorted(self.staleness)),
                 trained_tokens=self.trained_tokens,
                 generated_tokens=sum(each.generated for each in fleet.instances),
-                dropped_tokens=fleet.dropped_tokens,
+                dropped_tokens=fleet.dropped_tokens + sum(group.tokens for group, kept in judged if not kept),
                 engine_busy_seconds=reduce(add, (each.busy_seconds for each in fleet.instances)),
-                backlog_samples=sum(len(group.samples) for group in fleet.not_taken()),
+                backlog_samples=sum(
+                    len(group.samples) for group in [*fleet.not_taken(), *(group for group, kept in judged if kept)]
+                ),
                 preemptions=sum(each.preemptions for each in fleet.instances),
             )
         )

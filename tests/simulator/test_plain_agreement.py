@@ -70,3 +70,5 @@ def test_step_times_idle_fractions_and_staleness_are_those_of_a_plain_model(scen
         assert found["generated_tokens"] == step.generated_tokens
         assert found["stepping_seconds"] == step.engine_busy_seconds
         assert found["preemptions"] == step.preemptions
+        assert found["dropped_tokens"] == step.dropped_tokens
+        assert found["backlog_samples"] == step.backlog_samples

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from rlsize.equations import batch_drain, lengths
+from rlsize.estimates.endings import Endings
 from rlsize.estimates.remembered import remembered
 
 if TYPE_CHECKING:
@@ -61,29 +62,43 @@ class Cycle(NamedTuple):
     Args:
         training: Time that is left for training on a batch in each, the shortest first; numbers or arrays. [s]
         whole: Time of all of it. [s]
+        started: Samples that are started for each that is trained on. [1]
     """
 
     training: tuple[Any, ...]
     whole: tuple[Any, ...]
+    started: tuple[Any, ...]
 
     def each(self, change: Callable[[Any], Any]) -> Cycle:
-        """The same, each time changed."""
-        return Cycle(tuple(map(change, self.training)), tuple(map(change, self.whole)))
+        """The same, each number changed."""
+        return Cycle(*(tuple(map(change, numbers)) for numbers in self))
+
+    def slowed(self, factor: Any) -> Cycle:  # noqa: ANN401 (a number or an array)
+        """The same, each time as many times as long."""
+        training, whole = (tuple(time * factor for time in times) for times in (self.training, self.whole))
+        return Cycle(training, whole, self.started)
 
     def seconds(self, train_seconds: Any) -> Any:  # noqa: ANN401 (numbers or arrays)
         """Time from one sync to the next of a trainer that takes so long; between rhythms a straight line."""
-        found = self.whole[0]
-        both = zip(pairwise(self.training), pairwise(self.whole), strict=True)
-        for (busy, longer), (whole, more) in both:
+        return self._between(self.whole, train_seconds) + np.maximum(0.0, train_seconds - self.training[-1])
+
+    def waste(self, train_seconds: Any) -> Any:  # noqa: ANN401 (numbers or arrays)
+        """Samples that are started for each that such a trainer trains on."""
+        return self._between(self.started, train_seconds)
+
+    def _between(self, values: tuple[Any, ...], train_seconds: Any) -> Any:  # noqa: ANN401 (numbers or arrays)
+        found = values[0]
+        for (busy, longer), (one, other) in zip(pairwise(self.training), pairwise(values), strict=True):
             share = (train_seconds - busy) / np.maximum(longer - busy, 1e-12)
-            found = found + np.clip(share, 0.0, 1.0) * (more - whole)
-        return found + np.maximum(0.0, train_seconds - self.training[-1])
+            found = found + np.clip(share, 0.0, 1.0) * (other - one)
+        return found
 
 
 class _Lengths(NamedTuple):
     """Lengths and cap of a loop, each with a last axis of one for the rhythms."""
 
     late: Late
+    endings: Endings | None
     uncapped: Any
     cv: Any
     cap: Any
@@ -93,11 +108,15 @@ class _Lengths(NamedTuple):
 
     def finished(self, tokens: Any) -> Any:  # noqa: ANN401 (arrays)
         """Share of samples that are no longer; tokens have two axes more."""
+        if self.endings is not None:
+            return self.endings.finished(tokens)
         wide = (one[..., None, None] for one in (self.uncapped, self.cv, self.cap))
         return batch_drain.finished_share(np.maximum(tokens, 1e-9), *wide)
 
     def longer(self, tokens: Any) -> Any:  # noqa: ANN401 (arrays)
         """The integral of the share that is longer, from some tokens on; these have one axis more."""
+        if self.endings is not None:
+            return self.endings.longer(tokens)
         uncapped, cv, cap = (one[..., None] for one in (self.uncapped, self.cv, self.cap))
         reached = np.clip(tokens, 1e-9, cap)
         return lengths.capped_mean(uncapped, cv, cap) - lengths.capped_mean(uncapped, cv, reached)
@@ -105,10 +124,11 @@ class _Lengths(NamedTuple):
     def left(self, tokens: Any, phases: Any) -> tuple[Any, Any]:  # noqa: ANN401 (arrays)
         """Samples, and groups, that have not finished at some phases of a rhythm, over those of a batch."""
         length, phase = tokens[..., None, None], phases[..., None]
-        done = self.finished(length * (phase + np.arange(_BATCHES)))
+        ages = length * (phase + np.arange(_BATCHES))
+        done = self.finished(ages)
         before = self.longer(tokens[..., None] * (phases + _BATCHES - _HALF)) / tokens[..., None]
         group = self.group[..., None, None]
-        groups = batch_drain.chance_of_any(finished_share=done, samples=group)
+        groups = 1 - (done**group if self.endings is None else self.endings.complete(ages))
         return (1 - done).sum(axis=-1) + before, groups.sum(axis=-1) + group[..., 0] * before
 
     def kept(self, tokens: Any, phases: Any) -> Any:  # noqa: ANN401 (arrays)
@@ -116,6 +136,8 @@ class _Lengths(NamedTuple):
         if self.late != "drop":
             return np.ones(np.broadcast_shapes(tokens[..., None].shape, phases.shape))
         age = tokens[..., None, None] * (phases + np.ceil(self.staleness)[..., None])[..., None]
+        if self.endings is not None:
+            return np.maximum(self.endings.complete(age)[..., 0], 1e-3)
         return np.maximum(self.finished(age)[..., 0] ** self.group[..., None], 1e-3)
 
     def early(self, tokens: Any, phases: Any) -> Any:  # noqa: ANN401 (arrays)
@@ -129,13 +151,24 @@ class _Lengths(NamedTuple):
         """Tokens that the longest response of a batch lacks on average when it should be taken."""
         first = np.minimum(self.staleness * tokens, self.cap)
         points = first[..., None] + (self.cap - first)[..., None] * np.linspace(0.0, 1.0, _LONGEST) ** 2
-        some = batch_drain.chance_of_any(self.finished(points[..., None])[..., 0], self.samples[..., None])
+        if self.endings is None:
+            some = batch_drain.chance_of_any(self.finished(points[..., None])[..., 0], self.samples[..., None])
+        else:
+            some = 1 - self.endings.complete(points) ** (self.samples[..., None] / self.group[..., None])
         return np.trapezoid(some, points, axis=-1)
 
 
 @remembered
 def rhythms(
-    late: Late, parts: int, uncapped: Real, length_cv: Real, cap: Real, staleness: Real, group_size: Real, samples: Real
+    late: Late,
+    parts: int,
+    uncapped: Real,
+    length_cv: Real,
+    cap: Real,
+    staleness: Real,
+    group_size: Real,
+    samples: Real,
+    *ends: Any,  # noqa: ANN401 (numbers and arrays)
 ) -> Rhythm:
     """
     The rhythms that lengths and a cap allow.
@@ -149,10 +182,11 @@ def rhythms(
         staleness: Most optimizer steps by which a sample may lag; may be a fraction. [1]
         group_size: Samples of one prompt, which are trained on together. [1]
         samples: Samples of a batch. [1]
+        ends: What `Endings` hold, where lengths are no lognormal ones.
     """
     numbers = (uncapped, length_cv, cap, staleness, group_size, samples)
     wide = np.broadcast_arrays(*(np.asarray(one, dtype=float)[..., None] for one in numbers))
-    loop = _Lengths(late, *wide)
+    loop = _Lengths(late, Endings(*ends) if ends else None, *wide)
     shortest = _first(loop, 1.0, loop.uncapped * 1e-3)
     longest = _first(loop, 0.0, shortest)
     tokens = shortest * (longest / shortest) ** np.linspace(0.0, 1.0, _RHYTHMS)

@@ -11,7 +11,7 @@ from rlsize.equations import agents as equations
 from rlsize.equations import batch_drain, engine_step, long_tail, loop_time, prefill, rollout_batch, staleness
 from rlsize.estimates.async_cycle import Cycle, rhythms
 from rlsize.estimates.figures import entries, numbers
-from rlsize.estimates.outside import first_to_end, in_turns, outside, places, scoring, stretched
+from rlsize.estimates.outside import first_to_end, in_turns, longest_rest, outside, places, scoring, stretched
 from rlsize.estimates.remembered import remembered
 from rlsize.estimates.rollout_prediction import Lengths, at_batch, cache_capacity, engine_limit, steady
 from rlsize.facts.algorithm import Agents
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from rlsize.equations._ops import Real
+    from rlsize.estimates.endings import Endings
     from rlsize.estimates.figures import Work, Worked
     from rlsize.estimates.rollout_prediction import Replica, Steady
 
@@ -37,13 +38,15 @@ class Verifiers(NamedTuple):
 
     Args:
         seconds: Time in which all of them serve one sample. [s]
-        together: Samples that they serve at once. [1]
-        beyond: What the longest of these scores takes over the mean one. [s]
+        came: Their samples, as long as until they come.
+        rest: What one of those served still takes on average when no sample waits any more. [s]
+        longest: What the longest of these still takes. [s]
     """
 
     seconds: Real
-    together: Real
-    beyond: Real
+    came: StepBatch
+    rest: Real
+    longest: Real
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,6 +75,7 @@ class StepBatch:
         kept_share: Share of them that have KV. [1]
         tool_context: What tools have added to the context of the mean one of them. [token]
         verifiers: What scores them where they are few, of a batch that drains.
+        endings: How they end where that is not how lognormal lengths do.
     """
 
     samples: Real
@@ -94,6 +98,7 @@ class StepBatch:
     kept_share: Real = 1.0
     tool_context: Real = 0.0
     verifiers: Verifiers | None = None
+    endings: Endings | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -288,14 +293,10 @@ def _refilled_outside(
         kept = 1.0 - (out.starting + out.scored) / (running + out.seconds)
     rate = found.rate * np.minimum(1.0, wanted / found.batch)  # fewer than one sample may run
     flying = Flying(found.batch, found.capacity, found.step_seconds, found.prefill_seconds)
-    longest = None
-    if batch.late == "wait":
-        longest = longest_of(work, batch.samples, shape.uncapped, batch.response_cv, shape.cap)
-    held = stretched(batch, (shape.uncapped, shape.cap), out, found.step_seconds, longest)
-    held, generated, taken = first_to_end(batch, held, shape_of(work, held).uncapped, redundant)
+    held = stretched(batch, shape.uncapped, shape.cap, out, found.step_seconds)
+    held, generated, taken = first_to_end(batch, held, shape.uncapped)
     made = rollout_batch.fleet_time(held.samples, generated * mean, batch.instances, rate)
-    looks = replace(shape_of(work, held), lengths=lengths)
-    cycle = _cycle(work, asked, held, looks, found, values)
+    cycle = _cycle(work, asked, held, _held_shape(work, held, lengths), found, values)
     plain = _made(work, batch, shape, _scored(batch, made), flying, rate, sample_seconds=running + out.seconds)
     return replace(plain, cycle=cycle, taken_share=taken)
 
@@ -311,14 +312,14 @@ def _drained_outside(
     step = steady(work, asked, own, lengths, values).step_seconds
     longest = longest_of(work, batch.samples, shape.uncapped, batch.response_cv, shape.cap)
     for _ in range(_ROUNDS):
-        held = stretched(batch, (shape.uncapped, shape.cap), out, step, longest)
+        held = stretched(batch, shape.uncapped, shape.cap, out, step)
         most = places(batch, out, step * batch.response_tokens)
         offered = most if batch.in_flight is None else np.minimum(batch.in_flight, most)
         held = replace(held, in_flight=None if np.all(np.isinf(offered)) else offered)
-        held, _, taken = first_to_end(batch, held, shape_of(work, held).uncapped, agents.redundant_samples)
+        held, _, taken = first_to_end(batch, held, shape.uncapped)
         if agents.verify_workers is not None:
-            held = replace(held, verifiers=_verifiers(agents, batch.samples / held.samples))
-        made = _ended(work, asked, held, replace(shape_of(work, held), lengths=lengths), values)
+            held = replace(held, verifiers=_verifiers(batch, held, shape, step))
+        made = _ended(work, asked, held, _held_shape(work, held, lengths), values)
         step = made.token_seconds
     rate = rollout_batch.batch_rate(samples=own, response_tokens=batch.response_tokens, seconds=made.seconds)
     return replace(
@@ -332,12 +333,19 @@ def _drained_outside(
     )
 
 
-def _verifiers(agents: Agents, share: Real) -> Verifiers:
-    """The verifiers of these agents, where such a share of samples is scored: others stop before."""
-    mean, variation = scoring(agents)
-    many = agents.verify_workers or 1
-    beyond = float(long_tail.longest_of(many, mean, variation, np.inf)) - mean if mean else 0.0
-    return Verifiers(share * mean / many, many / share, beyond)
+def _held_shape(work: Work, held: StepBatch, lengths: Lengths) -> Shape:
+    """The lengths of samples that wait among their tokens, with the contexts of plain ones."""
+    found = replace(shape_of(work, held), lengths=lengths)
+    return found if held.endings is None else replace(found, live=held.endings.mean_left())
+
+
+def _verifiers(batch: StepBatch, held: StepBatch, shape: Shape, step: Worked) -> Verifiers:
+    """The verifiers of a batch's agents; where samples are redundant, those that stop before are not scored."""
+    agents = batch.agents or Agents()
+    unscored = replace(batch, agents=replace(agents, verify_seconds=0.0))
+    came = stretched(unscored, shape.uncapped, shape.cap, outside(unscored.agents or agents), step)
+    seconds = scoring(agents)[0] * batch.samples / held.samples / (agents.verify_workers or 1)
+    return Verifiers(seconds, first_to_end(unscored, came, shape.uncapped).batch, *longest_rest(agents))
 
 
 def _scored(batch: StepBatch, seconds: Real) -> Real:
@@ -359,7 +367,17 @@ def _cycle(
     every = batch.sync_every  # the steps from one sync to the next are one batch in so many parts, begun with the sync
     ahead, samples = staleness.cap_in_syncs(batch.max_staleness, every), batch.samples * every
     parts = round(batch.parts * every)
-    rhythm = rhythms(batch.late, parts, shape.uncapped, batch.response_cv, shape.cap, ahead, batch.group_size, samples)
+    rhythm = rhythms(
+        batch.late,
+        parts,
+        shape.uncapped,
+        batch.response_cv,
+        shape.cap,
+        ahead,
+        batch.group_size,
+        samples,
+        *(batch.endings or ()),
+    )
     own, most = _last(rollout_batch.per_instance(amount=samples, instances=batch.instances)), _last(found.batch)
     own_running = own * _last(batch.running_share)
     running = np.concatenate(np.broadcast_arrays(own_running * rhythm.waiting, own_running * rhythm.training), axis=-1)
@@ -370,7 +388,8 @@ def _cycle(
     prompts = own * rhythm.started * _last(found.prefill_seconds)
     left = (1 - rhythm.due) * (training + prompts)
     times = rhythm.more * (left + rhythm.ahead * (waiting + prompts)), rhythm.due * (waiting + prompts) + left
-    return Cycle(*(tuple(np.moveaxis(time / every, -1, 0)) for time in times))
+    started = np.broadcast_to(rhythm.started, times[0].shape)
+    return Cycle(*(tuple(np.moveaxis(one, -1, 0)) for one in (times[0] / every, times[1] / every, started)))
 
 
 def _in_flight_of_each(work: Work, batch: StepBatch) -> Worked:
@@ -414,12 +433,21 @@ def _flying(
 def _cohort(batch: StepBatch, shape: Shape, room: Worked) -> Worked:
     """Samples of which an instance's cache holds what they have when most of it is full, if all start together."""
     tokens = _points(shape)
-    running = 1 - batch_drain.finished_share(tokens, _last(shape.uncapped), _last(batch.response_cv), _last(shape.cap))
+    running = 1 - _finished(batch, shape, tokens)
     lengths = shape.lengths
     prompt = lengths.prompt if lengths.computed is None else lengths.computed
-    most = np.max(running * long_tail.context_of(prompt_tokens=_last(prompt), response_tokens=tokens), axis=-1)
+    answers = lengths.prompt - batch.prompt_tokens  # of tools, which come as samples grow
+    begun, grown = _last(prompt - answers + batch.tool_context), tokens * _last(batch.running_share)
+    most = np.max(running * long_tail.context_of(prompt_tokens=begun, response_tokens=grown), axis=-1)
     mean = engine_step.held_tokens(lengths.live, lengths.prompt, prompt)
     return np.maximum(room, room * mean / most)
+
+
+def _finished(batch: StepBatch, shape: Shape, tokens: Any) -> Any:  # noqa: ANN401 (arrays)
+    """Share of samples that have finished by some tokens."""
+    if batch.endings is not None:
+        return batch.endings.finished(tokens)
+    return batch_drain.finished_share(tokens, _last(shape.uncapped), _last(batch.response_cv), _last(shape.cap))
 
 
 def _points(shape: Shape) -> Any:  # noqa: ANN401 (an array)
@@ -432,13 +460,18 @@ def _drained(work: Work, asked: Replica, batch: StepBatch, shape: Shape, values:
     flying = _flying(work, asked, batch, shape, own, values)
     drain = _drain(work, asked, batch, shape, (own, flying.batch), values)
     seconds = _drained_time(batch, shape, flying, own, _draining_seconds(batch, flying.batch, drain))
-    seconds = _served(batch, flying.batch, drain, seconds)
+    some = np.minimum(_last(flying.batch) * _last(batch.instances), _last(batch.samples))
+    passed = np.trapezoid(drain.chance_of_any(some), drain.tokens, axis=-1)
+    token = (seconds - own * flying.prefill_seconds) / (_full_steps(batch, shape, flying, own) + passed)
+    if batch.verifiers is not None:
+        came = batch.verifiers.came
+        looks = _held_shape(work, came, shape.lengths)
+        coming = _drain(work, asked, came, looks, (own, flying.batch), values)
+        until = _drained_time(came, looks, flying, own, _draining_seconds(came, flying.batch, coming))
+        seconds = _served(batch.verifiers, flying.batch, coming, until, seconds)
     packed = _packed_time(batch, flying, own)
     rate = rollout_batch.batch_rate(samples=own, response_tokens=batch.response_tokens, seconds=seconds)
     tail = rollout_batch.beyond(whole=seconds, part=packed)
-    some = np.minimum(_last(flying.batch) * _last(batch.instances), _last(batch.samples))
-    passed = np.trapezoid(batch_drain.chance_of_any(finished_share=drain.done, samples=some), drain.tokens, axis=-1)
-    token = (seconds - own * flying.prefill_seconds) / (_full_steps(batch, shape, flying, own) + passed)
     return _made(work, batch, shape, seconds, flying, rate, full_seconds=packed, tail_seconds=tail, token_seconds=token)
 
 
@@ -473,11 +506,19 @@ class _Drain(NamedTuple):
         tokens: The points. [token]
         done: Share of samples that have finished by then. [1]
         step: Engine step with those that still run. [s/token]
+        whole: Share of groups that have. [1]
+        size: Samples of such a group; 1 where samples end independently. [1]
     """
 
     tokens: Any
     done: Any
     step: Any
+    whole: Any
+    size: Any
+
+    def chance_of_any(self, samples: Any) -> Any:  # noqa: ANN401 (arrays)
+        """Chance that one of so many still runs."""
+        return batch_drain.chance_of_any(finished_share=self.whole, samples=samples / self.size)
 
 
 def _drain(
@@ -501,10 +542,15 @@ def _drain(
     """
     tokens, slots = _points(shape), _last(samples[1])
     curve = tokens, _last(shape.uncapped), _last(batch.response_cv), _last(shape.cap)
-    fresh, aged = batch_drain.finished_share(*curve), batch_drain.finished_share_in_flight(*curve)
-    mix = _last(_aged_share(batch, shape, *samples))
-    done = np.clip(mix * aged + (1 - mix) * fresh, 0.0, 1.0)
-    here = batch_drain.chance_of_any(finished_share=done, samples=slots)
+    mix, size = _last(_aged_share(batch, shape, *samples)), 1.0
+    if batch.endings is None:
+        fresh, aged = batch_drain.finished_share(*curve), batch_drain.finished_share_in_flight(*curve)
+        whole = done = np.clip(mix * aged + (1 - mix) * fresh, 0.0, 1.0)
+    else:
+        fresh, aged, size = batch.endings, batch.endings.of_all_ages(), _last(batch.endings.size)
+        done = np.clip(mix * aged.finished(tokens) + (1 - mix) * fresh.finished(tokens), 0.0, 1.0)
+        whole = np.clip(mix * aged.complete(tokens) + (1 - mix) * fresh.complete(tokens), 0.0, 1.0)
+    here = batch_drain.chance_of_any(finished_share=whole, samples=slots / size)
     running = batch_drain.still_running(finished_share=done, samples=slots, chance=here)
     prompt, share = _last(batch.prompt_tokens), _last(batch.running_share)
     begun = prompt + _last(batch.tool_context)
@@ -518,7 +564,7 @@ def _drain(
     )
     spread = {name: _last(value) for name, value in values.items()}
     _, step, _ = at_batch(work, asked, np.maximum(1.0, share * running), lengths, spread)
-    return _Drain(tokens=tokens, done=done, step=step)
+    return _Drain(tokens=tokens, done=done, step=step, whole=whole, size=size)
 
 
 def _draining_seconds(batch: StepBatch, slots: Real, drain: _Drain) -> Worked:
@@ -534,30 +580,29 @@ def _draining_seconds(batch: StepBatch, slots: Real, drain: _Drain) -> Worked:
         drain: How they finish.
     """
     running_at_all = np.minimum(_last(slots) * _last(batch.instances), _last(batch.samples))  # some have none
-    anywhere = batch_drain.chance_of_any(finished_share=drain.done, samples=running_at_all)
-    return np.trapezoid(anywhere * drain.step, drain.tokens, axis=-1)
+    return np.trapezoid(drain.chance_of_any(running_at_all) * drain.step, drain.tokens, axis=-1)
 
 
-def _served(batch: StepBatch, slots: Real, drain: _Drain, seconds: Worked) -> Worked:
+def _served(verifiers: Verifiers, slots: Real, coming: _Drain, until: Worked, seconds: Worked) -> Worked:
     """
-    Time of a batch that drains, its samples scored: those that end from some time on are served after it.
+    Time of a batch that drains, its samples scored by few: some wait for others, the last ones among them.
 
     Args:
-        batch: The samples.
+        verifiers: What scores them.
         slots: Those of an instance that are in flight at once.
-        drain: How they finish.
-        seconds: Time until the last has ended. [s]
+        coming: How they come.
+        until: Time until the last has come. [s]
+        seconds: Time until the last is scored where none waits for others. [s]
     """
-    verifiers = batch.verifiers
-    if verifiers is None:
-        return seconds
+    batch = verifiers.came
     running = np.minimum(_last(slots) * _last(batch.instances), _last(batch.samples))
-    pace = batch_drain.chance_of_any(finished_share=drain.done, samples=running) * drain.step
-    rest = np.diff(drain.tokens) * (pace[..., 1:] + pace[..., :-1]) / 2
-    until = np.cumsum(rest[..., ::-1], axis=-1)[..., ::-1]  # from each point to the end
-    left = (running * (1 - drain.done))[..., :-1]
-    served = left * verifiers.seconds + np.where(left >= verifiers.together, verifiers.beyond, 0.0)
-    return np.maximum(seconds, np.max(_last(seconds) - until + served, axis=-1))
+    pace = coming.chance_of_any(running) * coming.step
+    rest = np.diff(coming.tokens) * (pace[..., 1:] + pace[..., :-1]) / 2
+    left = np.cumsum(rest[..., ::-1], axis=-1)[..., ::-1]  # time from each point to the end
+    served = (running * (1 - coming.done))[..., :-1] * verifiers.seconds
+    waiting = np.maximum(0.0, np.max(served - left, axis=-1))
+    last = until + waiting - verifiers.rest + verifiers.longest
+    return np.maximum(seconds, np.minimum(seconds + waiting, last))
 
 
 def _closed(work: Work, asked: Replica, batch: StepBatch, shape: Shape, values: Mapping[str, Real]) -> Generation:
@@ -595,7 +640,7 @@ def _until_closed(batch: StepBatch, left: Real, slots: Real, drain: _Drain) -> t
         Tokens that a sample still running has got to, the mean of all, the share that has finished, and the time.
     """
     running = 1 - drain.done
-    unfinished = _last(slots) * batch_drain.chance_of_any(finished_share=drain.done, samples=_last(batch.group_size))
+    unfinished = _last(slots) * drain.chance_of_any(_last(batch.group_size))
     falls = np.maximum(unfinished[..., :-1] - unfinished[..., 1:], 1e-12)
     within = np.clip((unfinished[..., :-1] - _last(left)) / falls, 0.0, 1.0)  # share of each interval that counts
     steps = np.diff(drain.tokens) * within
@@ -612,7 +657,11 @@ def _carried(work: Work, asked: Replica, batch: StepBatch, shape: Shape, values:
     """A batch that closes when as many groups as it needs are whole, where the others go on in the next one."""
     wanted = rollout_batch.per_instance(amount=batch.samples, instances=batch.instances)
     started = loop_time.generated_samples(wanted, batch.oversampling)
-    longest = longest_of(work, batch.group_size, shape.uncapped, batch.response_cv, shape.cap)
+    longest = (
+        longest_of(work, batch.group_size, shape.uncapped, batch.response_cv, shape.cap)
+        if batch.endings is None
+        else batch.endings.longest_of(batch.group_size)
+    )
     running = batch_drain.carried_in_flight(started, wanted, batch.response_tokens, longest)
     flying = _flying(work, asked, batch, shape, running, values)
     seconds = _packed_time(batch, flying, wanted)

@@ -15,8 +15,10 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from rlsize.equations import agents as equations
-from rlsize.equations import batch_drain, long_tail, prefill, rollout_batch
+from rlsize.equations import batch_drain, prefill, rollout_batch
 from rlsize.equations import lengths as equal_lengths
+from rlsize.estimates.endings import Endings
+from rlsize.facts.algorithm import Agents
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -24,12 +26,11 @@ if TYPE_CHECKING:
     from rlsize.estimates.figures import Worked
     from rlsize.estimates.generation import StepBatch
     from rlsize.estimates.rollout_prediction import Lengths
-    from rlsize.facts.algorithm import Agents
 
 _CELLS = 2**13  # of the grid
-_CUTS = 257  # points of the lengths at which a group may be complete
 _DEVIATE = 5.0
-_VARIATIONS = np.geomspace(1e-3, 10.0, 60)
+_LONGER = np.concatenate([np.linspace(0.9, 0.1, 7), np.geomspace(0.05, 1e-6, 16)])
+"""Shares of samples that wait longer, by which waits are told apart."""
 _RARE = 1e-7  # a chance of failures beyond which nothing is looked for
 _ALIKE = 32
 """Of how many failures one more is told apart from none more: 3 % of the time of a sample that fails so often."""
@@ -96,6 +97,7 @@ def in_turns(lengths: Lengths, out: Outside) -> Lengths:
     return replace(
         lengths,
         live=live,
+        prompt=lengths.prompt + out.calls * out.tool_tokens,  # a prefix that no other has: it is held as it is computed
         longest=lengths.longest + 2.0 * tool_context(out),
         computed=equations.computed_in_turns(
             prompt_tokens=lengths.prompt if lengths.computed is None else lengths.computed,
@@ -112,9 +114,9 @@ def tool_context(out: Outside) -> float:
 
 
 @lru_cache(maxsize=64)
-def longest_wait(agents: Agents, samples: int) -> float:
+def waits(agents: Agents) -> tuple[tuple[float, float], ...]:
     """
-    Mean of the longest wait among some samples. [s]
+    What samples wait for in all, as some waits [s] and the share of samples that has each: closer in the tail.
 
     The distribution of a sum of calls over a distribution of turns is worked out on a grid, by its transform.
     """
@@ -129,8 +131,12 @@ def longest_wait(agents: Agents, samples: int) -> float:
     sums = goes_on ** (agents.turns - 1)  # of those that have all their turns
     if ends:
         sums = sums + ends * (1.0 - sums) / (1.0 - goes_on)  # and of those that end after each turn before
-    shorter = np.clip(np.cumsum(np.fft.irfft(sums * scored, 2 * _CELLS)), 0.0, 1.0)
-    return out.starting + float(np.sum(1.0 - shorter**samples)) * each
+    shares = np.maximum(np.fft.irfft(sums * scored, 2 * _CELLS), 0.0)
+    longer = 1.0 - np.cumsum(shares) / np.sum(shares)
+    parts = np.searchsorted(-longer, -_LONGER)
+    found = [np.sum(part) for part in np.split(shares, parts)]
+    sizes = [np.sum(part) for part in np.split(shares * np.arange(len(shares)), parts)]
+    return tuple((out.starting + each * size / one, one) for size, one in zip(sizes, found, strict=True) if one > 0)
 
 
 def _call(agents: Agents) -> tuple[float, float]:
@@ -145,6 +151,19 @@ def scoring(agents: Agents) -> tuple[float, float]:
         return agents.verify_seconds, agents.verify_cv
     fails = {"environment_seconds": 0.0, "failed_fraction": agents.verify_failed_fraction}
     return _repeated(agents.verify_seconds, agents.verify_cv, fails)
+
+
+@lru_cache(maxsize=64)
+def longest_rest(agents: Agents) -> tuple[float, float]:
+    """What scores under way at some time still take: the mean of one, and of the longest on all workers. [s]"""
+    mean, variation = scoring(agents)
+    if not mean:
+        return 0.0, 0.0
+    rests = _far(mean, variation) * np.linspace(0.0, 1.0, _CELLS) ** 3
+    over = batch_drain.finished_share_in_flight(np.maximum(rests, 1e-9), mean, variation, rests[-1])
+    each = (batch_drain.chance_of_any(over, many) for many in (1, agents.verify_workers or 1))
+    one, most = (float(np.trapezoid(chance, rests)) for chance in each)
+    return one, most
 
 
 def _repeated(seconds: float, variation: float, fails: dict[str, float]) -> tuple[float, float]:
@@ -182,43 +201,44 @@ def _shares(mean: float, variation: float, each: float) -> NDArray[np.float64]:
     return np.concatenate([np.diff(below, prepend=0.0), np.zeros(_CELLS)])
 
 
-def stretched(
-    batch: StepBatch, lengths: tuple[Worked, Worked], out: Outside, step_seconds: Worked, longest: Worked
-) -> StepBatch:
+def stretched(batch: StepBatch, uncapped: Worked, cap: Worked, out: Outside, step_seconds: Worked) -> StepBatch:
     """
     The samples of a step, what they wait for as tokens.
 
     Args:
         batch: The samples.
-        lengths: Mean response without the cap, and the cap. [token]
+        uncapped: Mean response without the cap. [token]
+        cap: The cap. [token]
         out: What they wait for.
         step_seconds: Time in which a sample that runs grows by a token. [s]
-        longest: Mean of the longest response of a step that waits for it; None where it does not. [token]
     """
-    uncapped, cap = lengths
-    waits, spread = out.seconds / step_seconds, np.sqrt(out.variance) / step_seconds
-    share = equations.running_share(running_seconds=batch.response_tokens, outside_seconds=waits)
-    mean, variation = batch.response_tokens + waits, np.hypot(uncapped * batch.response_cv, spread) / (uncapped + waits)
-    if longest is not None and batch.agents is not None:
-        many = max(1, round(float(np.median(batch.samples))))
-        beyond = (longest_wait(batch.agents, many) - out.seconds) / step_seconds
-        variation = _variation(np.hypot(longest - batch.response_tokens, beyond) / mean, many)
+    seconds, spread = out.seconds / step_seconds, np.sqrt(out.variance) / step_seconds
+    share = equations.running_share(running_seconds=batch.response_tokens, outside_seconds=seconds)
     return replace(
         batch,
         agents=None,
-        response_tokens=mean,
-        response_cv=variation,
+        response_tokens=batch.response_tokens + seconds,
+        response_cv=np.hypot(uncapped * batch.response_cv, spread) / (uncapped + seconds),
         max_tokens=cap + out.longest / step_seconds,
         running_share=share,
         kept_share=1.0 - (out.starting + out.scored) / max(out.seconds, 1e-9) * (1.0 - share),
         tool_context=tool_context(out),
+        endings=endings(batch, uncapped, cap, step_seconds),
     )
 
 
-def _variation(beyond: Worked, samples: int) -> Worked:
-    """Coefficient of variation of lognormal lengths whose longest is so far beyond the mean, in means. [1]"""
-    curve = long_tail.longest_of(samples, 1.0, _VARIATIONS, np.inf) - 1.0
-    return np.interp(beyond, curve, _VARIATIONS)
+def endings(batch: StepBatch, uncapped: Worked, cap: Worked, step_seconds: Worked) -> Endings:
+    """How samples end that wait beside their responses; as `stretched`."""
+    each = waits(batch.agents or Agents())
+    size = np.asarray(batch.group_size, dtype=float)
+    found = Endings(cap + each[-1][0] / step_seconds, 0.0, 0.0, size)
+    step, mean, spread, most = (
+        np.asarray(one, dtype=float)[..., None] for one in (step_seconds, uncapped, batch.response_cv, cap)
+    )
+    own = (np.maximum(found.tokens - seconds / step, 1e-9) for seconds, _ in each)
+    ended = (batch_drain.finished_share(tokens, mean, spread, most) for tokens in own)
+    done = sum(share * one for (_, share), one in zip(each, ended, strict=True))
+    return found._replace(done=done, whole=done ** size[..., None])
 
 
 class Taken(NamedTuple):
@@ -236,41 +256,36 @@ class Taken(NamedTuple):
     taken: Worked = 1.0
 
 
-def first_to_end(batch: StepBatch, held: StepBatch, uncapped: Worked, redundant: int) -> Taken:
+def first_to_end(batch: StepBatch, held: StepBatch, uncapped: Worked) -> Taken:
     """
     The samples of a step of whose groups the first to end are taken.
 
-    Their lengths are told as lognormal ones with the same mean and the same longest of a step. Which end first is
-    decided by responses and waits together, so responses have their part of what these are shorter by.
+    Which end first is decided by responses and waits together, so responses have their part of what these are shorter
+    by.
 
     Args:
         batch: The samples, with their responses.
         held: The same, what they wait for among their tokens.
-        uncapped: Mean of those without the cap on it. [token]
-        redundant: Samples that a group begins with beyond those that it needs. [1]
+        uncapped: Mean response without the cap on it. [token]
     """
-    if not redundant:
+    redundant = 0 if batch.agents is None else batch.agents.redundant_samples
+    if not redundant or held.endings is None:
         return Taken(held)
     needed = round(float(np.median(held.group_size)))
-    started, groups = needed + redundant, np.median(held.samples) / needed
-    longest = np.asarray(held.max_tokens, dtype=float)[..., None]
-    tokens = longest * np.linspace(0.0, 1.0, _CUTS) ** 3  # most end early
-    spread = np.asarray(uncapped)[..., None], np.asarray(held.response_cv)[..., None]
-    share = batch_drain.finished_share(np.maximum(tokens, 1e-9), *spread, longest)
+    started, tokens, share = needed + redundant, held.endings.tokens, np.clip(held.endings.done, 0.0, 1.0)
     after = [equations.just_finished(share, done, started, comb(started, done)) for done in range(needed)]
-    still, lacks = sum(after), sum((needed - done) * chance for done, chance in enumerate(after))
-    taken = np.trapezoid(lacks, tokens, axis=-1) / needed
-    mean = (needed * taken + redundant * np.trapezoid(still, tokens, axis=-1)) / started
-    last = np.trapezoid(batch_drain.chance_of_any(np.clip(1 - still, 0.0, 1.0), groups), tokens, axis=-1)
-    factor = started / needed
+    running = sum((started - done) * chance for done, chance in enumerate(after)) / started
+    lacks = sum((needed - done) * chance for done, chance in enumerate(after)) / needed
+    taken, mean = np.trapezoid(lacks, tokens, axis=-1), np.trapezoid(running, tokens, axis=-1)
     cut = replace(
         held,
-        samples=held.samples * factor,
+        samples=held.samples * started / needed,
         group_size=started,
         response_tokens=mean,
-        response_cv=_variation(np.maximum(last / mean - 1.0, 0.0), round(groups * started)),
+        endings=held.endings._replace(done=1.0 - running, whole=1.0 - np.clip(sum(after), 0.0, 1.0), size=started),
     )
-    own = np.minimum(1.0, (batch.response_tokens * batch.response_cv / (uncapped * held.response_cv)) ** 2)
+    waiting = held.response_tokens - batch.response_tokens
+    own = np.minimum(1.0, (uncapped * batch.response_cv / ((uncapped + waiting) * held.response_cv)) ** 2)
     shorter = (held.response_tokens - taken) * own / batch.response_tokens
     return Taken(cut, mean / held.response_tokens, np.maximum(1.0 - shorter, 0.1))
 

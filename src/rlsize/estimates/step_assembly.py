@@ -192,6 +192,7 @@ def _waste(parts: LoopParts, rule: LateRule) -> Worked:
         parts: The parts, in numbers, without what is dropped.
         rule: The rule, likewise.
     """
+    rhythm = _in_rhythm(parts)
     low, high = 0.0, log(_needed(parts, rule, 1.0))
     over, under = high, log(_needed(parts, rule, exp(high))) - high
     for _ in range(_HALVINGS):
@@ -199,7 +200,18 @@ def _waste(parts: LoopParts, rule: LateRule) -> Worked:
         gap = log(_needed(parts, rule, exp(middle))) - middle
         low, over = where(gap > 0, middle, low), where(gap > 0, gap, over)
         high, under = where(gap > 0, high, middle), where(gap > 0, under, gap)
-    return exp(low + (high - low) * over / maximum(over - under, 1e-12))
+    filled = exp(low + (high - low) * over / maximum(over - under, 1e-12))
+    return where(rhythm > 0, rhythm, filled)
+
+
+def _in_rhythm(parts: LoopParts) -> Worked:
+    """The same of a loop whose fleet keeps pace with the rhythm of its lengths; 0 of others."""
+    if parts.cycle is None:
+        return 0.0
+    trained = rl_step.trainer_phase(parts.update_seconds, parts.logprob_seconds)
+    waste = parts.cycle.waste(trained)
+    made = kernel_time.slowed(seconds=parts.generation_seconds, slowdown=waste)
+    return where(made <= parts.cycle.seconds(trained), waste, 0.0)
 
 
 def _needed(parts: LoopParts, rule: LateRule, waste: Worked) -> Worked:

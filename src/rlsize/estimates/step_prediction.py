@@ -104,7 +104,7 @@ def predicted_step(question: StepQuestion, values: Mapping[str, Real]) -> Step:
     parts = LoopParts(
         loop=question.loop,
         generation_seconds=seconds,
-        cycle=None if fleet.cycle is None else fleet.cycle.each(lambda time: time * seconds / fleet.seconds),
+        cycle=None if fleet.cycle is None else fleet.cycle.slowed(seconds / fleet.seconds),
         tail_seconds=within_a_loop(work, "tail_seconds", fleet.tail_seconds, values, moe=moe),
         update_seconds=update,
         logprob_seconds=forwards,

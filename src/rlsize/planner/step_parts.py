@@ -159,7 +159,7 @@ class FleetParts(NamedTuple):
         """The same fleet where it takes so long; its cycles are as much longer."""
         longer, before = (one.number if isinstance(one, Figure) else one for one in (seconds, self.seconds))
         factor = rollout_batch.share_of(part=longer, whole=before)
-        cycle = None if self.cycle is None else self.cycle.each(lambda time: time * factor)
+        cycle = None if self.cycle is None else self.cycle.slowed(factor)
         return self._replace(seconds=seconds, cycle=cycle)
 
 

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from rlsize.errors import InputError
+from rlsize.frameworks.wanted import changes
 from rlsize.readers.frameworks import framework, frameworks
 from rlsize.readers.launch.launch import Launch, read_launch
 from rlsize.readers.launch.scenario import doubts, model_name, scenario_of_launch
@@ -295,12 +296,18 @@ def test_a_bare_name_that_a_framework_ships_is_no_file_beside_the_script(tmp_pat
         ("python examples/run_grpo.py grpo.num_prompts_per_step=8 grpo.max_rollout_turns=3", 3),
         ("trl grpo --model_name_or_path m --num_generations 4", None),
         ("trl grpo --model_name_or_path m --num_generations 4 --max_tool_calling_iterations 4", 5),
+        ("swift rlhf --rlhf_type grpo --model m --multi_turn_scheduler gym_scheduler --max_turns 4", 4),
+        ("python3 -m verl.trainer.main_ppo max_turns=4 actor_rollout_ref.rollout.n_agent=5 do_search=true", 5),
     ],
 )
 def test_turns_of_an_agent_are_the_most_that_its_keys_allow(tmp_path: Path, text: str, turns: int | None) -> None:
-    """One more than answers of tools; nothing where no key bounds them."""
-    launch = _launch(tmp_path, text.format("actor_rollout_ref.rollout.multi_turn."))
-    assert launch.reading.value("loop.turns") == turns
+    """One more than answers of tools; nothing where no key bounds them. Others are written into the same keys."""
+    reading = _launch(tmp_path, text.format("actor_rollout_ref.rollout.multi_turn.")).reading
+    assert reading.value("loop.turns") == turns
+    if turns is not None:
+        asked = changes(reading, {"turns": turns + 2})
+        assert not asked.refused
+        assert reading.changed(asked.keys).value("loop.turns") == turns + 2
 
 
 @pytest.mark.parametrize(
