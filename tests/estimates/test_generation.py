@@ -17,6 +17,7 @@ from rlsize.estimates.engine_work import EngineQuestion
 from rlsize.estimates.figures import numbers
 from rlsize.estimates.generation import StepBatch, generation, lengths_of
 from rlsize.estimates.rollout_prediction import Replica, affine, at_batch, engine
+from rlsize.facts.algorithm import Agents
 from rlsize.facts.records import Layout
 from rlsize.readers.profiles import Catalogue
 
@@ -141,3 +142,10 @@ def test_steps_between_two_syncs_are_one_batch_in_parts(train: float, every: int
     rare = cycle_seconds(train, max_staleness=every - 1.0 + more, sync_every=float(every))
     as_one = cycle_seconds(every * train, max_staleness=more / every, parts=every, samples=BATCH.samples * every)
     assert rare == pytest.approx(as_one / every)
+
+
+def test_the_mean_sample_takes_what_it_waits_for_tools_beside_its_own_time() -> None:
+    """Two answers of 10 s between three turns; while some wait fewer run, so that the others are no slower."""
+    plain = generated(ending="refill", in_flight=512.0)
+    waiting = generated(ending="refill", in_flight=512.0, agents=Agents(turns=3, tool_seconds=10.0))
+    assert 20.0 + 0.5 * plain.sample_seconds < waiting.sample_seconds < 20.0 + 1.1 * plain.sample_seconds
