@@ -124,7 +124,8 @@ def _measured(context: typer.Context, inputs: Inputs, asked: dict[str, Any]) -> 
             raise typer.Exit(INTERRUPTED)
         raise UnfinishedError(*outcome.faults)
     save = asked["save"]
-    report = measure_report(outcome.rates, inputs.shown(), [*inputs.notes, *outcome.notes])
+    shown = () if asked["trainer_log"] and not outcome.rates.instances else inputs.shown()  # a log has its own
+    report = measure_report(outcome.rates, shown, [*inputs.notes, *outcome.notes])
     if save is None and not (outcome.interrupted or outcome.faults):
         return report
     deliver(report, context.obj)
