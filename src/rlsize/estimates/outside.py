@@ -123,7 +123,7 @@ def waits(agents: Agents) -> tuple[tuple[float, float], ...]:
     out = outside(agents)
     call = _call(agents)
     span = out.starting + agents.turns * call[0] + sum(_far(*one) for one in (call, scoring(agents)))
-    each = span / _CELLS or 1.0
+    each = span / (_CELLS - 1) or 1.0  # a time that is the whole span has a cell
     again = agents.environment_seconds
     called = _with_failures((agents.tool_seconds, agents.tool_cv), agents.failed_fraction, again, each)
     scored = _with_failures((agents.verify_seconds, agents.verify_cv), agents.verify_failed_fraction, 0.0, each)
