@@ -243,6 +243,7 @@ def test_a_server_counts_what_was_asked_for_to_the_token(start_measure: Any, ser
     assert 0.0 < (waits.first_token.p99_seconds or 0.0) < (waits.sample.p99_seconds or 0.0)
 
 
+@BY_NIGHT
 def test_a_server_killed_in_the_middle_leaves_what_was_measured(start_measure: Any, serve: Any, tmp_path: Path) -> None:
     """Exit code 3, a message that names the server, and a rates file that says that it is partial."""
     rates = tmp_path / "rates.yaml"
