@@ -358,7 +358,6 @@ rlsize calibrate examples/measured-cpu.yaml --link infiniband-400g
 rlsize calibrate examples/measured-cpu.yaml --bandwidth "50 GB/s"
 rlsize calibrate examples/grpo-32b.yaml --rate 64=2100 --step-seconds 60 --generation-seconds 20 --train-seconds 20 \\
     --sync-seconds 3
-rlsize calibrate examples/calibration-runs.yaml
 rlsize calibrate examples/launch/distil-3b.log examples/launch/distil-3b.sh \\
     --set cluster.gpu=a800-sxm
 rlsize whatif --model qwen3-8b --gpu h100-sxm --mode async --gpus 32 --rollout-gpus 16 --trainer-gpus 16 \\
@@ -380,13 +379,15 @@ rlsize explain
 rlsize explain matched_instances
 """
 LINES = tuple(re.sub(r" \\\n +", " ", _LINES).strip().splitlines())
+_REVIEWS = "rlsize report examples/unmeasured-8b.yaml "
 
 
 @cache
 def answers() -> tuple[dict[str, Any], ...]:
-    """What each command prints as JSON."""
+    """What each command prints as JSON; reviews that search take ten times as long as others and add no key."""
     with tempfile.TemporaryDirectory() as folder:
-        return tuple(_object(output(f"{line.replace('FOLDER', folder)} --json", exit_code=None)) for line in LINES)
+        asked = [line.replace("FOLDER", folder) for line in LINES if not line.startswith(_REVIEWS)]
+        return tuple(_object(output(f"{line} --json", exit_code=None)) for line in asked)
 
 
 def keys(answer: Mapping[str, Any], part: str) -> set[str]:

@@ -7,9 +7,11 @@ from typing import Any
 
 import pytest
 from tests.browser.conftest import LOOPS, Opened
+from tests.effort import NIGHTLY
 
 Show = Callable[..., Opened]
 PHONE, LAPTOP = 390, 1440
+LOOKS = ((PHONE, "dark"), (LAPTOP, "light"), *(((PHONE, "light"), (LAPTOP, "dark")) if NIGHTLY else ()))
 CONTRAST = """() => {
   const light = (colour) => {
     const parts = colour.match(/[\\d.]+/g).slice(0, 3).map((part) => part / 255)
@@ -58,8 +60,7 @@ def test_foreign_words_put_nothing_into_the_page(show: Show) -> None:
 
 
 @pytest.mark.parametrize("name", ["overlapped", "hostile", "review"])
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("width", [PHONE, LAPTOP])
+@pytest.mark.parametrize(("width", "scheme"), LOOKS)
 def test_axe_finds_no_fault(show: Show, axe: str, name: str, scheme: str, width: int) -> None:
     """No serious or critical fault of accessibility, the numbers of pictures and changed results included."""
     opened = show(name, width=width, color_scheme=scheme)

@@ -59,7 +59,7 @@ def job(model: Path, **changed: Any) -> TrainJob:
     return TrainJob(**{**fields, **changed})
 
 
-@pytest.fixture(scope="module", params=["qwen3", "qwen3_moe"])
+@pytest.fixture(scope="module", params=["qwen3", *(["qwen3_moe"] if NIGHTLY else [])])
 def measured(
     request: pytest.FixtureRequest,
     engine_python: str,
@@ -185,6 +185,7 @@ def test_ctrl_c_keeps_what_was_timed(engine_python: str, tiny_models: dict[str, 
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="finds the ranks in /proc")
+@BY_NIGHT
 def test_a_killed_rank_keeps_what_was_timed(engine_python: str, tiny_models: dict[str, Path], tmp_path: Path) -> None:
     """One of two ranks is killed after the second step; the other, which waits for it, is ended too."""
 
