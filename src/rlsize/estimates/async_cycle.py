@@ -73,7 +73,7 @@ class Cycle(NamedTuple):
         """The same, each number changed."""
         return Cycle(*(tuple(map(change, numbers)) for numbers in self))
 
-    def slowed(self, factor: Any) -> Cycle:  # noqa: ANN401 (a number or an array)
+    def slowed(self, factor: Real) -> Cycle:
         """The same, each time as many times as long."""
         training, whole = (tuple(time * factor for time in times) for times in (self.training, self.whole))
         return Cycle(training, whole, self.started)
@@ -82,11 +82,11 @@ class Cycle(NamedTuple):
         """Time from one sync to the next of a trainer that takes so long; between rhythms a straight line."""
         return self._between(self.whole, train_seconds) + np.maximum(0.0, train_seconds - self.training[-1])
 
-    def waste(self, train_seconds: Any) -> Any:  # noqa: ANN401 (numbers or arrays)
+    def waste(self, train_seconds: Real) -> Real:
         """Samples that are started for each that such a trainer trains on."""
         return self._between(self.started, train_seconds)
 
-    def _between(self, values: tuple[Any, ...], train_seconds: Any) -> Any:  # noqa: ANN401 (numbers or arrays)
+    def _between(self, values: tuple[Real, ...], train_seconds: Real) -> Real:
         found = values[0]
         for (busy, longer), (one, other) in zip(pairwise(self.training), pairwise(values), strict=True):
             share = (train_seconds - busy) / np.maximum(longer - busy, 1e-12)
@@ -168,7 +168,7 @@ def rhythms(
     staleness: Real,
     group_size: Real,
     samples: Real,
-    *ends: Any,  # noqa: ANN401 (numbers and arrays)
+    *ends: Real,
 ) -> Rhythm:
     """
     The rhythms that lengths and a cap allow.

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from rlsize.equations._ops import Real
 
 POINTS = 65
 _CLOSER = 3  # most end early: the power by which points lie closer there
@@ -21,25 +26,25 @@ class Endings(NamedTuple):
         size: Samples of a group. [1]
     """
 
-    longest: Any
-    done: Any
-    whole: Any
-    size: Any
+    longest: Real
+    done: Real
+    whole: Real
+    size: Real
 
     @property
-    def tokens(self) -> Any:  # noqa: ANN401 (an array)
+    def tokens(self) -> NDArray[np.float64]:
         """The points of the tables. [token]"""
         return np.asarray(self.longest)[..., None] * np.linspace(0.0, 1.0, POINTS) ** _CLOSER
 
-    def finished(self, tokens: Any) -> Any:  # noqa: ANN401 (arrays, with any axes more)
+    def finished(self, tokens: NDArray[np.float64]) -> Real:
         """Share of samples that have ended by then."""
         return self._at(self.done, tokens)
 
-    def complete(self, tokens: Any) -> Any:  # noqa: ANN401 (arrays, with any axes more)
+    def complete(self, tokens: NDArray[np.float64]) -> Real:
         """Share of groups that have ended by then."""
         return self._at(self.whole, tokens)
 
-    def longer(self, tokens: Any) -> Any:  # noqa: ANN401 (arrays, with any axes more)
+    def longer(self, tokens: NDArray[np.float64]) -> Real:
         """The integral of the share of samples that have not ended, from then on. [token]"""
         sums = _sums(1.0 - self.done, self.tokens)
         return self._at(sums[..., -1:] - sums, tokens)
@@ -51,17 +56,17 @@ class Endings(NamedTuple):
             **{key: one / np.maximum(one[..., -1:], 1e-9) for key, one in zip(("done", "whole"), both, strict=True)}
         )
 
-    def mean_left(self) -> Any:  # noqa: ANN401 (a number or an array)
+    def mean_left(self) -> Real:
         """What samples that are met under way have left on average. [token]"""
         running = 1.0 - self.done
         return np.trapezoid(running * self.tokens, self.tokens, axis=-1) / np.trapezoid(running, self.tokens, axis=-1)
 
-    def longest_of(self, samples: Any) -> Any:  # noqa: ANN401 (a number or an array)
+    def longest_of(self, samples: Real) -> Real:
         """When the last of so many samples has ended, on average. [token]"""
         some = np.asarray(samples / self.size)[..., None]
         return np.trapezoid(1.0 - self.whole**some, self.tokens, axis=-1)
 
-    def _at(self, table: Any, tokens: Any) -> Any:  # noqa: ANN401 (arrays)
+    def _at(self, table: Real, tokens: NDArray[np.float64]) -> Real:
         axes = np.ndim(self.longest)
         more = (1,) * (tokens.ndim - axes)
         ahead = np.clip(tokens / np.reshape(self.longest, np.shape(self.longest) + more), 0.0, 1.0) ** (1 / _CLOSER)
@@ -73,7 +78,7 @@ class Endings(NamedTuple):
         return low + (high - low) * (place - first)
 
 
-def _sums(heights: Any, tokens: Any) -> Any:  # noqa: ANN401 (arrays)
+def _sums(heights: Real, tokens: NDArray[np.float64]) -> NDArray[np.float64]:
     """Integrals from nothing to each point."""
     parts = np.diff(tokens, axis=-1) * (heights[..., 1:] + heights[..., :-1]) / 2
     return np.concatenate([np.zeros_like(parts[..., :1]), np.cumsum(parts, axis=-1)], axis=-1)

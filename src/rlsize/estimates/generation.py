@@ -20,6 +20,8 @@ from rlsize.quantities.workload import MOST_MEAN_LENGTHS
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from numpy.typing import NDArray
+
     from rlsize.equations._ops import Real
     from rlsize.estimates.endings import Endings
     from rlsize.estimates.figures import Work, Worked
@@ -443,7 +445,7 @@ def _cohort(batch: StepBatch, shape: Shape, room: Worked) -> Worked:
     return np.maximum(room, room * mean / most)
 
 
-def _finished(batch: StepBatch, shape: Shape, tokens: Any) -> Any:  # noqa: ANN401 (arrays)
+def _finished(batch: StepBatch, shape: Shape, tokens: NDArray[np.float64]) -> Real:
     """Share of samples that have finished by some tokens."""
     if batch.endings is not None:
         return batch.endings.finished(tokens)
@@ -516,7 +518,7 @@ class _Drain(NamedTuple):
     whole: Any
     size: Any
 
-    def chance_of_any(self, samples: Any) -> Any:  # noqa: ANN401 (arrays)
+    def chance_of_any(self, samples: Real) -> Real:
         """Chance that one of so many still runs."""
         return batch_drain.chance_of_any(finished_share=self.whole, samples=samples / self.size)
 

@@ -54,7 +54,7 @@ def read_prompts(path: str | Path) -> list[list[SaidTurn]]:
     return found
 
 
-def _turns(said: Any) -> list[SaidTurn]:  # noqa: ANN401 (a line of JSON)
+def _turns(said: str | dict[str, Any]) -> list[SaidTurn]:
     """
     The turns of a line.
 
@@ -71,7 +71,7 @@ def _turns(said: Any) -> list[SaidTurn]:  # noqa: ANN401 (a line of JSON)
     return turns
 
 
-def _turn(said: Any) -> SaidTurn:  # noqa: ANN401
+def _turn(said: dict[str, Any]) -> SaidTurn:
     named = [key for key in _KEYS if key in said]
     if len(named) != 1:
         raise ValueError(f"names {len(named)} prompts")
