@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 MeasuredT_co = TypeVar("MeasuredT_co", covariant=True)
 
 PATIENCE_SECONDS = 60.0
+TOKENS_SECONDS = 600.0  # for a tokenizer, perhaps fetched, and 64 MB of texts
 LIBRARIES = ("torch", "transformers", "vllm")
 FEWEST_REPEATS = 5
 WIDE = 0.1  # coefficient of variation from which one figure says little
@@ -62,18 +63,12 @@ def libraries(python: str, flag: str) -> frozenset[str]:
     Raises:
         InputError: It is no Python that runs here.
     """
-    todo = "name a Python program, as .venv/bin/python"
+    asked = _answered(python, flag, "name a Python program, as .venv/bin/python", [_ASK, *LIBRARIES])
     try:
-        asked = subprocess.run(  # noqa: S603 (the user's own Python, asked in words of ours)
-            [python, "-c", _ASK, *LIBRARIES], capture_output=True, timeout=PATIENCE_SECONDS, check=False, text=True
-        )
-        found = json.loads(asked.stdout)
-    except (OSError, subprocess.TimeoutExpired) as error:
-        reason = getattr(error, "strerror", None) or f"no answer within {PATIENCE_SECONDS:.0f} s"
-        raise InputError(Fault(f"{python} cannot be run: {reason}", flag, todo)) from None
+        return frozenset(json.loads(asked.stdout))
     except ValueError:
-        raise InputError(Fault(f"{python} does not answer as a Python does", flag, todo)) from None
-    return frozenset(found)
+        what = f"{python} does not answer as a Python does"
+        raise InputError(Fault(what, flag, "name a Python program, as .venv/bin/python")) from None
 
 
 def token_ids(python: str, flag: str, model: str, texts: Sequence[str]) -> list[list[int]]:
@@ -90,19 +85,39 @@ def token_ids(python: str, flag: str, model: str, texts: Sequence[str]) -> list[
         InputError: It has none, or the model has no tokenizer.
     """
     todo = "give prompt_token_ids, or the folder of a model with its tokenizer"
+    asked = _answered(python, flag, todo, [_TOKENS, model], json.dumps(texts), TOKENS_SECONDS)
     try:
-        asked = subprocess.run(  # noqa: S603 (the user's own Python, asked in words of ours)
-            [python, "-c", _TOKENS, model], input=json.dumps(texts), capture_output=True, check=False, text=True
-        )
         found: list[list[int]] = json.loads(asked.stdout)
-    except OSError as error:
-        raise InputError(Fault(f"{python} cannot be run: {error.strerror}", flag, todo)) from None
     except ValueError:
         last = (asked.stderr.strip().splitlines() or ["no answer"])[-1][:200]
         raise InputError(Fault(f"texts cannot be read as tokens of {model}: {last}", flag, todo)) from None
     if not all(found):
         raise InputError(Fault(f"a text has no token in the tokenizer of {model}", flag, todo))
     return found
+
+
+def _answered(
+    python: str, flag: str, todo: str, words: Sequence[str], given: str = "", seconds: float = PATIENCE_SECONDS
+) -> subprocess.CompletedProcess[str]:
+    """
+    What the user's own Python says to some code and its arguments, within some time.
+
+    Raises:
+        InputError: It cannot be run, or does not end.
+    """
+    try:
+        return subprocess.run(  # noqa: S603 (the user's own Python, asked in words of ours)
+            [python, "-c", *words],
+            input=given,
+            capture_output=True,
+            timeout=seconds,
+            check=False,
+            text=True,
+            errors="replace",
+        )
+    except (OSError, subprocess.TimeoutExpired) as error:
+        reason = getattr(error, "strerror", None) or f"no answer within {seconds:.0f} s"
+        raise InputError(Fault(f"{python} cannot be run: {reason}", flag, todo)) from None
 
 
 def launcher(flags: Sequence[str], ranks: int) -> list[str]:
