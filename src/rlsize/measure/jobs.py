@@ -20,6 +20,7 @@ MeasuredT_co = TypeVar("MeasuredT_co", covariant=True)
 
 PATIENCE_SECONDS = 60.0
 TOKENS_SECONDS = 600.0  # for a tokenizer, perhaps fetched, and 64 MB of texts
+_NAME_ONE = "name a Python program, as .venv/bin/python"
 LIBRARIES = ("torch", "transformers", "vllm")
 FEWEST_REPEATS = 5
 WIDE = 0.1  # coefficient of variation from which one figure says little
@@ -63,15 +64,15 @@ def libraries(python: str, flag: str) -> frozenset[str]:
     Raises:
         InputError: It is no Python that runs here.
     """
-    asked = _answered(python, flag, "name a Python program, as .venv/bin/python", [_ASK, *LIBRARIES])
+    asked = _answered(python, flag, [_ASK, *LIBRARIES])
     try:
         return frozenset(json.loads(asked.stdout))
     except ValueError:
         what = f"{python} does not answer as a Python does"
-        raise InputError(Fault(what, flag, "name a Python program, as .venv/bin/python")) from None
+        raise InputError(Fault(what, flag, _NAME_ONE)) from None
 
 
-def token_ids(python: str, flag: str, model: str, texts: Sequence[str]) -> list[list[int]]:
+def token_ids(python: str, flag: str, model: str, path: str, texts: Sequence[str]) -> list[list[int]]:
     """
     Texts as a model's tokenizer has them, without special tokens.
 
@@ -79,25 +80,26 @@ def token_ids(python: str, flag: str, model: str, texts: Sequence[str]) -> list[
         python: A Python with transformers.
         flag: The flag that named it, for messages.
         model: A folder or a Hugging Face id.
+        path: The file that holds the texts, for messages.
         texts: The texts.
 
     Raises:
         InputError: It has none, or the model has no tokenizer.
     """
     todo = "give prompt_token_ids, or the folder of a model with its tokenizer"
-    asked = _answered(python, flag, todo, [_TOKENS, model], json.dumps(texts), TOKENS_SECONDS)
+    asked = _answered(python, flag, [_TOKENS, model], json.dumps(texts), TOKENS_SECONDS)
     try:
         found: list[list[int]] = json.loads(asked.stdout)
     except ValueError:
         last = (asked.stderr.strip().splitlines() or ["no answer"])[-1][:200]
-        raise InputError(Fault(f"texts cannot be read as tokens of {model}: {last}", flag, todo)) from None
+        raise InputError(Fault(f"texts cannot be read as tokens of {model}: {last}", path, todo)) from None
     if not all(found):
-        raise InputError(Fault(f"a text has no token in the tokenizer of {model}", flag, todo))
+        raise InputError(Fault(f"a text has no token in the tokenizer of {model}", path, todo))
     return found
 
 
 def _answered(
-    python: str, flag: str, todo: str, words: Sequence[str], given: str = "", seconds: float = PATIENCE_SECONDS
+    python: str, flag: str, words: Sequence[str], given: str = "", seconds: float = PATIENCE_SECONDS
 ) -> subprocess.CompletedProcess[str]:
     """
     What the user's own Python says to some code and its arguments, within some time.
@@ -117,7 +119,7 @@ def _answered(
         )
     except (OSError, subprocess.TimeoutExpired) as error:
         reason = getattr(error, "strerror", None) or f"no answer within {seconds:.0f} s"
-        raise InputError(Fault(f"{python} cannot be run: {reason}", flag, todo)) from None
+        raise InputError(Fault(f"{python} cannot be run: {reason}", flag, _NAME_ONE)) from None
 
 
 def launcher(flags: Sequence[str], ranks: int) -> list[str]:

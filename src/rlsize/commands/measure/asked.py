@@ -376,7 +376,7 @@ def _played(
         todo = "name --model, or give prompt_token_ids"
         raise InputError(Fault("holds texts, which need a tokenizer", path, todo))
     python, source = asked["engine_python"] or sys.executable, model.source if model else ""
-    known = dict(zip(texts, token_ids(python, path, source, texts) if texts else (), strict=True))
+    known = dict(zip(texts, token_ids(python, "--engine-python", source, path, texts) if texts else (), strict=True))
     drawn = iter(drawn_lengths(len(turns), work.mean, work.cv, work.cap, seed_of(inputs)))
 
     def played(said: SaidTurn, length: int) -> Turn:
