@@ -13,7 +13,7 @@ import pytest
 NIGHTLY = bool(os.environ.get("RLSIZE_NIGHTLY"))
 CI = NIGHTLY or bool(os.environ.get("RLSIZE_CI"))
 
-BY_NIGHT = pytest.mark.skipif(not NIGHTLY, reason="another of its kind is tried by day, and this by RLSIZE_NIGHTLY=1")
+BY_NIGHT = pytest.mark.skipif(not NIGHTLY, reason="takes a minute, and the nightly run has it: RLSIZE_NIGHTLY=1")
 
 
 def tries(all_of_it: int) -> int:

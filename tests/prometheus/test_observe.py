@@ -220,7 +220,7 @@ def pages() -> Iterator[tuple[Pages, str]]:
             self.end_headers()
             self.wfile.write(body)
 
-        def log_message(self, format: str, *args: object) -> None:  # noqa: A002 (the base class's name)
+        def log_message(self, *_: object) -> None:
             """Say nothing."""
 
     with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:

@@ -48,7 +48,7 @@ class Server(BaseHTTPRequestHandler):
         self.end_headers()
         self.wfile.write(body)
 
-    def log_message(self, format: str, *args: object) -> None:  # noqa: A002 (the base class's name)
+    def log_message(self, *_: object) -> None:
         """Say nothing."""
 
 

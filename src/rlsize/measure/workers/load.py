@@ -72,18 +72,22 @@ class Group:
         return f"{self.repeat}.{self.key.partition('.')[2]}" if self.parts else ""
 
     def token_ids(self, vocabulary: int) -> list[int]:
-        """Its prompt as token ids, drawn evenly from the vocabulary but for the lowest few, which are special."""
-        low = min(10, vocabulary - 1)
+        """Its prompt as token ids: those of its file, or drawn ones."""
+        own = f"{self.key}/{self.salt}"
         if self.parts:  # the first is that of the whole group
-            seeds = [self.key, *(f"{self.key}/{self.salt}/{place}" for place in range(1, len(self.parts)))]
-            drawn = [random.Random(seed) for seed in seeds]  # noqa: S311 (a workload, no secret)
+            seeds = [self.key, *(f"{own}/{place}" for place in range(1, len(self.parts)))]
+            parts = zip(seeds, self.parts, strict=True)
             return [
-                token
-                for source, part in zip(drawn, self.parts, strict=True)
-                for token in (part if isinstance(part, list) else source.choices(range(low, vocabulary), k=part))
+                one
+                for seed, part in parts
+                for one in (_drawn(seed, vocabulary, part) if isinstance(part, int) else part)
             ]
-        prompt = random.Random(self.key).choices(range(low, vocabulary), k=self.prompt_tokens)  # noqa: S311 (a workload, no secret)
-        return prompt + random.Random(f"{self.key}/{self.salt}").choices(range(low, vocabulary), k=self.age)  # noqa: S311 (a workload, no secret)
+        return _drawn(self.key, vocabulary, self.prompt_tokens) + _drawn(own, vocabulary, self.age)
+
+
+def _drawn(seed: str, vocabulary: int, tokens: int) -> list[int]:
+    """Token ids, drawn evenly from the vocabulary but for the lowest few, which are special."""
+    return random.Random(seed).choices(range(min(10, vocabulary - 1), vocabulary), k=tokens)  # noqa: S311 (a workload, no secret)
 
 
 class Phase:
