@@ -154,7 +154,8 @@ class _Lengths(NamedTuple):
         if self.endings is None:
             some = batch_drain.chance_of_any(self.finished(points[..., None])[..., 0], self.samples[..., None])
         else:
-            some = 1 - self.endings.complete(points) ** (self.samples[..., None] / self.group[..., None])
+            groups = self.samples[..., None] / self.group[..., None]
+            some = batch_drain.chance_of_any(self.endings.complete(points), groups)
         return np.trapezoid(some, points, axis=-1)
 
 

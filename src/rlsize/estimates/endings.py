@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from rlsize.equations import batch_drain
+
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
@@ -64,7 +66,7 @@ class Endings(NamedTuple):
     def longest_of(self, samples: Real) -> Real:
         """When the last of so many samples has ended, on average. [token]"""
         some = np.asarray(samples / self.size)[..., None]
-        return np.trapezoid(1.0 - self.whole**some, self.tokens, axis=-1)
+        return np.trapezoid(batch_drain.chance_of_any(self.whole, some), self.tokens, axis=-1)
 
     def _at(self, table: Real, tokens: NDArray[np.float64]) -> Real:
         axes = np.ndim(self.longest)
