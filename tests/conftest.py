@@ -9,6 +9,7 @@ import shutil
 import signal
 import subprocess
 import sys
+from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cache
@@ -18,7 +19,7 @@ from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, settings
-from tests.effort import tries
+from tests.effort import CI, tries
 from typer.testing import CliRunner
 
 # Every worker of a run has a core to itself: threads of its own for small matrices would only wait for each other's.
@@ -59,6 +60,23 @@ def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
         sys.stderr.write("\nThe checkout is not as it was before the tests; who wrote, or edited meanwhile, this?\n")
         sys.stderr.write("".join(f"  {line}\n" for line in new))
         session.exitstatus = exitstatus or pytest.ExitCode.TESTS_FAILED
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave what is long to CI, but for as many cases as its mark says and for what is asked for by name."""
+    if CI or any("::" in argument for argument in config.args):
+        return
+    seen: Counter[object] = Counter()
+    left: list[pytest.Item] = []
+    for item in items:
+        mark = item.get_closest_marker("long")
+        test = item.nodeid.partition("[")[0]
+        seen[test] += 1
+        if mark is not None and seen[test] > mark.kwargs.get("by_day", 0):
+            left.append(item)
+    config.hook.pytest_deselected(items=left)
+    gone = {*map(id, left)}
+    items[:] = [item for item in items if id(item) not in gone]
 
 
 def pytest_collection_finish() -> None:

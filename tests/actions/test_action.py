@@ -31,6 +31,7 @@ def failures(runner: Any) -> list[str | None]:
     return [case.get("name") for case in root.iter("testcase") if case.find("failure") is not None]
 
 
+@pytest.mark.long
 def test_a_kept_budget_is_quiet(runner: Any, run: Callable[..., int]) -> None:
     """No error, a doubt where a band crosses its limit, a summary with every limit, and outputs for later steps."""
     assert run() == 0
@@ -42,6 +43,7 @@ def test_a_kept_budget_is_quiet(runner: Any, run: Callable[..., int]) -> None:
     assert failures(runner) == []
 
 
+@pytest.mark.long
 def test_a_broken_limit_is_an_error_at_its_line(runner: Any, run: Callable[..., int]) -> None:
     """The dearer GPU breaks the limit on the change, and nothing else."""
     assert run("2.75") == 1
@@ -56,12 +58,14 @@ def test_a_broken_limit_is_an_error_at_its_line(runner: Any, run: Callable[..., 
     assert failures(runner) == ["cost_per_step_usd max_increase"]
 
 
+@pytest.mark.long
 def test_strict_turns_doubt_into_an_error(runner: Any, run: Callable[..., int]) -> None:
     """The band of the idle share crosses its limit, which is a warning above."""
     assert run(strict="true") == 1
     assert runner.outputs["verdict"] == "over-budget"
 
 
+@pytest.mark.long
 def test_broken_input_is_no_verdict_on_the_loop(
     runner: Any, run: Callable[..., int], edited: Callable[[str, str, str], None]
 ) -> None:
@@ -75,6 +79,7 @@ def test_broken_input_is_no_verdict_on_the_loop(
     assert "The budget cannot be checked" in runner.summary
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("inputs", "says"),
     [
@@ -97,6 +102,7 @@ def test_inputs_are_data(runner: Any, run: Callable[..., int], inputs: dict[str,
     assert not [asked for asked in runner.asked if "pwned" in asked or "example.org" in asked]
 
 
+@pytest.mark.long(by_day=1)
 @pytest.mark.parametrize(
     ("version", "package"), [("", None), ("0.1.0", "rlsize==0.1.0"), ("1.2.0rc1", "rlsize==1.2.0rc1")]
 )
@@ -110,6 +116,7 @@ def test_it_installs_its_own_checkout_or_a_version(
     assert installed == f"-m pip install --quiet --disable-pip-version-check {package or root}"
 
 
+@pytest.mark.long
 def test_without_optional_inputs_the_scenario_s_budget_is_checked(runner: Any, root: Path) -> None:
     """One input is enough."""
     with (runner.workspace / "rl" / "scenario.yaml").open("a", encoding="utf-8") as stream:
@@ -119,6 +126,7 @@ def test_without_optional_inputs_the_scenario_s_budget_is_checked(runner: Any, r
     assert (error.file, error.title) == ("rl/scenario.yaml", "rlsize: over budget: gpus")
 
 
+@pytest.mark.long
 def test_several_arguments_stand_on_lines_of_their_own(runner: Any, run: Callable[..., int]) -> None:
     """With spaces in them, and empty lines between."""
     assert run(args="--gpu-hour\n2.50 ± 0.01\n\n--markdown\n") == 0

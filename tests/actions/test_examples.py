@@ -27,6 +27,7 @@ def steps(root: Path, name: str) -> list[dict[str, Any]]:
     return found
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("price", "code", "verdict"), [("2.50", 0, "within-budget"), ("2.75", 1, "over-budget")])
 def test_the_workflow_with_the_action_runs(runner: Any, root: Path, price: str, code: int, verdict: str) -> None:
     """The action with the workflow's inputs, then the step that says what became of it."""
@@ -38,6 +39,7 @@ def test_the_workflow_with_the_action_runs(runner: Any, root: Path, price: str, 
     assert runner.output.endswith(f"budget: {verdict}\n")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("price", "code", "failures"), [("2.40", 0, "0"), ("2.75", 1, "1"), ("x", 2, "0")], ids=["kept", "over", "broken"]
 )
@@ -54,6 +56,7 @@ def test_the_workflow_without_the_action_runs(runner: Any, root: Path, price: st
     assert root_element.get("failures") == failures
 
 
+@pytest.mark.long
 def test_the_pre_commit_hook_runs(runner: Any, root: Path) -> None:
     """Its entry with the arguments that its comment shows; pre-commit appends them just so."""
     (hook,) = yaml.safe_load((root / ".pre-commit-hooks.yaml").read_text(encoding="utf-8"))

@@ -51,6 +51,7 @@ BUDGETS = {
 }
 
 
+@pytest.mark.long
 @settings(max_examples=20)
 @given(PLANS, st.fixed_dictionaries({}, optional=BUDGETS), st.booleans())
 def test_a_case_is_within_limits_or_beyond_one(plan: dict[str, float], budget: dict[str, float], sglang: bool) -> None:

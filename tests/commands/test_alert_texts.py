@@ -37,6 +37,7 @@ def rules_of() -> Rules:
     return Rules(alert_plan(loop), setup)
 
 
+@pytest.mark.long
 @settings(max_examples=30)
 @given(st.text(st.characters(exclude_categories=["Cs", "Cc"], exclude_characters="\ufeff\ufffe\uffff"), max_size=40))
 def test_any_text_is_one_value(text: str) -> None:
@@ -51,6 +52,7 @@ def test_a_comment_stays_a_comment(line: str) -> None:
     assert yaml.safe_load(yaml_below([line], {"groups": ["x"]})) == {"groups": ["x"]}
 
 
+@pytest.mark.long
 @settings(max_examples=50)
 @given(st.text(max_size=30))
 def test_text_of_others_is_no_template(text: str) -> None:

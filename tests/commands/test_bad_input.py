@@ -180,6 +180,7 @@ def test_two_forms_of_output_at_once_are_refused(rlsize: Run) -> None:
     assert rlsize("fleet", "--consume", "1", "--per-instance", "1", "--json", "--csv").code == 2
 
 
+@pytest.mark.long
 def test_a_picture_is_never_written_over_without_force(rlsize: Run, tmp_path: Path) -> None:
     """Nothing lost, nothing half-written, and no answer beside a failed file."""
     target = tmp_path / "fleet.svg"
@@ -330,6 +331,7 @@ def test_full_says_where_it_changes_nothing(rlsize: Any) -> None:
     assert "--full changes nothing here" in rlsize(*asked).stderr
 
 
+@pytest.mark.long
 def test_a_flag_of_another_command_says_its_key(rlsize: Any) -> None:
     """As `--set` does; a switch says yes, and what lacks its value is no flag here."""
     asked = ("cost", str(Path(__file__).parents[2] / "examples/unmeasured-8b.yaml"), "--json")

@@ -36,6 +36,7 @@ def rows(ran: Any, table: str = "points") -> dict[str, Any]:
     return {row["what"]: row for row in ran.document["rows"][table]}
 
 
+@pytest.mark.long
 def test_what_is_known_by_heart_moves_its_own_prediction(rlsize: Any, scenario: Path) -> None:
     """Each value stands between prediction and measurement after it."""
     said = ("--rate", "64=2400", "--train-seconds", "20", "--step-seconds", "45", "--generation-seconds", "20")
@@ -62,6 +63,7 @@ def test_it_says_what_to_measure_next(rlsize: Any, scenario: Path) -> None:
     assert further[0]["what"] in " ".join(ran.document["headline"].split())
 
 
+@pytest.mark.long
 def test_a_saved_calibration_is_believed_elsewhere(rlsize: Any, scenario: Path, tmp_path: Path) -> None:
     """A trainer that was slower than predicted makes the fleet smaller, and the note says whose word it is."""
     file = tmp_path / "calibration.yaml"
@@ -121,6 +123,7 @@ LOOP = """\
 """
 
 
+@pytest.mark.long
 def test_a_loop_gives_its_phases_and_what_is_left_to_measure(rlsize: Any, tmp_path: Path) -> None:
     """Step, generation and training are points; of the loop only the rest is offered, and the other mode."""
     runs = tmp_path / "loop.yaml"

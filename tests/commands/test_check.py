@@ -59,6 +59,7 @@ def baseline(check: Callable[..., Any]) -> Path:
 # ---- verdicts and exit codes ----
 
 
+@pytest.mark.long(by_day=1)
 @pytest.mark.parametrize(
     ("budget", "flags", "code", "begins"),
     [
@@ -141,6 +142,7 @@ def test_an_end_without_answer_keeps_its_exit_code(
 # ---- baselines ----
 
 
+@pytest.mark.long
 def test_a_baseline_is_saved_and_compared_with(check: Callable[..., Any], baseline: Path) -> None:
     """A change within its limit passes, one beyond it fails, and the same again is no change."""
     assert read_plan(str(baseline)).results["cost_per_step_usd"].low is not None

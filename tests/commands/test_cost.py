@@ -177,6 +177,7 @@ def test_every_form_names_the_pools(rlsize: Run, form: str) -> None:
     assert "trainer" in ran.stdout
 
 
+@pytest.mark.long
 def test_a_plot_stacks_the_pools(rlsize: Run, tmp_path: Path) -> None:
     """In dollars, or in GPU-hours where no price is known."""
     priced = rlsize(*POOLS, "--gpu-hour", "2", "--trainer-idle", "0.25", "--plot")

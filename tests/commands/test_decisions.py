@@ -58,6 +58,7 @@ LONG: tuple[Sequence[str], ...] = (
 )
 
 
+@pytest.mark.long(by_day=1)
 @pytest.mark.parametrize("asked", [*QUICK, *(LONG if NIGHTLY else ())], ids=lambda asked: " ".join(asked[:4]))
 def test_a_decision_fits_on_a_screen_and_full_has_the_rest(
     rlsize: Any, asked: Sequence[str], checkout: Path, monkeypatch: pytest.MonkeyPatch
@@ -82,6 +83,7 @@ def test_a_decision_fits_on_a_screen_and_full_has_the_rest(
         assert number in said
 
 
+@pytest.mark.long
 def test_what_is_assumed_is_told_with_the_flag_that_says_it(rlsize: Any) -> None:
     """Saying it takes it out of the line, and the answer becomes the one that the line foretold."""
     asked = ("predict", "step", *LOOP, "--mode", "async", "--rollout-gpus", "8", "--trainer-gpus", "8")

@@ -99,6 +99,7 @@ def test_instances_by_flag_go_before_the_scenario_s_fleet(rlsize: Any, starving:
     assert (allocation["rollout_gpus"], allocation["trainer_gpus"]) == (26, 16)
 
 
+@pytest.mark.long
 def test_what_got_worse_fails_where_it_is_asked_to(rlsize: Any, starving: str, tmp_path: Path) -> None:
     """The other way round: exit code 1."""
     good = write_log(tmp_path / "good.jsonl", 0.5, seed=2)
@@ -286,6 +287,7 @@ def test_a_run_as_its_model_needs_it_is_usual(rlsize: Any, tmp_path: Path) -> No
     assert {row["verdict"] for row in told.document["rows"]["phases"]} == {"usual"}
 
 
+@pytest.mark.long
 def test_a_launch_beside_a_log_says_the_loop_in_its_own_keys(rlsize: Any, tmp_path: Path, checkout: Path) -> None:
     """In either order; what is to be set is told as the framework calls it."""
     log = write_colocated(tmp_path / "slow.jsonl", update_actor=3000.0)
@@ -324,6 +326,7 @@ PRINTED = {
 }
 
 
+@pytest.mark.long(by_day=1)
 @pytest.mark.parametrize("steps", [12, 20_000])
 def test_a_configuration_that_a_log_prints_is_its_launch(rlsize: Any, tmp_path: Path, steps: int) -> None:
     """Phases are judged without a script, however long the log is; what it does not say is asked for by its flag."""

@@ -129,6 +129,7 @@ def test_fair_shares_sum_to_the_change(diff: Diff, edit: Edit) -> None:
     assert "mean over all 6 orders" in " ".join(diff(*files, "--split", "shapley").stdout.split())
 
 
+@pytest.mark.long
 def test_more_causes_than_orders_can_be_taken_are_sampled(diff: Diff, edit: Edit) -> None:
     """Seven changes: orders are drawn, the seed says which, and the answer says so."""
     changes = (
@@ -357,6 +358,7 @@ def test_a_rate_that_is_the_same_stays(diff: Diff, edit: Edit) -> None:
     assert ran.stdout.startswith("1 input changed; no result moves, and instance rate stays at 3,620 tok/s.")
 
 
+@pytest.mark.long
 def test_rates_change_the_fleet_and_the_loop_of_a_scenario(rlsize: Any, diff: Diff, edit: Edit) -> None:
     """The match as `fleet` says it, and the loop as it is placed."""
     files = [edit("rates.yaml", "a.yaml"), edit("rates.yaml", "b.yaml", *FASTER)]
@@ -370,6 +372,7 @@ def test_rates_change_the_fleet_and_the_loop_of_a_scenario(rlsize: Any, diff: Di
     assert ran.results["step_seconds"] > 0
 
 
+@pytest.mark.long
 def test_the_match_of_a_predicted_trainer_is_that_of_fleet(rlsize: Any, diff: Diff, edit: Edit) -> None:
     """Nobody measured the trainer of the loop: its time is the loop's own, for `diff` as for `fleet`."""
     files = [edit("rates.yaml", "a.yaml"), edit("rates.yaml", "b.yaml", *FASTER)]

@@ -156,6 +156,7 @@ def _got(url: str) -> str:
         return str(answer.read().decode())
 
 
+@pytest.mark.long
 def test_it_follows_a_log(tmp_path: Path) -> None:
     """New rows are counted, and the next exporter goes on from the counts, log or no log."""
     lines = LOG.read_text(encoding="utf-8").splitlines(keepends=True)

@@ -200,6 +200,7 @@ def test_the_usual_cut_off_is_beyond_the_mean_and_within_the_context(rlsize: Run
         assert read_scenario("scenario.yaml").value("workload.response_tokens.max") == longest
 
 
+@pytest.mark.long
 def test_files_are_named_as_the_scenario_s_folder_sees_them(rlsize: Run) -> None:
     """A scenario elsewhere finds the config.json and the rates that were named from here."""
     Path("plans").mkdir()

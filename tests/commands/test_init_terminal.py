@@ -137,6 +137,7 @@ def _here() -> list[str]:
     return sorted(path.name for path in Path().iterdir())
 
 
+@pytest.mark.long
 def test_enter_all_the_way_makes_a_file_that_loads(start: Start) -> None:
     """The usual answers, and nothing measured or priced; what was written and what to run next is said."""
     session = start()
@@ -160,6 +161,7 @@ def test_enter_all_the_way_makes_a_file_that_loads(start: Start) -> None:
     ) * 3
 
 
+@pytest.mark.long
 def test_a_person_who_errs_is_told_at_once_and_asked_again(start: Start, rlsize: Callable[..., object]) -> None:
     """Names, units, words, contradictions and limits, each wrong first and right then; `fleet` takes the file."""
     session = start("own.yaml")
@@ -200,6 +202,7 @@ def test_a_person_who_errs_is_told_at_once_and_asked_again(start: Start, rlsize:
     assert getattr(rlsize("fleet", "own.yaml"), "code", None) == 0
 
 
+@pytest.mark.long
 def test_a_question_mark_says_more(start: Start) -> None:
     """Families where there are many names, names where they are few, words where it is about words."""
     session = start()
@@ -217,6 +220,7 @@ def test_a_question_mark_says_more(start: Start) -> None:
     assert session.end() == 0
 
 
+@pytest.mark.long
 def test_what_flags_say_is_not_asked(start: Start) -> None:
     """Only the rest is; the GPUs of a node are asked where the profile does not know them."""
     session = start(
@@ -232,6 +236,7 @@ def test_what_flags_say_is_not_asked(start: Start) -> None:
     assert (found.value("cluster.gpus_per_node"), found.value("algorithm.name")) == (4, "ppo")
 
 
+@pytest.mark.long
 def test_an_answer_that_contradicts_a_flag_is_told(start: Start) -> None:
     """A cap was asked for, so only async will do."""
     session = start("--max-staleness", "2")
@@ -244,6 +249,7 @@ def test_an_answer_that_contradicts_a_flag_is_told(start: Start) -> None:
     assert read_scenario("scenario.yaml").value("placement.max_staleness") == 2
 
 
+@pytest.mark.long(by_day=1)
 @pytest.mark.parametrize("after", [0, 3])
 def test_ctrl_c_writes_nothing(start: Start, after: int) -> None:
     """At the first question and at a later one: exit code 130, no traceback, an empty folder."""
@@ -290,6 +296,7 @@ def test_a_folder_that_takes_no_files_is_refused_before_anything_is_asked(start:
     assert "]: " not in session.text
 
 
+@pytest.mark.long
 def test_a_wrong_flag_is_told_before_anything_is_asked(start: Start) -> None:
     """All of them."""
     session = start("--gpus", "nine", "--model", "qwen3-23b")
@@ -298,6 +305,7 @@ def test_a_wrong_flag_is_told_before_anything_is_asked(start: Start) -> None:
     assert "]: " not in session.text
 
 
+@pytest.mark.long
 def test_with_yes_nothing_is_asked(start: Start) -> None:
     """Flags and usual answers decide, on a terminal too."""
     session = start("--yes", "--gpus", "8")
@@ -306,6 +314,7 @@ def test_with_yes_nothing_is_asked(start: Start) -> None:
     assert read_scenario("scenario.yaml").value("cluster.gpus") == 8
 
 
+@pytest.mark.long
 def test_bytes_that_are_no_text_are_told(start: Start) -> None:
     """A broken character is a wrong answer, not a traceback."""
     session = start()
@@ -328,6 +337,7 @@ def test_what_is_typed_cannot_drive_the_terminal(start: Start) -> None:
     assert session.interrupt() == 130
 
 
+@pytest.mark.long
 def test_no_line_is_longer_than_the_terminal(start: Start) -> None:
     """Prompts and explanations fit 80 columns."""
     session = start()
@@ -343,6 +353,7 @@ def test_no_line_is_longer_than_the_terminal(start: Start) -> None:
     assert max(map(len, session.text.splitlines())) <= 80
 
 
+@pytest.mark.long
 def test_the_session_in_the_guide_is_what_happens(start: Start, checkout: Path) -> None:
     """The page shows a session; typing what it types shows the same again."""
     page = (checkout / "docs" / "how-to" / "write-a-scenario.md").read_text(encoding="utf-8")

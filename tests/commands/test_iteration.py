@@ -191,6 +191,7 @@ GOOD = tuple(
 )
 
 
+@pytest.mark.long
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow], max_examples=tries(30))
 @given(data=st.data(), form=st.sampled_from(["", "--json", "--csv", "--markdown", "--explain", "--plot"]))
 def test_junk_ends_in_an_answer_or_in_exit_code_2(

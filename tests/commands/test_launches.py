@@ -43,6 +43,7 @@ def script(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     return str(file)
 
 
+@pytest.mark.long(by_day=1)
 @pytest.mark.parametrize(
     "command",
     [
@@ -64,6 +65,7 @@ def test_every_command_that_takes_a_scenario_takes_a_launch(rlsize: Run, script:
     assert ran.document["inputs"]["group_size"] == 8
 
 
+@pytest.mark.long
 def test_a_mean_length_that_the_script_does_not_tell_is_assumed_by_its_cap(rlsize: Run, script: str) -> None:
     """The answer says so and how to say it; a length that is told narrows the band."""
     Path(script).write_text(SCRIPT.replace("65536", "16384"), encoding="utf-8")
@@ -76,6 +78,7 @@ def test_a_mean_length_that_the_script_does_not_tell_is_assumed_by_its_cap(rlsiz
     assert wide[1] / wide[0] > narrow[1] / narrow[0]
 
 
+@pytest.mark.long
 def test_memory_needs_no_mean_length_where_a_cap_is_told(rlsize: Run, script: str) -> None:
     """What decides is the longest sample."""
     assert "what nobody says" not in rlsize("memory", script).stderr
@@ -88,6 +91,7 @@ GRPOTrainer(model="Qwen/Qwen2.5-1.5B-Instruct", args=args)
 """
 
 
+@pytest.mark.long(by_day=1)
 @pytest.mark.parametrize("command", [("memory",), ("predict", "step"), ("plan",)], ids=" ".join)
 def test_what_follows_from_the_number_of_gpus_is_not_asked_for(
     rlsize: Run, tmp_path: Path, command: tuple[str, ...]
@@ -101,6 +105,7 @@ def test_what_follows_from_the_number_of_gpus_is_not_asked_for(
     assert answered.document["inputs"]["prompts_per_step"] == 32
 
 
+@pytest.mark.long
 def test_keys_that_save_a_loop_can_be_copied(rlsize: Run, script: str) -> None:
     """No key is broken by the width of the table."""
     Path(script).write_text(SCRIPT.replace("optimizer_offload=True", "optimizer_offload=False"), encoding="utf-8")
@@ -110,6 +115,7 @@ def test_keys_that_save_a_loop_can_be_copied(rlsize: Run, script: str) -> None:
     assert not any(line.startswith("actor_rollout_ref.") and "=" not in line for line in changes)
 
 
+@pytest.mark.long
 def test_a_micro_batch_of_the_reference_pass_is_read_and_is_what_saves(rlsize: Run, script: str) -> None:
     """Logits of its pass are the larger ones, and no other key needs to change."""
     own = " actor_rollout_ref.ref.log_prob_max_token_len_per_gpu=262144 actor_rollout_ref.actor.use_kl_loss=True"
@@ -121,6 +127,7 @@ def test_a_micro_batch_of_the_reference_pass_is_read_and_is_what_saves(rlsize: R
     assert saved[0] == "actor_rollout_ref.ref.log_prob_max_token_len_per_gpu=65536"
 
 
+@pytest.mark.long
 def test_a_knob_is_turned_until_the_loop_surely_fits(rlsize: Run, script: str) -> None:
     """Not only until its centre does, where turning it further helps."""
     own = " actor_rollout_ref.rollout.log_prob_max_token_len_per_gpu=262144"
@@ -131,6 +138,7 @@ def test_a_knob_is_turned_until_the_loop_surely_fits(rlsize: Run, script: str) -
     assert verdicts == ["yes"]
 
 
+@pytest.mark.long
 def test_a_loop_that_dies_is_told_with_what_saves_it_in_the_frameworks_keys(rlsize: Run, script: str) -> None:
     """The phase, and the micro-batch as the cheapest change that leaves the training as it is."""
     ran = rlsize("memory", script, *LENGTH, "--json")
@@ -141,6 +149,7 @@ def test_a_loop_that_dies_is_told_with_what_saves_it_in_the_frameworks_keys(rlsi
     assert saver["training"] == "unchanged"
 
 
+@pytest.mark.long
 def test_what_saves_a_megatron_run_may_be_its_layout(rlsize: Run, script: str) -> None:
     """Where weights are what is too large, experts over more of the ranks; a layout comes after what costs the same."""
     Path(script).write_text(
@@ -158,6 +167,7 @@ def test_what_saves_a_megatron_run_may_be_its_layout(rlsize: Run, script: str) -
     assert any("expert_model_parallel_size=16" in one["change"] for one in savers)
 
 
+@pytest.mark.long
 def test_the_saved_script_differs_in_the_saving_key_alone_and_fits(rlsize: Run, script: str, tmp_path: Path) -> None:
     """A diff is shown without secrets; mode bits stay; the new script no longer dies."""
     target = tmp_path / "new.sh"
@@ -173,6 +183,7 @@ def test_the_saved_script_differs_in_the_saving_key_alone_and_fits(rlsize: Run, 
     assert again.document["results"]["memory_verdict"] != "dies"
 
 
+@pytest.mark.long
 def test_a_plan_is_written_into_the_script_and_read_back(rlsize: Run, script: str, tmp_path: Path) -> None:
     """What the plan chose is what the new script tells, and what was set over it."""
     target = tmp_path / "planned.sh"
@@ -186,6 +197,7 @@ def test_a_plan_is_written_into_the_script_and_read_back(rlsize: Run, script: st
     assert read.code == 0, read.stderr
 
 
+@pytest.mark.long
 def test_a_plan_that_the_launch_has_no_room_for_is_written_with_what_makes_it_fit(
     rlsize: Run, script: str, tmp_path: Path
 ) -> None:
@@ -210,6 +222,7 @@ def test_nothing_is_written_where_nothing_must_change(rlsize: Run, tmp_path: Pat
     assert not (tmp_path / "x.sh").exists()
 
 
+@pytest.mark.long
 def test_init_writes_the_scenario_of_a_launch(rlsize: Run, script: str, tmp_path: Path) -> None:
     """It gives the same answers as the script, and says which line said what; JSON has every quantity."""
     target = tmp_path / "s.yaml"
@@ -225,6 +238,7 @@ def test_init_writes_the_scenario_of_a_launch(rlsize: Run, script: str, tmp_path
     assert answers[0]["worst_phase_bytes_per_gpu"] == answers[1]["worst_phase_bytes_per_gpu"]
 
 
+@pytest.mark.long
 def test_set_and_flags_go_before_the_script(rlsize: Run, script: str) -> None:
     """A value that is said otherwise no longer names the script."""
     ran = rlsize("memory", script, *LENGTH, "--set", "workload.group_size=4", "--json")

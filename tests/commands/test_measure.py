@@ -70,6 +70,7 @@ def test_all_faults_are_told_at_once(rlsize: Any, model: Path) -> None:
     assert "4 heads of model cannot be shared by 3 GPUs" in asked.stderr
 
 
+@pytest.mark.long(by_day=1)
 @pytest.mark.parametrize(
     ("flags", "told"),
     [
@@ -137,6 +138,7 @@ def test_a_gpu_that_is_not_there_is_asked_for_in_vain(
     assert "no GPU was found" in asked.stderr
 
 
+@pytest.mark.long
 def test_a_server_that_is_not_there_is_unfinished_not_wrong(rlsize: Any) -> None:
     """Exit code 3, with its address."""
     asked = rlsize("measure", "--url", "127.0.0.1:9", "--only", "rollout", "--timeout", "2")
@@ -144,6 +146,7 @@ def test_a_server_that_is_not_there_is_unfinished_not_wrong(rlsize: Any) -> None
     assert "127.0.0.1:9" in asked.stderr
 
 
+@pytest.mark.long
 def test_one_file_has_the_rollout_and_the_user_s_own_trainer(rlsize: Any, model: Path, tmp_path: Path) -> None:
     """The trainer's seconds and tokens are those that `observe` reads of its log; lengths that differ are a doubt."""
     fake, python = ROOT / "tests" / "measure" / "fake_python.py", tmp_path / "python"
@@ -350,6 +353,7 @@ class Alive(http.server.BaseHTTPRequestHandler):
         """Keep quiet."""
 
 
+@pytest.mark.long
 def test_a_server_that_only_keeps_alive_is_not_waited_for(rlsize: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """Tokens count, not pages and comments: it ends in bounded time, with exit code 3 and a line that says so."""
     monkeypatch.setattr("rlsize.measure.instances.TOKENLESS_SECONDS", 1.0)

@@ -486,6 +486,7 @@ def test_a_loop_has_its_phases_told(rlsize: Run, tmp_path: Path) -> None:
     assert any("its phases decide" in warning for warning in ran.document["warnings"])
 
 
+@pytest.mark.long
 def test_a_phase_that_does_not_fit_refuses_the_loop_under_every_command(rlsize: Run, tmp_path: Path) -> None:
     """An engine that never sleeps: the same phase and bytes in `memory` and `predict step`, and exit code 1."""
     awake = ("--set", "rollout.sleep=none")

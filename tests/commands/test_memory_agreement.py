@@ -21,6 +21,7 @@ placement: {{mode: async, trainer_gpus: 8, rollout_gpus: 16}}
 """
 
 
+@pytest.mark.long(by_day=1)
 @pytest.mark.parametrize(
     ("model", "trainer", "rollout", "fits"),
     [

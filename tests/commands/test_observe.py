@@ -147,6 +147,7 @@ def test_a_fleet_is_watched_over_its_window(fleet: Fleet) -> None:
     assert fleet.now == 1060.0
 
 
+@pytest.mark.long
 def test_backpressured_engines_do_not_ratchet_the_fleet_up(fleet: Fleet, tmp_path: Path) -> None:
     """
     Rounds of observe and fleet on 13 engines held back to 3,025 of their 4,000 tok/s leave the count at 13.
@@ -169,6 +170,7 @@ def test_backpressured_engines_do_not_ratchet_the_fleet_up(fleet: Fleet, tmp_pat
     assert counts == [13] * ROUNDS
 
 
+@pytest.mark.long
 def test_a_held_back_fleet_does_not_ratchet_even_where_its_bound_is_accepted(fleet: Fleet, tmp_path: Path) -> None:
     """Thirteen held-back engines that meet the demand stay thirteen, though each round accepts the lower bound."""
     count, counts = 13, []

@@ -118,6 +118,7 @@ def test_a_deadline_asks_for_the_fewest_gpus_unless_said_otherwise(
     assert results["best_steps_per_day"] >= 5000
 
 
+@pytest.mark.long
 def test_a_model_needs_no_rates(rlsize: Any) -> None:
     """All of a predicted plan has bands, memory included."""
     ran = rlsize(*MODEL, "--gpus", "16", "--gpu-hour", "2", "--json")
@@ -139,6 +140,7 @@ def test_a_given_rate_has_no_layout_that_contradicts_its_gpus(rlsize: Any, folde
     assert read_plan(str(folder / "p.yaml")).placement["rollout_tensor_parallel"].value == 1
 
 
+@pytest.mark.long
 def test_an_engine_that_sets_memory_aside_is_planned_like_one_with_a_share(rlsize: Any, folder: Path) -> None:
     """SGLang has no default share of the memory: what its largest step leaves is about that of vLLM, prompts apart."""
     steps = {}
@@ -148,6 +150,7 @@ def test_an_engine_that_sets_memory_aside_is_planned_like_one_with_a_share(rlsiz
     assert steps["sglang"] == pytest.approx(steps["vllm"], rel=0.25)
 
 
+@pytest.mark.long
 def test_pools_of_two_kinds_are_split_by_price(rlsize: Any) -> None:
     """Cheap GPUs generate, dear ones train; no plan shares or lends GPUs of different kinds."""
     pools = ("--rollout-pool", "l40s:32:0.9", "--trainer-pool", "h100-sxm:16:3")
@@ -195,6 +198,7 @@ def test_measured_rates_of_a_scenario_go_before_predictions(rlsize: Any, checkou
     assert all(row["rollout_layout"].endswith("tp2") for row in rows)
 
 
+@pytest.mark.long
 def test_what_nobody_measured_is_predicted(rlsize: Any, checkout: Path) -> None:
     """A scenario without rates: the best plan takes no more time than the one that it has."""
     document = rlsize("plan", str(checkout / "examples/unmeasured-8b.yaml"), "--json").document
@@ -223,6 +227,7 @@ def test_a_scenarios_budget_is_kept(rlsize: Any, folder: Path) -> None:
 # ---- forms ----
 
 
+@pytest.mark.long(by_day=1)
 @pytest.mark.parametrize("asked", [FLAGS, (*MODEL, "--gpus", "16", "--gpu-hour", "2")])
 def test_json_has_all_rows_and_no_number_that_is_none(rlsize: Any, asked: tuple[str, ...]) -> None:
     """Every key of every row, null where nobody knows, and neither NaN nor infinity."""
@@ -262,6 +267,7 @@ def test_markdown_is_tables(rlsize: Any) -> None:
     assert {row.count("|") for row in rows} == {8}
 
 
+@pytest.mark.long(by_day=1)
 @pytest.mark.parametrize("name", ["plan.svg", "plan.png"])
 def test_a_picture_goes_to_a_file(rlsize: Any, folder: Path, name: str) -> None:
     """Step against cost, splits and sensitivity; not over a file that is there."""
@@ -273,6 +279,7 @@ def test_a_picture_goes_to_a_file(rlsize: Any, folder: Path, name: str) -> None:
         assert b"step time" in drawn
 
 
+@pytest.mark.long(by_day=1)
 @pytest.mark.parametrize(
     "asked",
     [
@@ -291,6 +298,7 @@ def test_every_line_fits_80_columns(rlsize: Any, asked: tuple[str, ...]) -> None
 # ---- saved plans ----
 
 
+@pytest.mark.long
 def test_a_saved_plan_reads_back(rlsize: Any, folder: Path) -> None:
     """What was saved is what was told: results with their bands, placement, and who said the inputs."""
     ran = rlsize(*MODEL, "--gpus", "16", "--save", "p.yaml", "--json")
@@ -418,6 +426,7 @@ def test_gpus_that_contradict_the_cluster_are_refused(rlsize: Any, folder: Path)
     assert "64" in told
 
 
+@pytest.mark.long
 def test_a_space_without_end_is_refused_before_it_is_searched(rlsize: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """Too many GPUs, or too many ways to use them: with what would narrow it."""
     assert "32,768" in faults(rlsize(*FLAGS, "--gpus", "1e6"))
@@ -478,6 +487,7 @@ def test_spoilt_flags_are_answered_or_refused(
     run()
 
 
+@pytest.mark.long
 def test_no_plan_that_can_be_launched_is_told_with_the_true_reason() -> None:
     """Not with a margin that is in nobody's way: what the framework says against the plans that were found."""
     flags = {"model": "qwen3-8b", "gpu": "h100-sxm", "gpus": "8", "prompts_per_step": "64", "group_size": "8"}
@@ -490,6 +500,7 @@ def test_no_plan_that_can_be_launched_is_told_with_the_true_reason() -> None:
     assert any("refused otherwise" in note for note in report.notes)
 
 
+@pytest.mark.long
 def test_experts_of_a_searched_instance_lie_over_all_of_its_ranks(rlsize: Any, folder: Path) -> None:
     """Whatever degree the launch has; its plan is one that can be said."""
     run = folder / "train.sh"

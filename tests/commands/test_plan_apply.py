@@ -60,6 +60,7 @@ def planned(
     return plans[request.param][1]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("file", ["s.yaml", "p.yaml"])
 def test_an_applied_plan_is_the_plan(rlsize: Any, planned: Any, file: str) -> None:
     """The very numbers and bands of the plan, by a check and by a plan that finds it in the scenario as yours."""
@@ -75,6 +76,7 @@ def test_an_applied_plan_is_the_plan(rlsize: Any, planned: Any, file: str) -> No
     assert not checked["warnings"]
 
 
+@pytest.mark.long
 def test_an_applied_plan_is_predicted_and_reviewed_alike(rlsize: Any, planned: Any) -> None:
     """`predict step` has the same parts, and a review of it finds it again."""
     if "model" in planned["inputs"] and not {"train_seconds", "instance_tokens_per_second"} & planned["inputs"].keys():
@@ -90,6 +92,7 @@ def test_an_applied_plan_is_predicted_and_reviewed_alike(rlsize: Any, planned: A
     assert not [one for one in reviewed.document["warnings"] if "cannot run" in one]
 
 
+@pytest.mark.long
 def test_an_applied_plan_names_its_command(planned: Any) -> None:
     """The first line, and what was planned is no default of a later rlsize."""
     assert planned["command"] == "plan"
@@ -101,6 +104,7 @@ def test_an_applied_plan_names_its_command(planned: Any) -> None:
     assert saved["command"] == text.splitlines()[0].removeprefix("# ").removesuffix(" --apply s.yaml")
 
 
+@pytest.mark.long
 def test_what_a_scenario_says_is_kept(
     rlsize: Any, checkout: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -133,6 +137,7 @@ def test_a_hybrid_plan_is_refused_by_apply_and_saved_without_a_scenario(
     assert "without a scenario" in told.stderr
 
 
+@pytest.mark.long
 def test_a_loop_that_cannot_exist_is_refused(rlsize: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Plain data parallelism of a model that does not fit: not ranked by a plan, and no for a check."""
     monkeypatch.chdir(tmp_path)
@@ -152,6 +157,7 @@ def test_a_loop_that_cannot_exist_is_refused(rlsize: Any, tmp_path: Path, monkey
     assert "does not fit" in checked.stdout
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("command", ["plan", "check"])
 def test_tools_beside_a_known_rate_are_left_to_the_simulator(
     rlsize: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: str
@@ -174,6 +180,7 @@ def test_tools_beside_a_known_rate_are_left_to_the_simulator(
     assert "rlsize simulate" in ran.stderr
 
 
+@pytest.mark.long
 def test_gpus_that_make_no_whole_instance_are_told(
     rlsize: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -221,6 +228,7 @@ budget: {gpus: 64}
 """
 
 
+@pytest.mark.long
 def test_pools_of_two_kinds_can_be_said(rlsize: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each side on its own kind, at its own price; a search keeps to what there is of each."""
     monkeypatch.chdir(tmp_path)
@@ -261,6 +269,7 @@ def test_a_review_needs_two_rates_and_no_more(rlsize: Any, tmp_path: Path, monke
     assert "rlsize report --gpus 64" in Path("r.md").read_text(encoding="utf-8")
 
 
+@pytest.mark.long
 def test_a_review_is_a_decision(rlsize: Any, checkout: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """What waiting costs beside the loop of today, from which worth of an hour on GPUs pay, and a ladder of GPUs."""
     monkeypatch.chdir(tmp_path)

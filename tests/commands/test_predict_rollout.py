@@ -144,6 +144,7 @@ LOOP = (
 )
 
 
+@pytest.mark.long(by_day=1)
 @pytest.mark.parametrize("mode", ["async, trainer_gpus: 16, rollout_gpus: 16", "colocated"])
 def test_a_described_loop_has_one_answer(mode: str, rlsize: Run, tmp_path: Path) -> None:
     """What the loop tells of its generation is what `predict step` tells, inputs and bands too."""
@@ -296,6 +297,7 @@ def test_the_main_table_is_the_curve(rlsize: Run) -> None:
     assert {"ttft_seconds", "tpot_seconds", "attention_part_seconds"} <= set(header)
 
 
+@pytest.mark.long
 def test_the_picture_stacks_the_step_and_has_the_rate_on_it(rlsize: Run, tmp_path: Path) -> None:
     """A file in each form, and blocks in the terminal."""
     pytest.importorskip("matplotlib")

@@ -58,6 +58,7 @@ weight_sync: {transport: nccl-broadcast}
 """
 
 
+@pytest.mark.long(by_day=1)
 @pytest.mark.parametrize("asked", [SPLIT, SHARED])
 def test_a_step_has_a_time_its_parts_and_the_other_modes(predicted: Run, asked: tuple[str, ...]) -> None:
     """A sentence, results with bands, three tables, what does not shrink, what to measure; within 80 columns."""
@@ -74,6 +75,7 @@ def test_a_step_has_a_time_its_parts_and_the_other_modes(predicted: Run, asked: 
     assert max(map(len, ran.stdout.splitlines())) <= 80
 
 
+@pytest.mark.long(by_day=1)
 @pytest.mark.parametrize("mode", ["colocated", "disaggregated", "one-step-off", "async", "sync", "overlapped"])
 def test_every_mode_answers(predicted: Run, mode: str) -> None:
     """Results have bands around them, shares add up, and exactly one mode is the quickest."""
@@ -89,6 +91,7 @@ def test_every_mode_answers(predicted: Run, mode: str) -> None:
     assert low < found["results"]["step_seconds"] < high
 
 
+@pytest.mark.long
 def test_two_pools_are_split_where_nobody_says_how(predicted: Run) -> None:
     """All GPUs are used, and the answer says what it chose."""
     found = document(predicted(*ASK, "--mode", "one-step-off", "--gpus", "16", "--json"))
@@ -115,6 +118,7 @@ def test_a_scenario_says_everything(predicted: Run, tmp_path: Path) -> None:
     }  # fmt: skip
 
 
+@pytest.mark.long
 def test_flags_go_before_the_scenario(predicted: Run, tmp_path: Path) -> None:
     """Another mode on as many GPUs; the scenario's split is of another loop."""
     path = scenario(tmp_path, PLAN)
@@ -126,12 +130,14 @@ def test_flags_go_before_the_scenario(predicted: Run, tmp_path: Path) -> None:
     assert row["rollout_gpus"] + row["trainer_gpus"] == 64
 
 
+@pytest.mark.long
 def test_colocated_engines_get_less_memory_where_nobody_says(predicted: Run) -> None:
     """0.6 beside a trainer, and 0.9 alone."""
     fractions = [document(predicted(*asked, "--json"))["inputs"]["memory_fraction"] for asked in (SHARED, SPLIT)]
     assert fractions == [0.6, 0.9]
 
 
+@pytest.mark.long
 def test_what_nobody_said_is_told_with_its_effect(predicted: Run) -> None:
     """An input that is given is no assumption any more."""
     keys = {row["key"] for row in document(predicted(*SHARED, "--json"))["rows"]["assumed"]}
@@ -142,6 +148,7 @@ def test_what_nobody_said_is_told_with_its_effect(predicted: Run) -> None:
     }
 
 
+@pytest.mark.long
 def test_a_tight_cap_on_staleness_lengthens_the_step_of_a_long_tail(predicted: Run) -> None:
     """Few samples are under way, so both sides wait for the longest; a loose cap allows them."""
     long = ("--response-cv", "1.2", "--mode", "async", "--gpus", "96", "--trainer-gpus", "32")
@@ -153,6 +160,7 @@ def test_a_tight_cap_on_staleness_lengthens_the_step_of_a_long_tail(predicted: R
     assert seconds[0] > 1.2 * seconds[-1]
 
 
+@pytest.mark.long
 def test_passes_lengthen_the_step(predicted: Run) -> None:
     """None, the usual ones, and those of PPO."""
     seconds = [
@@ -199,6 +207,7 @@ def test_what_is_not_in_the_step_makes_it_a_bound(predicted: Run, tmp_path: Path
     assert "turns, tools not in it" in said
 
 
+@pytest.mark.long
 def test_the_pool_that_binds_is_named(predicted: Run, tmp_path: Path) -> None:
     """As many environments as would do are told, and with them none is a bottleneck any more."""
     agents = "agents: {turns: 4, tool_seconds: 20, verify_seconds: 2, verify_workers: 2000, environments: %d}\n"
@@ -291,6 +300,7 @@ VALUES = {
 }
 
 
+@pytest.mark.long
 @settings(max_examples=tries(20), suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 @given(st.dictionaries(st.sampled_from(sorted(VALUES)), st.integers(0, 9), max_size=5))
 def test_any_question_is_answered_or_refused(predicted: Run, drawn: dict[str, int]) -> None:
@@ -306,6 +316,7 @@ def test_any_question_is_answered_or_refused(predicted: Run, drawn: dict[str, in
         assert not isinstance(value, float) or math.isfinite(value), key
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("ending", ["png", "svg"])
 def test_the_modes_can_be_drawn(predicted: Run, tmp_path: Path, ending: str) -> None:
     """Stacked bars, one for each mode."""
@@ -314,6 +325,7 @@ def test_the_modes_can_be_drawn(predicted: Run, tmp_path: Path, ending: str) -> 
     assert path.stat().st_size > 1000
 
 
+@pytest.mark.long
 def test_results_are_explained_down_to_their_constants(predicted: Run) -> None:
     """Formula, inputs and where a constant comes from."""
     said = " ".join(predicted(*SHARED, "--explain").stdout.split())

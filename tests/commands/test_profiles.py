@@ -179,6 +179,7 @@ class TestShow:
         """No noise where there is no doubt."""
         assert run("show", "h100").stderr == ""
 
+    @pytest.mark.long(by_day=1)
     @pytest.mark.parametrize("kind", [kind for kind in FOLDERS if Catalogue().names(kind)])
     def test_every_profile_has_a_page_within_eighty_columns(self, kind: str) -> None:
         """One of each kind in full, at the width of a narrow terminal."""

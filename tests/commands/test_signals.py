@@ -291,6 +291,7 @@ CASES = [
 ]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("name", "sent", "moment"), CASES)
 def test_a_signal_ends_a_command_in_order(
     name: str, sent: signal.Signals, moment: str, start: Callable[..., Case]
@@ -316,6 +317,7 @@ CHILDREN = {
 }
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("name", "moment"), [case for case in CHILDREN if NIGHTLY or case == ("simulate", "under way")]
 )
@@ -335,6 +337,7 @@ def _line(pid: int) -> str:
     return Path(f"/proc/{pid}/cmdline").read_text()
 
 
+@pytest.mark.long
 def test_a_measurement_goes_on_where_it_was_killed(start: Callable[..., Case]) -> None:
     """Nothing that its journal has is measured again; the journal of another question is refused."""
     case = measuring(start, "under way")
@@ -352,6 +355,7 @@ def test_a_measurement_goes_on_where_it_was_killed(start: Callable[..., Case]) -
     assert "64 in flight" not in "".join(again.heard)
 
 
+@pytest.mark.long
 def test_a_hangup_that_was_ignored_at_the_start_stays_ignored(start: Callable[..., Case]) -> None:
     """As under nohup: the terminal closes, and the work goes on."""
     case = start("watch", "run.jsonl", "--every", "0.5", ignores=signal.SIGHUP)
@@ -362,6 +366,7 @@ def test_a_hangup_that_was_ignored_at_the_start_stays_ignored(start: Callable[..
     assert ended(case, signal.SIGTERM).code == 130
 
 
+@pytest.mark.long
 def test_a_second_signal_hastens_the_end(start: Callable[..., Case]) -> None:
     """A child that hears no polite request is not waited for; the first signal twice at once is one."""
     case = measuring(start, "late")

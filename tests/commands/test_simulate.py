@@ -135,6 +135,7 @@ def test_a_fitted_step_time_is_used(rlsize: Run, checkout: Path) -> None:
     assert "(measured)" in " ".join(rlsize("simulate", *line("--concurrency", **change), "--full").stdout.split())
 
 
+@pytest.mark.long
 def test_model_and_gpu_are_enough(rlsize: Run, checkout: Path) -> None:
     """Without any rate, engine step, train seconds and sync are predicted, and the answer says so."""
     path = str(checkout / "examples" / "unmeasured-8b.yaml")

@@ -66,6 +66,7 @@ def test_phases_keep_their_names_and_syncs_their_versions() -> None:
     ]
 
 
+@pytest.mark.long(by_day=1)
 @pytest.mark.parametrize(("instances", "count"), [(1, 3_000), (300, 150)])
 def test_long_histories_are_thinned_without_losing_work(instances: int, count: int) -> None:
     """There are few enough bars, and the area below them is what it was."""

@@ -105,6 +105,7 @@ def test_files_are_looked_at_before_any_run(rlsize: Run, tmp_path: Path, runs: l
     assert taken.read_text(encoding="utf-8") == "mine"
 
 
+@pytest.mark.long(by_day=1)
 @pytest.mark.parametrize("more", [(), SWEEP])
 @pytest.mark.parametrize("ending", ["png", "svg"])
 def test_a_simulation_can_be_drawn(rlsize: Run, tmp_path: Path, ending: str, more: tuple[str, ...]) -> None:

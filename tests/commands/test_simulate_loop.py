@@ -14,6 +14,7 @@ LOOP = ("--mode", "async", "--model", "qwen3-8b", "--gpu", "h100-sxm", "--rollou
 RUN = ("--steps", "4", "--seeds", "1", "--json")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("more", [(), ("--set", "trainer.parallelism.fsdp=8")])
 def test_its_inputs_are_those_of_predict_step(rlsize: Any, more: tuple[str, ...]) -> None:
     """What nobody said is chosen alike: staleness, spread and cap of lengths, prompts, parallelism."""
@@ -46,6 +47,7 @@ def test_a_loop_that_cannot_run_is_the_answer_no(rlsize: Any) -> None:
     assert swept.document["rows"]["grid"][1]["refused"] == reason
 
 
+@pytest.mark.long
 def test_agents_are_played(rlsize: Any) -> None:
     """Turns with tools make a step longer, in a loop whose rates are predicted."""
     agents = ("--set", "agents.turns=4", "--set", "agents.tool_seconds=20")

@@ -28,6 +28,7 @@ def scenario(tmp_path: Path) -> str:
     return str(path)
 
 
+@pytest.mark.long(by_day=1)
 @pytest.mark.parametrize("command", COMMANDS)
 def test_a_plan_without_rates_is_answered_with_bands(rlsize: Any, scenario: str, command: str) -> None:
     """What is predicted says so, and reaches the answer as a band."""
@@ -39,6 +40,7 @@ def test_a_plan_without_rates_is_answered_with_bands(rlsize: Any, scenario: str,
     assert not any("Not used here" in note for note in ran.document["notes"])
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("mode", ["async", "sync", "colocated"])
 def test_one_loop_has_one_answer(rlsize: Any, scenario: str, mode: str) -> None:
     """Whatever is told under one key, such as step, train time and idle shares, is the same in every command."""
@@ -121,6 +123,7 @@ def test_a_loop_that_cannot_run_is_said_by_every_command(rlsize: Any, tmp_path: 
     assert "llama3.1-70b does not fit on 1 x h100-sxm" in " ".join(ran.stdout.split())
 
 
+@pytest.mark.long(by_day=1)
 @pytest.mark.parametrize("command", COMMANDS)
 def test_what_is_not_modelled_makes_the_answer_a_bound(rlsize: Any, scenario: str, command: str) -> None:
     """Turns with tools lengthen a step, and a known rate does not tell whether it has them."""

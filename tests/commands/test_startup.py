@@ -8,6 +8,8 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
+import pytest
+
 HEAVY = ("numpy", "pydantic", "httpx", "matplotlib", "yaml", "prometheus_client", "torch", "hashlib")
 PROGRAM = """
 import json, sys
@@ -48,6 +50,7 @@ COMMANDS = [
 ]
 
 
+@pytest.mark.long
 def test_a_flags_only_answer_loads_nothing_heavy() -> None:
     """Neither numpy nor pydantic, httpx, matplotlib or a YAML parser: the answer is there before they would be."""
     program = PROGRAM.format(commands=COMMANDS, heavy=HEAVY)
@@ -57,6 +60,7 @@ def test_a_flags_only_answer_loads_nothing_heavy() -> None:
     assert {line: said for line, said in found.items() if said != [0, []]} == {}
 
 
+@pytest.mark.long
 def test_help_cuts_no_flag_short(rlsize: Callable[..., Any]) -> None:
     """At 80 columns every flag of every command is whole, and a second name of a flag is told in its text."""
     from rlsize.shell.app import COMMANDS

@@ -182,6 +182,7 @@ def test_the_wall_clock_of_a_step_has_its_sync_in_it(rlsize: Run) -> None:
     assert rlsize(*said, "--step-seconds", "29.5", "--step-without-sync", "20").code == 2
 
 
+@pytest.mark.long
 def test_a_described_loop_says_what_the_sync_sends_to(rlsize: Run, tmp_path: Path) -> None:
     """Its instances, their size, its trainer and its step; the seconds of a transfer have a key of their own."""
     file = tmp_path / "loop.yaml"

@@ -113,6 +113,7 @@ def test_a_cell_worse_than_its_baseline_is_a_no(validate: Callable[..., Any], ru
     assert (wrong.code, "median" in wrong.stderr) == (2, True)
 
 
+@pytest.mark.long
 def test_no_cell_of_the_published_records_is_worse_than_it_was(rlsize: Any) -> None:
     """`rlsize validate --save benchmarks/board.yaml --force` renews the board, for a reason that the changelog has."""
     board = str(listing.published_files()[0].parents[1] / "board.yaml")

@@ -168,6 +168,7 @@ def test_what_is_wrong_is_told(
     assert SECRET not in ran.stderr
 
 
+@pytest.mark.long
 def test_a_verdict_that_changes_is_told(tmp_path: Path) -> None:
     """A log that begins empty is waited for; a new verdict says what it was."""
     starving = rows()
@@ -203,6 +204,7 @@ def test_a_prometheus_that_is_dead_does_not_stop_it(rlsize: Any) -> None:
     assert ran.stderr.count("cannot be read") == 1
 
 
+@pytest.mark.long
 def test_engines_alone_are_judged_at_each_look(fleet: Fleet, rlsize: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """A window moves over their pages: a fleet that was starving is told to match once its window has turned over."""
     fleet.engines = [Engine(waiting=9) for _ in range(8)]
@@ -240,6 +242,7 @@ def test_engines_beside_a_log_count(fleet: Fleet, rlsize: Any) -> None:
     assert (alone.code, alone.stderr.count("503")) == (1, 1)
 
 
+@pytest.mark.long
 def test_a_terminal_has_one_screen() -> None:
     """Its top is the step with its verdict, and what was told stands below."""
     ours, theirs = pty.openpty()

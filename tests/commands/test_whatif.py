@@ -85,6 +85,7 @@ def change(said: Inputs, base: Outcome, **values: Any) -> Outcome:
     return outcome_of(said, Change(values), base)
 
 
+@pytest.mark.long
 def test_a_twin_tells_its_own_run_as_it_was(rlsize: Any, twin: Path) -> None:
     """Step and phases of another command are those of the log, though the log says what the script does not."""
     ran = rlsize("predict", "step", str(SCRIPT), "--calibration", str(twin), "--json")
@@ -94,6 +95,7 @@ def test_a_twin_tells_its_own_run_as_it_was(rlsize: Any, twin: Path) -> None:
     assert ran.document["inputs"]["gpu"] == "a800-sxm"
 
 
+@pytest.mark.long
 def test_the_file_keeps_figures_and_digests_and_not_the_log(twin: Path) -> None:
     """Whoever has the file can tell which log it is of, and cannot read the log in it."""
     text = twin.read_text("utf-8")
@@ -102,6 +104,7 @@ def test_the_file_keeps_figures_and_digests_and_not_the_log(twin: Path) -> None:
     assert "actor_rollout_ref" not in text
 
 
+@pytest.mark.long
 def test_what_is_beyond_the_model_is_told_and_is_no_efficiency(rlsize: Any) -> None:
     """The teacher of that run is ten times larger than a reference that a script can say."""
     ran = rlsize("calibrate", str(LOG), str(SCRIPT), "--set", "cluster.gpu=a800-sxm", "--json")
@@ -130,6 +133,7 @@ def telling_log(tmp_path: Path) -> Path:
     return path
 
 
+@pytest.mark.long
 def test_a_log_that_prints_its_configuration_needs_no_script(rlsize: Any, telling_log: Path, tmp_path: Path) -> None:
     """Several logs are of one run: the one with the most steps counts."""
     short = tmp_path / "short.log"
@@ -141,6 +145,7 @@ def test_a_log_that_prints_its_configuration_needs_no_script(rlsize: Any, tellin
     assert str(telling_log) in {row["source"] for row in ran.document["rows"]["points"]}
 
 
+@pytest.mark.long
 def test_a_run_that_the_model_thinks_too_large_is_believed(rlsize: Any, tmp_path: Path) -> None:
     """Its log shows that it runs, and with its twin every command says so; a change of it is judged again."""
     script = EXAMPLES / "verl-14b.sh"  # dies in the second step, says the model
@@ -156,6 +161,7 @@ def test_a_run_that_the_model_thinks_too_large_is_believed(rlsize: Any, tmp_path
         assert rlsize(*asked).document["rows"]["own"][0]["verdict"] == verdict
 
 
+@pytest.mark.long
 def test_keys_of_a_log_may_be_said(rlsize: Any, tmp_path: Path) -> None:
     """A log of one's own is a run too, where somebody says what its keys mean."""
     log = tmp_path / "own.log"
@@ -169,6 +175,7 @@ def test_keys_of_a_log_may_be_said(rlsize: Any, tmp_path: Path) -> None:
     assert (rows["generation"], rows["update"]) == (25.0, 12.0)
 
 
+@pytest.mark.long
 def test_a_log_that_is_not_of_the_run_is_doubted(rlsize: Any) -> None:
     """Its batch is another one."""
     ran = rlsize("calibrate", str(LOG), str(SCRIPT), "--set", "cluster.gpu=a800-sxm", "--set", "workload.group_size=4")
@@ -196,6 +203,7 @@ def test_a_log_without_a_script_needs_one_or_a_configuration(rlsize: Any) -> Non
     assert "model" in ran.stderr
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("few")
 def test_steps_are_in_the_framework_s_own_keys_and_ranked_in_their_class(rlsize: Any, twin: Path) -> None:
     """What a launch has no key for is not offered; the best stands first; the user's own change is told too."""
@@ -217,6 +225,7 @@ def test_steps_are_in_the_framework_s_own_keys_and_ranked_in_their_class(rlsize:
     assert ran.results["step_seconds"] == pytest.approx(SECONDS["step_seconds"], rel=0.005)
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("few")
 def test_without_a_twin_it_asks_the_prior(rlsize: Any) -> None:
     """The same question before any run, with a wider band; a change that cannot run is an answer, and it is no."""
@@ -245,6 +254,7 @@ def test_bands_of_changes_share_their_draws(said: Inputs, base: Outcome) -> None
     assert larger.gain.band[1] / larger.gain.band[0] < high / low
 
 
+@pytest.mark.long
 def test_what_a_change_brings_lies_within_its_band() -> None:
     """Also where one side waits in nearly all draws, so that hardly one agrees with the central number."""
     sides = [
@@ -377,6 +387,7 @@ def told() -> list[Told]:
     return list(of_logs(data | {"pairs": data["pairs"][: tries(len(data["pairs"]))]}))
 
 
+@pytest.mark.long
 def test_published_runs_that_differ_by_a_knob_are_told_by_twins_of_each_other(told: list[Told]) -> None:
     """Within what was aimed at, and better than time that stays and, where lengths change, than time as tokens."""
     steps = [one for one in told if one.phase == "step"]
@@ -389,6 +400,7 @@ def test_published_runs_that_differ_by_a_knob_are_told_by_twins_of_each_other(to
     assert median(one.error(one.as_tokens) for one in longer) > median(one.error(one.predicted) for one in longer)
 
 
+@pytest.mark.long
 def test_bands_of_twins_hold_what_bands_of_80_percent_hold_of_so_many_sources(told: list[Told]) -> None:
     """Phase by phase, each publication counted once."""
     for phase in dict.fromkeys(one.phase for one in told):
@@ -419,6 +431,7 @@ def test_what_no_published_runs_differ_by_is_said_and_has_a_wider_band(said: Inp
     assert wide[1] / wide[0] > 1.1 * narrow[1] / narrow[0]
 
 
+@pytest.mark.long
 def test_published_peaks_are_told_by_twins_of_each_other() -> None:
     """Of runs that differ by a knob, far closer than what is predicted without a twin."""
     data = read_pairs()

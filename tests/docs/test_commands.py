@@ -66,6 +66,7 @@ LONG = {"rlsize whatif", "rlsize validate", "rlsize report", "rlsize calibrate"}
 """Whose examples take seconds: each of them is parsed, and run where tests take their time."""
 
 
+@pytest.mark.long(by_day=1)
 @pytest.mark.parametrize("name", COMMANDS)
 def test_a_commands_example_runs_as_printed_in_an_empty_folder(
     name: str, rlsize: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -104,6 +105,7 @@ def test_a_folder_of_the_users_own_goes_before_the_shipped_examples(
     assert rlsize("diagnose", "examples/operate/starving.jsonl").code == 2
 
 
+@pytest.mark.long
 def test_a_short_help_has_the_flags_of_the_question_and_full_has_all(rlsize: Any) -> None:
     """Ten to fifteen quantities; the others work all the same."""
     for line in (("plan",), ("predict", "step"), ("simulate",), ("memory",), ("fleet",)):

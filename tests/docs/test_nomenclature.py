@@ -79,6 +79,7 @@ def test_every_flag_that_adds_no_key_exists(generate: Any) -> None:
     assert all(exceptions.values())
 
 
+@pytest.mark.long
 def test_every_input_that_is_asked_for_is_listed(listed: Any) -> None:
     """The keys that the commands' source asks inputs for have rows, those of running engines too."""
     asked = set()

@@ -23,6 +23,7 @@ def steps(page: str) -> list[list[str]]:
     return [shlex.split(line)[1:] for line in lines if line.startswith("rlsize ") and not any(map(line.count, _LIVE))]
 
 
+@pytest.mark.long
 def test_the_runbook_runs_as_printed(
     rlsize: Callable[..., Any], checkout: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

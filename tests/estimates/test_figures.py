@@ -58,6 +58,7 @@ def test_points_have_no_band() -> None:
     assert with_bands(answer, question, Random(0))[0].band is None
 
 
+@pytest.mark.long
 def test_a_band_is_an_80_percent_interval_of_the_draws() -> None:
     """For one lognormal input the band's ends are its 10 % and 90 % quantiles."""
     question = Question(Figure(key="d", value=100.0, deviation=10.0), Figure(key="t", value=1.0))
@@ -74,6 +75,7 @@ def test_the_same_seed_gives_the_same_band() -> None:
     assert with_bands(answer, question, Random(7))[0].band == with_bands(answer, question, Random(7))[0].band
 
 
+@pytest.mark.long
 def test_draws_keep_the_mean_and_stay_positive() -> None:
     """However wide the spread, no rate turns negative."""
     random = Random(1)

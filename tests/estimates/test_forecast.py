@@ -61,6 +61,7 @@ def first_told(values: np.ndarray, limit: float, until: int) -> list[int]:
     return [step for step in range(until) if told[step] and not (step and told[step - 1])]
 
 
+@pytest.mark.long
 def test_what_grows_is_foreseen_twenty_steps_ahead() -> None:
     """In more than eight of ten constructed loops; a limit is reached where the mean of five steps is there."""
     in_time, loops = 0, 0
@@ -75,6 +76,7 @@ def test_what_grows_is_foreseen_twenty_steps_ahead() -> None:
     assert in_time > 0.8 * loops
 
 
+@pytest.mark.long
 def test_what_only_moves_is_told_less_than_once_in_500_steps() -> None:
     """Noise that remembers, tides, jumps and growth that ends are no growth."""
     false, steps = 0, 0

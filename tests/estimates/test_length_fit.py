@@ -49,6 +49,7 @@ def test_the_distribution_comes_back(mean: float, cv: float, bounds: tuple[int, 
     assert abs(fit.cv - cv) < 4 * fit.cv_error + 0.02 * cv
 
 
+@pytest.mark.long
 def test_a_cap_is_found_where_samples_pile_up() -> None:
     """One response in fourteen cut at 8,192 tokens shows; a distribution of the same spread without a cap has none."""
     fit = length_fit(counted(drawn(3000.0, 1.0, 8192.0)))
@@ -84,6 +85,7 @@ def test_too_few_samples_and_a_single_bucket_have_no_spread() -> None:
     assert alike.why == "finer buckets: all samples lie between 1,500 and 2,000 tokens"
 
 
+@pytest.mark.long
 def test_lengths_of_two_kinds_and_broken_off_ones_are_doubtful() -> None:
     """Half of the samples short and half long are not lognormal; one in twenty broken off is missing."""
     counts = counted([400.0] * 500 + [9500.0] * 500, aborted=53.0)

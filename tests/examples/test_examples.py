@@ -27,9 +27,10 @@ def _run() -> Any:
 
 RUN: Any = _run() if EXAMPLES else None
 NAMES = [file.stem for file in RUN.files()] if RUN else []
+LONG = {"calibrate-run", "calibrate-runs", "memory-launch", "plan", "plan-impossible", "predict-step-agents", "report"}
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", [pytest.param(name, marks=pytest.mark.long if name in LONG else ()) for name in NAMES])
 def test_an_example_prints_what_is_written_down(name: str) -> None:
     """The command of `NAME.cmd` prints `NAME.out` on stdout and ends with its exit code."""
     file = RUN.EXAMPLES / f"{name}.cmd"

@@ -127,6 +127,7 @@ def _started(name: str, place: Placement) -> str:
     return f"#SBATCH --nodes={max(1, gpus // 8)}\n#SBATCH --gpus-per-node={min(8, gpus)}\n"
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("seed", range(DRAWS))
 @pytest.mark.parametrize("name", sorted(KNOWN) if NIGHTLY else sorted(KNOWN)[::3])
 def test_a_plan_that_is_written_is_that_plan_and_fits(name: str, seed: int, tmp_path: Path) -> None:
@@ -157,6 +158,7 @@ def test_a_plan_that_is_written_is_that_plan_and_fits(name: str, seed: int, tmp_
     assert not other_work(name, again, said)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("seed", range(DRAWS))
 @pytest.mark.parametrize("name", sorted(KNOWN) if NIGHTLY else ["slime"])
 def test_a_plan_written_into_a_launch_is_that_plan_and_fits(name: str, seed: int, tmp_path: Path) -> None:

@@ -72,6 +72,7 @@ def test_nothing_is_late_where_a_batch_starts_no_more_than_it_needs(mode: str, l
     assert any("nothing is late" in note for note in asked.notes) == (late != "wait")
 
 
+@pytest.mark.long
 def test_waiting_counts_as_far_as_staleness_does_not_hide_the_longest() -> None:
     """Never quicker than going on; with staleness enough the same."""
     going = [step(mode="async", max_staleness=str(cap)) for cap in (1, 2, 32)]
@@ -82,6 +83,7 @@ def test_waiting_counts_as_far_as_staleness_does_not_hide_the_longest() -> None:
     assert waiting[-1] == pytest.approx(going[-1])
 
 
+@pytest.mark.long
 def test_what_is_dropped_is_generated_again() -> None:
     """
     Generation is longer by what is dropped.
@@ -109,6 +111,7 @@ def test_known_rates_leave_out_what_they_cannot_tell() -> None:
     assert any("not in the step" in note for note in asked.notes)
 
 
+@pytest.mark.long(by_day=1)
 @pytest.mark.parametrize("cv", SPREADS)
 @pytest.mark.parametrize(
     "said",
@@ -154,6 +157,7 @@ def played(found: Loop) -> tuple[float, float]:
     return setting.work.tokens / seconds, generated
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("late", LATE if NIGHTLY else LATE[1:])
 def test_a_search_prices_late_samples_as_the_loop_that_it_finds(late: str) -> None:
     """The step by which candidates are ranked is the one that the best of them has by itself."""

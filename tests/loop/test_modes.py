@@ -36,6 +36,7 @@ def log_width(found: Figure | None) -> float:
     return math.log(found.band[1] / found.band[0])
 
 
+@pytest.mark.long(by_day=1)
 @pytest.mark.parametrize("mode", MODES)
 def test_the_step_lies_within_its_band(mode: str) -> None:
     """Centre and draws go through the same equations; the first mode is the loop itself."""
@@ -82,6 +83,7 @@ def test_common_draws_tell_more_than_bands() -> None:
     assert shares["synchronous"] < 0.8  # it has the same pools; shared GPUs have engines and swaps of their own
 
 
+@pytest.mark.long
 def test_a_way_that_cannot_run_says_why() -> None:
     """Engines that take all the memory leave a trainer no room beside them; the others are compared without it."""
     found = outlook("async", model="qwen3-32b", max_response_tokens="4000", **NODES)
@@ -98,6 +100,7 @@ def test_a_loop_that_cannot_run_has_no_modes() -> None:
         step_outlook(resolve(Inputs(texts=SAID | SPLIT | asked)))
 
 
+@pytest.mark.long
 def test_the_batch_says_what_limits_it() -> None:
     """Samples of a barrier, staleness of a refill, the cache, or the engine."""
     many = {"samples_per_step": "20000"}
@@ -106,12 +109,14 @@ def test_the_batch_says_what_limits_it() -> None:
     assert [one.results["limited_by"].value for one in told] == ["samples", "staleness", "cache", "engine"]
 
 
+@pytest.mark.long
 def test_an_uncertain_length_widens_the_band() -> None:
     """An input with a spread is drawn together with the constants, for both sides at once."""
     sure, unsure = (outlook("colocated", response_tokens=text) for text in ("2000", "2000 ± 600"))
     assert log_width(unsure.results["generation_seconds"]) > log_width(sure.results["generation_seconds"])
 
 
+@pytest.mark.long
 def test_the_seed_decides_the_bands() -> None:
     """The same seed gives the same bands, another one others."""
     bands = [outlook(seed=seed).results["step_seconds"].band for seed in ("0", "0", "1")]

@@ -120,6 +120,7 @@ def test_every_command_about_a_loop_is_asked() -> None:
     assert told - others == set(COMMANDS), "COMMANDS of tests/loop/one_answer.py has what each of them needs"
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("number", range(EXAMPLES))
 def test_the_same_loop_has_the_same_numbers_under_every_command(desk: Desk, number: int) -> None:
     """Values, bands, verdicts and their words agree, and each key of the scenario is used or named as not used."""
@@ -134,12 +135,14 @@ def test_most_random_loops_can_be(desk: Desk) -> None:
     assert codes.count(0) > len(codes) / 2
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("text", [ASYNC, SHARED, LORA, UNEVEN, GIVEN_SPLIT] if NIGHTLY else [SHARED, UNEVEN])
 def test_the_same_named_loop_has_the_same_numbers_under_every_command(desk: Desk, text: str) -> None:
     """Loops that gave several answers once."""
     assert not (found := disagreements(desk, desk.file(HEAD + text))), _listed(found)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("text", [LORA, GIVEN_SPLIT, ASYNC, SHARED] if NIGHTLY else [LORA])
 def test_a_saved_plan_is_asked_as_a_scenario_is(desk: Desk, text: str) -> None:
     """Every command takes it, and gives the numbers that stand in it."""
@@ -148,6 +151,7 @@ def test_a_saved_plan_is_asked_as_a_scenario_is(desk: Desk, text: str) -> None:
     assert not (found := disagreements(desk, plan)), _listed(found)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("text", [ASYNC, SHARED, LORA, UNEVEN] if NIGHTLY else [UNEVEN])
 def test_a_plan_that_is_applied_keeps_its_numbers(desk: Desk, text: str) -> None:
     """`plan --apply` writes a scenario of the chosen loop: the same step, cost and GPUs, whoever is asked about it."""
@@ -169,6 +173,7 @@ def test_a_plan_that_is_applied_keeps_its_numbers(desk: Desk, text: str) -> None
     assert not (found := disagreements(desk, str(applied))), _listed(found)
 
 
+@pytest.mark.long
 def test_the_spread_of_lengths_that_nobody_says_is_one_number(desk: Desk) -> None:
     """Without `cv`, training, generation and memory are worked out with the same one."""
     _one(desk, ASYNC, "response_cv", "predict step", "predict train", "predict rollout", "memory", "simulate")
@@ -185,6 +190,7 @@ def test_the_staleness_that_nobody_caps_is_one_number(desk: Desk) -> None:
     _one(desk, ASYNC, "max_staleness", "predict step", "check", "simulate", "backlog")
 
 
+@pytest.mark.long
 def test_a_trainer_that_cannot_hold_its_states_is_refused_by_every_command(desk: Desk) -> None:
     """32B over tensor 4 and data 8 without ZeRO: 131 GB a GPU."""
     answers = desk.ask_all(desk.file(HEAD + ASYNC + "trainer: {parallelism: {tensor: 4, data: 8}}\n"))
@@ -216,6 +222,7 @@ def test_a_side_of_shared_gpus_that_has_others_is_refused_by_every_command(desk:
     assert not (found := list(verdicts(answers))), _listed(found)
 
 
+@pytest.mark.long
 def test_responses_beyond_the_context_of_the_model_are_told_by_every_command(desk: Desk) -> None:
     """300 + 40,960 tokens are more than the model's own 40,960; runs that stretch its positions have such caps."""
     answers = desk.ask_all(desk.file(HEAD + ASYNC.replace("mean: 4096", "mean: 4096, max: 40960")))
@@ -223,6 +230,7 @@ def test_responses_beyond_the_context_of_the_model_are_told_by_every_command(des
     assert not (found := list(verdicts(answers))), _listed(found)
 
 
+@pytest.mark.long
 def test_no_gpu_is_dropped(desk: Desk) -> None:
     """Five rollout GPUs stay five, or every command refuses them in the same words."""
     answers = desk.ask_all(desk.file(HEAD + UNEVEN))
@@ -232,6 +240,7 @@ def test_no_gpu_is_dropped(desk: Desk) -> None:
         assert _one(desk, UNEVEN, "gpus", "predict step", "check") == 13
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("said", ["hit_ratio: 0", "routing: random", "concurrency: 8", "block_size: 256"])
 def test_what_is_said_of_cache_and_load_is_in_the_step(desk: Desk, said: str) -> None:
     """Fewer hits or fewer samples in flight make generation longer, for every command that tells of it."""
@@ -263,6 +272,7 @@ def test_a_key_that_a_flag_goes_before_is_not_called_unused(desk: Desk) -> None:
     assert "workload.response_tokens.mean" not in answer.prose
 
 
+@pytest.mark.long
 def test_lora_fits_for_memory_and_plan_alike(desk: Desk) -> None:
     """Adapters on four GPUs: both have the rank among their inputs, and both say that it fits."""
     path = desk.file(HEAD + LORA)
@@ -271,6 +281,7 @@ def test_lora_fits_for_memory_and_plan_alike(desk: Desk) -> None:
         assert answer.uses("trainer.lora_rank", 32), answer.command
 
 
+@pytest.mark.long(by_day=1)
 @pytest.mark.parametrize("command", ["predict step", "cost", "iteration"])
 def test_tools_that_are_not_in_a_step_make_it_a_bound(desk: Desk, command: str) -> None:
     """At least so long: the headline says so."""
@@ -315,6 +326,7 @@ def test_nonsense_in_a_flag_is_refused_whether_or_not_it_is_used(desk: Desk, tex
     assert flag in answer.told
 
 
+@pytest.mark.long(by_day=1)
 @pytest.mark.parametrize("command", ["cost", "iteration", "predict step", "predict train", "backlog", "fleet"])
 def test_a_colocated_loop_needs_no_more_than_the_gpus_of_its_cluster(desk: Desk, command: str) -> None:
     """Both sides have all of them."""
@@ -322,6 +334,7 @@ def test_a_colocated_loop_needs_no_more_than_the_gpus_of_its_cluster(desk: Desk,
     assert answer.code == 0, answer.told
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("command", ["check", "simulate", "predict step", "report", "cost", "memory"])
 def test_a_command_takes_a_saved_plan(desk: Desk, command: str) -> None:
     """As it takes a scenario."""
@@ -331,6 +344,7 @@ def test_a_command_takes_a_saved_plan(desk: Desk, command: str) -> None:
     assert answer.code == 0, answer.told
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("key", "value"), [("rollout_gpus", 24), ("trainer_gpus", 8), ("instances", 24), ("step_seconds", None)]
 )
@@ -340,6 +354,7 @@ def test_split_judges_the_split_that_is_given(desk: Desk, key: str, value: float
     assert value is None or found == value
 
 
+@pytest.mark.long
 def test_a_bare_response_length_is_its_mean(desk: Desk) -> None:
     """`response_tokens: 1536` says as much as `{mean: 1536}`."""
     long = HEAD + GIVEN_SPLIT.replace("{mean: 2048, cv: 0.8, max: 8192}", "{mean: 1536}")
@@ -375,6 +390,7 @@ TWO_KINDS = ASYNC.replace("gpus: 64}", "gpus: 64, rollout_gpu: a100-80-sxm}")
 OFFLOAD = "trainer: {offload: true}\n"
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("text", [TWO_KINDS, ASYNC + OFFLOAD] if NIGHTLY else [TWO_KINDS + OFFLOAD])
 def test_what_a_flag_or_a_plan_says_of_a_loop_a_scenario_says_too(desk: Desk, text: str) -> None:
     """Pools of two kinds, and optimizer states on the host: known keys, that every command uses or names."""

@@ -57,6 +57,7 @@ def test_a_plan_is_played_as_simulate_plays_it(modes: str) -> None:
     assert pools == own.pools
 
 
+@pytest.mark.long
 def test_nothing_that_was_said_is_left_out_of_a_ranking(monkeypatch: pytest.MonkeyPatch) -> None:
     """All of it is used, is among the inputs, and is in each setting that is played."""
     ran: list[Setting] = []

@@ -48,6 +48,7 @@ def quiet(*_: Any) -> None:
     """Nobody listens."""
 
 
+@pytest.mark.long
 def test_levels_run_from_the_top_and_the_batch_comes_last(start: Any) -> None:
     """The rate that sizes the fleet is measured first, should the rest be cut off."""
     told: list[str] = []
@@ -63,6 +64,7 @@ def test_levels_run_from_the_top_and_the_batch_comes_last(start: Any) -> None:
     assert not record.partial
 
 
+@pytest.mark.long
 def test_out_of_memory_steps_down_and_goes_on(start: Any) -> None:
     """The engine is started anew for the next level down, and the doubt says so."""
     instances, asked = [start(32)], []
@@ -86,6 +88,7 @@ def test_out_of_memory_at_the_lowest_level_is_the_end(start: Any) -> None:
     assert died.value.memory
 
 
+@pytest.mark.long
 def test_an_engine_that_dies_later_leaves_the_levels_before(start: Any) -> None:
     """What was recorded is kept and marked partial; a server is not started anew."""
     instance = start(64)
@@ -99,6 +102,7 @@ def test_an_engine_that_dies_later_leaves_the_levels_before(start: Any) -> None:
     assert record.partial.startswith("stub: ")
 
 
+@pytest.mark.long
 def test_ctrl_c_keeps_the_levels_before(start: Any) -> None:
     """As an interrupt comes, so does the end."""
 
@@ -111,6 +115,7 @@ def test_ctrl_c_keeps_the_levels_before(start: Any) -> None:
     assert list(record.levels) == [64]
 
 
+@pytest.mark.long
 def test_a_ramp_is_never_the_rate(start: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """The clock of a level starts when its prompts are read: the rate is the full one, however long the fill took."""
     plain = measure_rollout([start(64)], replace(PLAN, concurrencies=(64,), batch=False, seconds=2.0), quiet)
@@ -126,6 +131,7 @@ def test_a_ramp_is_never_the_rate(start: Any, monkeypatch: pytest.MonkeyPatch) -
     assert next(text for text in told if "filling" in text) == "rollout, 64 in flight: filling with 1,008 tokens"
 
 
+@pytest.mark.long
 def test_instances_are_full_together(start: Any) -> None:
     """The clock starts when the last one is."""
     plan = replace(PLAN, concurrencies=(16,), batch=False, seconds=2.0)
@@ -134,6 +140,7 @@ def test_instances_are_full_together(start: Any) -> None:
     assert all(run.full >= max(one.begun for one in runs) for run in runs)  # type: ignore[operator]  # they were full
 
 
+@pytest.mark.long
 def test_a_level_that_never_fills_has_no_rate(start: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """It is given up after the whole time, with a doubt, and the next one comes."""
     monkeypatch.setenv("STUB_FILL", "200")
@@ -143,6 +150,7 @@ def test_a_level_that_never_fills_has_no_rate(start: Any, monkeypatch: pytest.Mo
     assert any("64 in flight: not full after 2 s" in doubt for doubt in record.doubts)
 
 
+@pytest.mark.long
 def test_an_engine_that_makes_no_token_is_not_waited_for(start: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """However many pages it sends; the levels before are kept. One that is silent altogether says what it said last."""
     monkeypatch.setattr(instances, "TOKENLESS_SECONDS", 0.5)

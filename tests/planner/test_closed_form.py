@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 from benchmarks.closed_form import pairs, within
 from tests.effort import tries
 
@@ -10,6 +11,7 @@ NEAR_SHARE = 0.85  # of the loops; 93 % of 240
 BIAS = 0.05
 
 
+@pytest.mark.long
 def test_the_step_of_a_plan_is_that_of_the_simulator() -> None:
     """Within 10 % in nine of ten loops, and none far off."""
     ratios = [pair.ratio for pair in pairs(range(tries(16)))]

@@ -313,6 +313,7 @@ def test_the_rule_of_thumb_for_7b_holds_in_memory(gpus: float) -> None:
     assert left[ROLLOUT] > 0.5
 
 
+@pytest.mark.long
 def test_the_planner_splits_16_gpus_for_7b_as_the_rule_of_thumb_does(rlsize: Any) -> None:
     """256 prompts x 8 samples of 1,000 tokens on 16 H100: within 4 to 8 GPUs on either side."""
     results = rlsize(*SEVEN, "--gpus", "16", "--json").results
@@ -321,6 +322,7 @@ def test_the_planner_splits_16_gpus_for_7b_as_the_rule_of_thumb_does(rlsize: Any
     assert 4 <= results["best_trainer_gpus"] <= 8
 
 
+@pytest.mark.long
 def test_the_planner_splits_8_gpus_for_7b_as_the_rule_of_thumb_does(rlsize: Any) -> None:
     """4 + 4 is as quick, and 2 + 4 is taken: the trainer holds both back. In turn on all 8 is too close to call."""
     rows = rlsize(*SEVEN, "--gpus", "8", "--json").document["rows"]["candidates"]
@@ -362,6 +364,7 @@ def test_which_instances_of_70b_fit(tensor: int, fits: bool) -> None:
     assert exists(posed) == fits
 
 
+@pytest.mark.long
 def test_64_gpus_for_70b_are_split_by_what_fits(rlsize: Any) -> None:
     """Trainers of 24 GPUs at least, or of 16 that offload their states; instances of 4 GPUs at least."""
     asked = ("plan", "--model", "llama3.1-70b", "--gpu", "h100-sxm", "--prompts", "64", "--group", "8",

@@ -65,6 +65,7 @@ def test_constant_waits_have_no_tail() -> None:
     assert longest_wait(agents, 1000) == pytest.approx(22.0, rel=0.01)
 
 
+@pytest.mark.long
 def test_steps_and_pools_are_those_of_the_simulator() -> None:
     """Random loops of all modes with agents: the median within 5 %, most within 10 %, and mostly the same pool."""
     found = list(pairs(range(tries(16))))
@@ -74,6 +75,7 @@ def test_steps_and_pools_are_those_of_the_simulator() -> None:
     assert np.mean([pair.named == pair.binding for pair in found if pair.sure]) >= NAMED_SHARE
 
 
+@pytest.mark.long
 @given(st.integers(0, 40), st.integers(20, 200), st.integers(1, 40))
 @settings(max_examples=tries(20), deadline=None)
 def test_more_places_never_make_a_step_longer(seed: int, environments: int, workers: int) -> None:

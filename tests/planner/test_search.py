@@ -145,6 +145,7 @@ def the_front_is_the_front(found: Found, kept: Sequence[Tried]) -> None:
     assert [cost for _, cost in front] == sorted({cost for _, cost in front}, reverse=True)
 
 
+@pytest.mark.long
 @given(measured_problems(), st.data())
 @settings(max_examples=460 if NIGHTLY else 20, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
 def test_a_plan_from_measured_rates_is_what_plain_loops_find(posed: Posed, data: st.DataObject) -> None:
@@ -152,6 +153,7 @@ def test_a_plan_from_measured_rates_is_what_plain_loops_find(posed: Posed, data:
     agree(posed, data)
 
 
+@pytest.mark.long
 @given(predicted_problems(), st.data())
 @settings(max_examples=tries(40))
 def test_a_predicted_plan_is_what_plain_loops_find(posed: Posed, data: st.DataObject) -> None:

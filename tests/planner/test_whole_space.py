@@ -52,6 +52,7 @@ def answer(found: Searched) -> Placement:
 AT_NIGHT = pytest.mark.skipif(not NIGHTLY, reason="takes seconds, and the nightly run checks it: RLSIZE_NIGHTLY=1")
 
 
+@pytest.mark.long
 @given(
     st.sampled_from(_LARGE if NIGHTLY else _SMALL),
     st.dictionaries(st.sampled_from(sorted(_FIXED)), st.integers(0, 10), min_size=1, max_size=3),
@@ -85,6 +86,7 @@ def test_instances_of_a_model_that_no_node_holds_lie_over_nodes_in_every_way() -
     assert answer(found).fleet.layout["tensor"] <= 8
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("said", "rollout", "trainer"),
     [
@@ -103,6 +105,7 @@ def test_of_plans_that_are_as_good_the_plainest_is_taken(said: dict[str, Any], r
     assert not any((found.planned.chosen.doubted, place.fleet.rare, place.trainer.rare))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "said",
     [
@@ -120,6 +123,7 @@ def test_published_minima_are_plans_without_a_flag(said: dict[str, Any]) -> None
     assert answer(planned(**said, **lengths, prompts_per_step=1024, group_size=5)).gpus <= said["gpus"]
 
 
+@pytest.mark.long
 def test_experts_that_fit_by_offloading_are_planned() -> None:
     """Qwen3-30B-A3B on 8 H100: no GPU more."""
     asked = answer(planned(model="qwen3-30b-a3b", gpus=8, response_tokens="4k")).trainer.question
@@ -127,6 +131,7 @@ def test_experts_that_fit_by_offloading_are_planned() -> None:
     assert asked.offload
 
 
+@pytest.mark.long
 def test_a_loop_of_which_not_all_fits_names_gpus_and_what_alters_the_training() -> None:
     """8B on two cards of 24 GB: 4 of them, or adapters, each with the step that it leads to."""
     changes = {change.key: change for change in planned(model="qwen3-8b", gpu="rtx-4090", gpus=2).planned.changes}

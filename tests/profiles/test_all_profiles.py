@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 
+import pytest
+
 from rlsize.facts.fields import sourced_numbers
 from rlsize.readers.profiles import FOLDERS, Catalogue
 
@@ -16,6 +18,7 @@ def test_no_profile_has_a_fault(catalogue: Catalogue) -> None:
     assert [str(fault) for fault in catalogue.check()] == []
 
 
+@pytest.mark.long
 def test_every_profile_can_be_had_by_its_name_and_its_aliases(catalogue: Catalogue) -> None:
     """The catalogue gives what it lists."""
     for kind in FOLDERS:

@@ -430,6 +430,7 @@ class TestCheck:
         assert all("junk.yaml" in fault for fault in faults)
         assert refusal(kind, "junk", tmp_path)
 
+    @pytest.mark.long
     @settings(max_examples=80, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
     @given(data=st.data())
     def test_a_damaged_profile_is_read_or_refused(self, tmp_path: Path, data: st.DataObject) -> None:

@@ -93,6 +93,7 @@ def look_at(engine: BatchingEngine) -> None:
     assert at_end <= engine.capacity or len(batch) + len(parked) == 1
 
 
+@pytest.mark.long
 @given(any_setting(), SEEDS, STEPS)
 def test_every_step_is_reached_and_every_token_is_somewhere(setting: Setting, seed: int, steps: int) -> None:
     """No loop gets stuck; after each step, generated = trained + dropped + under way + waiting, to the token."""
@@ -160,6 +161,7 @@ def test_nothing_above_the_cap_is_trained_where_it_is_dropped(setting: Setting, 
     assert max(lag for counts in ledger.staleness for lag in counts) <= cap
 
 
+@pytest.mark.long
 @given(any_setting(), SEEDS, STEPS, STEPS)
 def test_a_longer_run_continues_a_shorter_one(setting: Setting, seed: int, steps: int, more: int) -> None:
     """The first rows of a longer run are the rows of a shorter one, and a run that is gone on with is one of them."""
@@ -184,6 +186,7 @@ class Heard(SeededOutcomes):
         return self.heard[group]
 
 
+@pytest.mark.long
 @given(any_setting(), any_setting(), SEEDS)
 def test_a_group_has_the_same_lengths_whatever_is_done_with_it(one: Setting, other: Setting, seed: int) -> None:
     """Common random numbers: fleet, trainer, sync, mode, order and trouble change no group's lengths, nor its fate."""
@@ -215,6 +218,7 @@ histories()
 """
 
 
+@pytest.mark.long
 def test_another_process_gives_the_same_history() -> None:
     """Many runs have the same rows to the last bit in processes that hash differently."""
     root = Path(__file__).resolve().parents[2]
@@ -239,6 +243,7 @@ class SameAgain(SeededOutcomes):
         return super().accepted(group % 100)
 
 
+@pytest.mark.long(by_day=1)
 @pytest.mark.parametrize("mode", ["async", "sync", "one-step-off"])
 def test_memory_does_not_grow_with_steps(mode: Mode) -> None:
     """

@@ -89,6 +89,7 @@ def agree(setting: Setting, steps: int, seed: int) -> bool:
     return True
 
 
+@pytest.mark.long
 @settings(max_examples=tries(200), deadline=None, suppress_health_check=list(HealthCheck), derandomize=True)
 @given(covered(), st.integers(0, 9))
 def test_the_kernel_gives_the_accounts_of_the_specification(setting: Setting, seed: int) -> None:
@@ -180,6 +181,7 @@ def in_turn(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(planning, "side_by_side", lambda work, things: [work(thing) for thing in things])
 
 
+@pytest.mark.long(by_day=1)
 @pytest.mark.skipif(not installed(), reason="numba is not installed")
 @pytest.mark.usefixtures("in_turn")
 @pytest.mark.parametrize("asked", [GRID, PLAN], ids=["simulate", "plan"])
@@ -205,6 +207,7 @@ def test_headline_order_and_exit_code_are_those_without_the_kernel(
     assert answers[0] == answers[1]
 
 
+@pytest.mark.long(by_day=1)
 @pytest.mark.usefixtures("in_turn")
 @pytest.mark.parametrize(("asked", "seeds", "chunks"), [(GRID, 2, 1), (PLAN, 4, 2)], ids=["simulate", "plan"])
 def test_lengths_are_drawn_once_for_a_seed(

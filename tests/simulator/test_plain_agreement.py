@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING
 
+import pytest
 from hypothesis import HealthCheck, given, settings
 from tests.effort import tries
 from tests.simulator.plain_model import plain_run
@@ -48,6 +49,7 @@ class Tabled(SeededOutcomes):
         return self._table.stragglers(instances, share)
 
 
+@pytest.mark.long
 @settings(max_examples=tries(200), deadline=None, suppress_health_check=list(HealthCheck), derandomize=True)
 @given(small_scenarios())
 def test_step_times_idle_fractions_and_staleness_are_those_of_a_plain_model(scenario: Scenario) -> None:

@@ -136,6 +136,7 @@ def gains(baseline: Setting, improved: Setting, seeds: Sequence[int] = SEEDS) ->
     return [pace(improved, seed) / pace(baseline, seed) for seed in seeds]
 
 
+@pytest.mark.long(by_day=1)
 @pytest.mark.parametrize("rules", [DROP, KEEP], ids=["over-sampling", "partial rollouts"])
 def test_not_waiting_for_the_tail_helps_more_where_it_is_long(rules: RuleSetting) -> None:
     """With half as many groups again, steps at cv 1.5 gain at least 1.5 times as much as at cv 0.3, and some there."""
@@ -144,6 +145,7 @@ def test_not_waiting_for_the_tail_helps_more_where_it_is_long(rules: RuleSetting
     assert all(more > 1.5 * less for less, more in zip(light, heavy, strict=True))
 
 
+@pytest.mark.long
 def test_more_gpus_do_not_shorten_a_tail() -> None:
     """Twice the instances: below 1.2 times where the longest sample decides, above 1.8 where there is much to do."""
     for few, low, high in (
@@ -175,6 +177,7 @@ def split(groups: int, rollout_gpus: int, train_seconds: float, cv: float) -> tu
     return together, apart
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("rollout_gpus", [1, 3])
 def test_async_loses_where_the_split_leaves_one_side_short(rollout_gpus: int) -> None:
     """With 20 s of generation and 20 s of training on all four GPUs, one GPU for either takes 1.5 times as long."""
@@ -195,6 +198,7 @@ def dealt(routing: Routing, correlation: float) -> Setting:
     )
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("routing", "correlation", "margin"),
     [("affine", 0.0, 1.02), ("round-robin", 0.0, 1.02), ("random", 0.0, 1.02), ("affine", 0.7, 1.3)],
@@ -224,6 +228,7 @@ def synced(cv: float, way: Way) -> Setting:
     )
 
 
+@pytest.mark.long
 def test_going_on_through_a_sync_beats_waiting_for_it_the_more_the_longer_the_tail() -> None:
     """In-flight over drain: above 1.1 at cv 0.3, and at cv 1.5 at least 1.3 times what it is there."""
     light, heavy = (gains(synced(cv, "drain"), synced(cv, "in-flight")) for cv in (0.3, 1.5))
@@ -231,6 +236,7 @@ def test_going_on_through_a_sync_beats_waiting_for_it_the_more_the_longer_the_ta
     assert all(more > 1.3 * less for less, more in zip(light, heavy, strict=True))
 
 
+@pytest.mark.long
 def test_throughput_grows_with_the_staleness_that_is_allowed_and_saturates() -> None:
     """From cap 0 to 1 by a quarter, never down by more than 2 %, and from 8 to 32 by less than 5 %."""
     caps = (0, 1, 2, 4, 8, 32)

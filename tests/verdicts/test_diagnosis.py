@@ -278,6 +278,7 @@ def test_one_idle_instance_gives_a_saturated_fleet_no_room() -> None:
     assert (answer.verdict, first(answer)) == ("starving trainer", ("stragglers", ""))
 
 
+@pytest.mark.long
 @settings(max_examples=40, deadline=None)
 @given(st.floats(0.0, 30.0), st.integers(2, 40), st.floats(200.0, 9000.0), st.floats(0.0, 40.0), st.floats(0.0, 1.0))
 def test_any_loop_has_a_verdict_and_shares_within_bounds(

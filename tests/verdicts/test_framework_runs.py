@@ -19,6 +19,7 @@ def steps() -> list[Point]:
     return [point for scenario, took, of in verl for _, point in predicted(scenario, {"step": took["step"]}, of)]
 
 
+@pytest.mark.long
 def test_steps_of_a_framework_that_was_not_tuned_on_are_as_close_as_was_aimed_at(steps: list[Point]) -> None:
     """A median of 15 % and a 90th percentile of 35 %."""
     errors = [point.error for point in steps]
@@ -26,6 +27,7 @@ def test_steps_of_a_framework_that_was_not_tuned_on_are_as_close_as_was_aimed_at
     assert float(np.quantile(errors, 0.9)) <= 0.35
 
 
+@pytest.mark.long
 def test_their_bands_hold_what_bands_of_80_percent_hold_of_so_many_sources(steps: list[Point]) -> None:
     """Each publication counts once."""
     sources = sorted({point.source for point in steps})

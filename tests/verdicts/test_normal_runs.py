@@ -35,6 +35,7 @@ def test_phase_and_cause_of_a_slow_run_are_named(row: dict[str, object]) -> None
     assert right(run) == ((False, False) if row["id"] in MISSED else (True, True)), named(run)
 
 
+@pytest.mark.long
 def test_good_runs_are_not_called_abnormal(usual: list[Run]) -> None:
     """Four of 44: three of a source with eager engines, one of small models whose one other source has steady steps."""
     bad = {run.row["id"]: run.row["source"] for run in usual if abnormal(run, left_out(usual, run))}

@@ -38,6 +38,7 @@ def spoilt(rows: list[dict[str, Any]], number: random.Random) -> dict[str, Any]:
     return row
 
 
+@pytest.mark.long(by_day=1)
 @pytest.mark.parametrize("seed", range(3))
 def test_a_spoilt_record_is_predicted_or_refused(checkout: Any, silent: Any, seed: int) -> None:
     """No class stumbles over one: where a field is missing or senseless, the reason says so."""

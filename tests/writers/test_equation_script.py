@@ -91,6 +91,7 @@ def node() -> Iterator[Call]:
     reader.close()
 
 
+@pytest.mark.long
 @given(drawn=values)
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_node_works_out_what_python_does(node: Call, drawn: list[float]) -> None:
@@ -100,6 +101,7 @@ def test_node_works_out_what_python_does(node: Call, drawn: list[float]) -> None
         assert node(script_name(function), arguments(function, drawn)) == pytest.approx(expected, rel=1e-12, abs=0.0)
 
 
+@pytest.mark.long
 @given(drawn=values)
 @settings(max_examples=10)  # of hundreds of equations each
 def test_the_text_says_what_python_does(drawn: list[float]) -> None:

@@ -94,6 +94,7 @@ def everything_said(page: Page) -> list[str]:
     return said
 
 
+@pytest.mark.long
 def test_everything_is_there(parsed: Parsed) -> None:
     """Question, recommendation, figures, sections, tables, pictures, warnings, command: all of it is text."""
     shown = " ".join(" ".join(parsed.texts).split())
@@ -170,6 +171,7 @@ def test_the_policy_lets_only_its_own_texts_run(text: str, parsed: Parsed) -> No
         assert not [name for name in attributes if name.startswith("on")]
 
 
+@pytest.mark.long
 def test_the_same_page_gives_the_same_bytes(text: str) -> None:
     """In this process and in another one, with other hashes of strings."""
     program = (
@@ -215,6 +217,7 @@ def test_an_equation_that_is_not_translated_stops_the_page() -> None:
         html_text(page)
 
 
+@pytest.mark.long
 def test_hostile_words_stay_words(hostile_html: str) -> None:
     """Tags, scripts, escapes, format strings and formulas of foreign names are shown, and nothing else happens."""
     parsed = Parsed(hostile_html)
@@ -229,6 +232,7 @@ def test_hostile_words_stay_words(hostile_html: str) -> None:
     hostile_html.encode()
 
 
+@pytest.mark.long
 def test_hostile_words_cannot_end_the_script() -> None:
     """A unit or a key that holds a tag stays inside the script's text."""
     widget = example_widget()

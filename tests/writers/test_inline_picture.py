@@ -62,6 +62,7 @@ def elements(svg: str) -> list[ET.Element]:
     return list(ET.fromstring(svg).iter())  # noqa: S314 (drawn a moment ago)
 
 
+@pytest.mark.long
 @every_picture
 def test_a_drawing_says_everything_by_attributes(picture: Picture) -> None:
     """The page's policy lets no style attribute through; nothing names a place elsewhere, text stays text."""
@@ -101,6 +102,7 @@ def test_ids_begin_with_the_name_and_are_all_needed(picture: Picture) -> None:
     assert len(ids) == len(set(ids))
 
 
+@pytest.mark.long(by_day=1)
 @pytest.mark.parametrize("picture", PICTURES if NIGHTLY else [DOTS, PANELS], ids=lambda picture: picture.title)
 def test_a_drawing_is_the_same_every_time(picture: Picture) -> None:
     """The same picture gives the same text."""
@@ -135,6 +137,7 @@ def test_names_that_would_run_together_turn() -> None:
     assert "rotate(-30" not in drawn(STACKED).wide
 
 
+@pytest.mark.long(by_day=1)
 @pytest.mark.parametrize("word", HOSTILE)
 def test_foreign_words_are_drawn_as_they_are(word: str) -> None:
     """In a page and in files: no formula, no tag, no control character, no error."""

@@ -18,6 +18,7 @@ from rlsize.writers.terminal_plot import print_chart
 STARTS = {"png": b"\x89PNG", "svg": b"<?xml", "pdf": b"%PDF"}
 
 
+@pytest.mark.long(by_day=1)
 @pytest.mark.parametrize("form", FORMATS)
 def test_every_format_is_what_its_name_says(chart: Chart, bars: Chart, form: str) -> None:
     """PNG, SVG and PDF, for lines and for bars."""
@@ -49,6 +50,7 @@ def test_what_is_drawn_is_what_was_computed(chart: Chart, monkeypatch: pytest.Mo
     plt.close("all")
 
 
+@pytest.mark.long
 def test_a_picture_leaves_home_alone(tmp_path: Path) -> None:
     """Fonts and settings of matplotlib stand elsewhere where nobody says where."""
     home, other = tmp_path / "home", tmp_path / "tmp"

@@ -56,6 +56,7 @@ def test_every_shape_stays_where_it_was(chart: Chart, bars: Chart) -> None:
         assert outlines(small_svg(before)) == outlines(before)
 
 
+@pytest.mark.long
 def test_words_stay_words(chart: Chart) -> None:
     """Every text of the picture is there, and a system without the font draws it in one that is as wide."""
     for one in (chart, STEPS):

@@ -48,6 +48,7 @@ def test_fleets_of_every_size_are_drawn(instances: int, mode: str, simulated: An
     assert picture(chart, "png").startswith(STARTS["png"])
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("form", FORMATS if NIGHTLY else ("svg",))
 def test_the_same_picture_has_the_same_bytes(form: str, simulated: Any) -> None:
     """Lanes, with shades as shapes and as an image, and panels."""
@@ -91,6 +92,7 @@ def test_a_fuller_batch_is_darker_and_idle_is_white() -> None:
     assert brightness[0] - brightness[1] > 0.2
 
 
+@pytest.mark.long
 def test_lanes_of_a_crowd_are_thin_and_few_have_names(figure: Any, simulated: Any) -> None:
     """300 instances make no picture that is twice as high as that of 16, and names do not collide."""
     small, large = (figure(gantt(simulated(count, "sync", 2).spans, 64, "T")) for count in (16, 300))
@@ -99,6 +101,7 @@ def test_lanes_of_a_crowd_are_thin_and_few_have_names(figure: Any, simulated: An
     assert large.get_size_inches()[1] < 2 * small.get_size_inches()[1]
 
 
+@pytest.mark.long
 def test_panels_share_their_x_and_grow_downwards(figure: Any, simulated: Any) -> None:
     """Three panels with their own titles and units, one x label, and the ledger's numbers."""
     trouble = TroubleSetting(failures_per_hour=60.0, trainer_restart_seconds=5.0)
@@ -114,6 +117,7 @@ def test_panels_share_their_x_and_grow_downwards(figure: Any, simulated: Any) ->
     assert two.get_size_inches()[1] < drawn.get_size_inches()[1]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("mode", "steps"), [("async", 1), ("sync", 1), ("sync", 3)])
 def test_short_runs_have_panels(mode: str, steps: int, simulated: Any) -> None:
     """One step, and nothing that ever waits."""
@@ -127,6 +131,7 @@ def test_a_gantt_chart_may_be_a_panel(chart: Chart, simulated: Any) -> None:
         assert picture(drawn, "png").startswith(STARTS["png"])
 
 
+@pytest.mark.long
 def test_panels_with_another_x_keep_their_own(figure: Any, simulated: Any) -> None:
     """Lanes over time below lines over steps: two groups, each with its own numbers and label."""
     run = simulated(4, "async", 20)
@@ -139,6 +144,7 @@ def test_panels_with_another_x_keep_their_own(figure: Any, simulated: Any) -> No
     assert drawn[3].get_title(loc="left") == lanes.title
 
 
+@pytest.mark.long(by_day=1)
 @pytest.mark.parametrize("instances", [1, 13, 300])
 def test_the_terminal_shows_lanes_within_80_columns(
     instances: int, simulated: Any, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch

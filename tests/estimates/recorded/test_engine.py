@@ -125,6 +125,7 @@ def test_a_kind_that_nobody_measured_has_a_wider_band() -> None:
     assert len(set(centre.values())) == 1
 
 
+@pytest.mark.long
 def test_the_kinds_that_count_as_seen_have_ten_records() -> None:
     """All and no others, so that a file that grows or shrinks says so; nodes without a layout stand behind nothing."""
     listed = [one for one in read_records(published_files(), CATALOGUE).records if one.class_name in KNOWN]

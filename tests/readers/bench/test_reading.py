@@ -80,6 +80,7 @@ def test_a_file_is_recognised_by_content_and_says_its_keys(name: str) -> None:
             assert (getattr(result, key) is not None) == (key in result.keys)
 
 
+@pytest.mark.long(by_day=1)
 @pytest.mark.parametrize("name", EXPECTED)
 def test_a_file_cut_at_any_byte_gives_whole_runs_or_none(name: str) -> None:
     """A run that was cut is never used; lines that a benchmark prints are used whole or not at all."""

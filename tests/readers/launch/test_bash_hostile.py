@@ -82,6 +82,7 @@ HOSTILE = {
 }
 
 
+@pytest.mark.long(by_day=6)
 @pytest.mark.parametrize("text", HOSTILE.values(), ids=HOSTILE.keys())
 def test_hostile_scripts_end_soon_and_in_a_sentence(text: str) -> None:
     """Whatever a script asks for, it is read, or refused in one short sentence, in a few seconds."""
@@ -122,6 +123,7 @@ X=1 env Y=2 srun bash -c "python t.py \\"${ARGS[@]}\\" $(seq 3)" > out 2>&1 &
 """
 
 
+@pytest.mark.long
 def test_a_script_that_is_cut_off_anywhere_is_read_or_refused() -> None:
     """Never another error, whatever stands open where it ends or begins."""
     for at in range(0, len(WHOLE), 1 if NIGHTLY else 3):

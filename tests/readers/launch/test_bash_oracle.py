@@ -187,6 +187,7 @@ def made_by_bash(script: str) -> list[list[str]]:
     return [call.split("\0")[:-1] for call in calls[:-1]]
 
 
+@pytest.mark.long
 @settings(max_examples=300, deadline=None)
 @given(scripts)
 def test_words_are_those_that_bash_makes(script: str) -> None:

@@ -307,6 +307,7 @@ def _pairs() -> Iterator[Any]:
             yield pytest.param(text, f"x.{ending}", id=f"{title}-{ending}")
 
 
+@pytest.mark.long(by_day=1)
 @pytest.mark.parametrize(("text", "name"), tuple(_pairs()))
 def test_hostile_texts_end_in_settings_or_a_fault(text: str, name: str) -> None:
     """Hostile texts end in settings or a fault."""
@@ -319,6 +320,7 @@ def test_hostile_texts_end_in_settings_or_a_fault(text: str, name: str) -> None:
         assert len(found.settings) <= 20_000
 
 
+@pytest.mark.long
 def test_a_bomb_of_aliases_is_refused() -> None:
     """A bomb of aliases is refused."""
     for bomb in ("bomb", "mapping bomb"):
@@ -326,6 +328,7 @@ def test_a_bomb_of_aliases_is_refused() -> None:
             read(_HOSTILE[bomb], "x.yaml")
 
 
+@pytest.mark.long
 def test_too_much_is_refused() -> None:
     """Too much is refused."""
     for text, why in (

@@ -161,6 +161,7 @@ def test_a_note_on_a_script_within_a_configuration_names_the_line_of_the_file(tm
     assert launch.said_by(told) == "a.yaml:5: data.train_batch_size"
 
 
+@pytest.mark.long
 def test_a_launch_of_thousands_of_words_is_not_searched_over_and_over(tmp_path: Path) -> None:
     """Its words are compared with those of a framework's programs once each."""
     seconds = []

@@ -108,6 +108,7 @@ def _typical(log: RunLog, name: str) -> float | None:
     return median(found) if found else None
 
 
+@pytest.mark.long
 def test_no_mutation_is_a_traceback_or_silently_wrong(tmp_path: Path) -> None:
     """Each is refused by name, or its rates are those of the log within a factor of two, or it says why."""
     whole = {path: (path.read_text("utf-8"), read_log(str(path))) for path in LOGS}

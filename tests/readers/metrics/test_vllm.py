@@ -183,6 +183,7 @@ def test_a_page_cut_anywhere_is_refused_or_read_as_far_as_it_goes() -> None:
         assert f"line {piece.count(chr(10)) + 1}" in fault(piece)
 
 
+@pytest.mark.long
 def test_a_page_of_a_hundred_thousand_series_is_bounded() -> None:
     """Series that nobody wants are skipped; too many engines, or too many wanted series, are refused."""
     unwanted = "".join(f'vllm:e2e_request_latency_seconds_bucket{{le="{index}"}} 1\n' for index in range(100_000))

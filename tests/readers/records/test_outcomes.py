@@ -45,6 +45,7 @@ def found() -> dict[str, Judged]:
     return {name: judged(row) for name, row in ROWS.items()}
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("result", "count", "right"), [("ran", 21, "fits"), ("died", 14, "dies")])
 def test_what_ran_is_said_to_fit_and_what_died_to_die_but_in_known_cases(
     found: dict[str, Judged], result: str, count: int, right: str
@@ -74,6 +75,7 @@ def test_the_published_minimum_of_gpus_is_hit_within_one_halving(name: str) -> N
 SAVED = [name for name, row in ROWS.items() if "saved_by" in row]
 
 
+@pytest.mark.long(by_day=1)
 @pytest.mark.parametrize("name", SAVED)
 def test_what_saved_the_run_in_its_thread_is_among_the_first_three(name: str) -> None:
     """In three of four, whatever framework it is; `saved_by` has what the thread or a later recipe did."""

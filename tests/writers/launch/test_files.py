@@ -193,6 +193,7 @@ def test_a_log_has_no_place_to_write_to() -> None:
         back(log, "run.log", group_size=16)
 
 
+@pytest.mark.long
 @settings(max_examples=40, deadline=None)
 @given(data=st.data())
 def test_yaml_read_changed_and_read_again_has_exactly_the_change(data: st.DataObject) -> None:

@@ -82,6 +82,7 @@ def test_a_framework_runs_a_mode_or_says_why_not() -> None:
         assert not runs & set(one.refuses)
 
 
+@pytest.mark.long(by_day=1)
 @pytest.mark.parametrize("name", NAMES)
 @settings(max_examples=15, deadline=None)
 @given(drawn=st.data())

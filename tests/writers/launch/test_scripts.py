@@ -241,6 +241,7 @@ VALUES = {
 STYLES = ("{}={}", "'{}={}'", '"{}={}"', '{}="{}"', "+{}={}")
 
 
+@pytest.mark.long
 @settings(max_examples=60, deadline=None)
 @given(data=st.data())
 def test_read_change_write_read_gives_exactly_the_change(data: st.DataObject) -> None:
