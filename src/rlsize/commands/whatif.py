@@ -40,6 +40,7 @@ _RESULTS = (
 _VERDICTS = {"fits": "yes", "not sure": "not sure", "dies": "no"}
 _MOST_SEEN = 6
 _WIDE = 1.15  # upper over lower end of a band from which it is said why
+_AS_MUCH = 1.005  # a gain that is told as none
 
 
 @asks_beside_files(Loop=LOOP, Workload=WORKLOAD, Passes=ALGORITHM, Prices=PRICES, Inputs=ANSWER)
@@ -247,6 +248,15 @@ def _short(words: str) -> str:
     return re.sub(r"[\w.]+\.(?=[\w]+\.[\w]+=)", "", words)
 
 
+def _takeaway(inputs: Inputs, best: Sequence[Outcome]) -> str:
+    """What brings most without touching the training; other GPUs have another price, which decides."""
+    kept = (one for one in best if one.change.kind == KINDS[0] and not one.other_gpu)
+    first = next(kept, None)
+    if first is None or first.gain is None or first.gain.number <= _AS_MUCH:
+        return "No single change that leaves the training as it is brings more"
+    return f"{_short(_words(inputs, first))} trains {first.gain.number:.2f} times as much for its cost"
+
+
 def _chart(inputs: Inputs, found: Sequence[Outcome]) -> Chart:
     """What each change brings, with its band."""
     best = sorted(
@@ -261,7 +271,7 @@ def _chart(inputs: Inputs, found: Sequence[Outcome]) -> Chart:
             points = Series.of(kind, [(name, gain.number) for name, gain in known])
             series.append(replace(points, bands=tuple(gain.band for _, gain in known)))
     return Chart(
-        title="What each change would bring",
+        title=_takeaway(inputs, best),
         x_label="trained tokens for their cost, over the run's (80 % band)",
         y_label="",
         series=tuple(series),

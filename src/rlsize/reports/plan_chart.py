@@ -47,7 +47,7 @@ def front_chart(answer: Planned, chosen: Choice) -> Chart | None:
         for mode, role in zip(modes, _ROLES, strict=False)
     ]
     best = chosen.best.family
-    series.append(Series.of("chosen", [(best.step_seconds, best.cost)], "limit", dots=True))
+    series.append(Series.of(f"{chosen.best.place.words}, chosen", [(best.step_seconds, best.cost)], "limit", dots=True))
     return Chart(
         title="No plan is better in both step time and cost than these",
         x_label=AXES["step_seconds"],

@@ -52,7 +52,8 @@ def in_own_keys(inputs: Inputs, values: Mapping[str, Any]) -> str:
     """A change in the keys of the framework of a launch, else in those of a scenario."""
     launch = launch_of(inputs)
     if launch is None:
-        return _settings({QUANTITIES[key].scenario: value for key, value in values.items()})
+        said = {key: str(value).lower() if isinstance(value, bool) else value for key, value in values.items()}
+        return _settings({QUANTITIES[key].scenario: value for key, value in said.items()})
     from rlsize.frameworks.wanted import changes, spelled
 
     keys = changes(launch.reading, values).keys

@@ -200,7 +200,7 @@ def _group(figure: Mpl, charts: Sequence[Chart]) -> None:
         _panel(axes, chart)
     grid[-1].set_xlabel(charts[-1].x_label)
     _ticks(grid[-1].xaxis, charts)
-    figure.align_ylabels(grid)
+    figure.align_ylabels([axes for axes, chart in zip(grid, charts, strict=True) if not isinstance(chart, Gantt)])
 
 
 def _height(chart: Chart) -> float:
@@ -313,7 +313,8 @@ def _lines(axes: Mpl, chart: Chart) -> None:
 
 def _dots(axes: Mpl, series: Series, colour: str) -> None:
     """Points with their bands; every series has a colour of its own, whatever its role."""
-    axes.scatter(series.xs, series.ys, label=series.name, color=colour, s=12, alpha=0.75, linewidths=0, zorder=3)
+    size = 36 if len(series.xs) <= _MANY else 12
+    axes.scatter(series.xs, series.ys, label=series.name, color=colour, s=size, alpha=0.75, linewidths=0, zorder=3)
     banded = [(x, *band) for x, band in zip(series.xs, series.bands, strict=False) if band is not None]
     if banded:
         axes.vlines(*zip(*banded, strict=True), color=colour, alpha=0.25, linewidth=1.0, zorder=2)

@@ -210,7 +210,7 @@ def _chart(question: MemoryQuestion, answer: MemoryAnswer) -> Chart | None:
     return Chart(
         title=_takeaway(question, answer),
         x_label="algorithm",
-        y_label="bytes, one copy of each state",
+        y_label="bytes in all; of the trainer one copy",
         subtitle=", ".join(said),
         kind="stacked",
         series=tuple(Series(name=_NAMES[name], xs=tuple(bills), ys=ys) for name, ys in heights.items() if any(ys)),

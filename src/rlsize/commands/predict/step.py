@@ -315,7 +315,7 @@ def _chart(outlook: StepOutlook, train: TrainQuestion) -> Chart:
     step, own = outlook.results["step_seconds"], outlook.modes[0].place.loop
     return Chart(
         title=_takeaway(outlook),
-        y_label="seconds of a step that nothing hides",
+        y_label="exposed seconds of a step",
         series=tuple(entry for entry in series if any(entry.ys)),
         kind="stacked",
         subtitle=f"{train.model.title} on {train.gpu.name}; as asked, {own}: {show(step.value, step.key)}",
