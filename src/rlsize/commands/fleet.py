@@ -19,9 +19,11 @@ from rlsize.units import show
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from rlsize.loop.sides import Sides
     from rlsize.reports.chart import Role
 
 _BASES: tuple[Role, ...] = ("nameplate", "expected")
+_MUCH = 1.25  # of the trainer's own time: a step that long waits for more than the match of two rates
 
 
 @asks(
@@ -54,7 +56,21 @@ def fleet(inputs: Inputs) -> Report:
     savings = _savings(inputs, caching, routing, answer) if caching else []
     if both.loop is not None:  # which is another one than the match, so what is told of that has keys that say so
         answer = replace(answer, results=tuple(_of_the_match(figure) for figure in answer.results))
+    inputs.notes += _loop_note(both)
     return bounded(_report(inputs, answer, savings), both.bound)
+
+
+def _loop_note(both: Sides) -> list[str]:
+    """That a described loop waits for more than rates tell, where that is much of its step."""
+    if both.found is None or not both.train_seconds.known:
+        return []
+    step, least = both.found.results["step_seconds"], both.train_seconds.number
+    if step.number <= _MUCH * least:
+        return []
+    text = (
+        f"Rates alone match here. In this loop a step takes {show(step.value, step.key)}, with its long tail, cap and"
+    )
+    return [f"{text} weight syncs: `rlsize predict step` says what it waits for."]
 
 
 def _of_the_match(figure: Figure) -> Figure:

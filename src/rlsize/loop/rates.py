@@ -106,8 +106,9 @@ def _headroom_left(said: Said, includes: Sequence[str], full: float) -> Figure:
     held = [part for part in HEADROOM_PARTS if part in includes]
     rest = [part for part in HEADROOM_PARTS if part not in includes]
     left = headroom_left(includes, full)
-    if not math.isclose(full, 1.0):
-        said.notes.append(_why(said.rates_name, left.number, full, held, rest))
+    why = _why(said.rates_name, left.number, full, held, rest)
+    if not math.isclose(full, 1.0) and why not in said.notes:
+        said.notes.append(why)
     return said.keep(left)
 
 

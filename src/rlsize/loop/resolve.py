@@ -192,7 +192,7 @@ def resolve_on(said: Said, found: Pools, *, placed: bool = True) -> Loop:
     say_date(said)
     said.settle()
     belief = None if stages is None else stages.belief
-    if known.rate.known and found.loop in REFILLING and problem.late_rule(found.loop) != "continue":
+    if known.rate.known and stages is None and found.loop in REFILLING and problem.late_rule(found.loop) != "continue":
         said.notes.append(f"{said.place('late_samples')}: not in the step, as nobody says how long a sample takes.")
     outlook = outlook_of(problem, belief, seed)
     fleet, trainer = _fleet(stages, known, prices[0]), _trainer(stages, known, prices[1])
@@ -406,6 +406,9 @@ def _engine(question: RolloutQuestion, values: Mapping[str, float], gpus: float 
         raise InputError(Fault(what, "--rollout-dtype" if todo else "--gpu", todo)) from None
 
 
+_WHOLE_RATE = Figure(key="headroom", value=1.0, provenance="default", source="tail and pauses are in the step itself")
+
+
 def _problem(said: Said, loop: LoopKind, stages: Stages | None, known: KnownRates) -> LoopProblem:
     """The work of a step, and what no placement changes."""
     if stages is not None:
@@ -427,6 +430,7 @@ def _problem(said: Said, loop: LoopKind, stages: Stages | None, known: KnownRate
             model=stages.train.model,
             agents=agents_of(said),
         )
+        said.used.pop("headroom", None)
     else:
         base = _with_rates(said, known)
     every, swap = said.ask("sync_every"), said.ask("swap_seconds", default=0.0, why="not said")
@@ -436,7 +440,7 @@ def _problem(said: Said, loop: LoopKind, stages: Stages | None, known: KnownRate
         oversampling=oversampling(said),
         late=late_samples(said, loop),
         waste=waste(said),
-        headroom=known.headroom,
+        headroom=known.headroom if stages is None else _WHOLE_RATE,
         available=_available(said, losses, restart),
         sync_seconds=known.sync_seconds,
         overhead_seconds=known.overhead_seconds,

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from rlsize.equations import decode_step, iteration, matching, rl_step, rollout_batch
+from rlsize.equations import decode_step, iteration, kernel_time, matching, rl_step, rollout_batch
 from rlsize.estimates.figures import apply, numbers, predicted
 from rlsize.estimates.generation import StepBatch, generation, shape_of
 from rlsize.estimates.prefix_cache import routed_hits
@@ -55,6 +55,34 @@ def predicted_fleet(terms: Terms, place: Placement, ready: Replica) -> FleetPart
     times = {"generation_seconds": made, "tail_seconds": tail, "sample_seconds": sample}
     seconds, tail, sample = (within_a_loop(terms.work, key, time, terms.values, moe=moe) for key, time in times.items())
     return FleetParts(made, tail, sample, dropped, fleet.cycle).taking(seconds)
+
+
+def shaped_fleet(terms: Terms, place: Placement, ready: Replica, seconds: Worked) -> FleetParts:
+    """
+    A fleet whose rate is known at the load that the loop gives it: an engine of the predicted shape, so much faster.
+
+    Args:
+        terms: In which the step is worked out.
+        place: The placement.
+        ready: Its instance.
+        seconds: Time of a step's tokens at the known rate. [s]
+    """
+    fleet = generation_of(terms.bare if terms.work is apply else terms, place, ready)
+    longer = rollout_batch.share_of(part=fleet.seconds, whole=fleet.full_seconds)
+    factor = rollout_batch.share_of(part=_bare(seconds), whole=fleet.full_seconds)
+    tail = kernel_time.slowed(seconds=fleet.tail_seconds, slowdown=factor)
+    sample, dropped = kernel_time.slowed(seconds=fleet.sample_seconds, slowdown=factor), fleet.dropped_fraction
+    if terms.work is apply:
+        longer = predicted("slowdown", longer, "until the last sample is there, over all at the batch's own rate")
+        tail = predicted("tail_seconds", tail, "of an engine of the predicted shape, at the known rate")
+        sample = predicted("sample_seconds", sample, "rollout_batch.cycle_time, at the known rate")
+        dropped = predicted("late_dropped_fraction", dropped, "batch_drain.kept_tokens where the batch closes")
+    made = terms.work("generation_seconds", kernel_time.slowed, seconds=seconds, slowdown=longer)
+    return FleetParts(fleet.seconds, tail, sample, dropped, fleet.cycle).taking(made)
+
+
+def _bare(value: Worked) -> Worked:
+    return value.number if isinstance(value, Figure) else value
 
 
 def _generated_figures(

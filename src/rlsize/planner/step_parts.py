@@ -100,7 +100,9 @@ def late_rule(terms: Terms, place: Placement, sample_seconds: Worked) -> LateRul
         place: The placement.
         sample_seconds: Time of the mean sample. [s]
     """
-    if place.loop not in REFILLING or terms.problem.late_rule(place.loop) != "drop" or place.fleet.rate.known:
+    if place.loop not in REFILLING or terms.problem.late_rule(place.loop) != "drop":
+        return None
+    if place.fleet.rate.known and described(terms, place, shared=place.shared) is None:
         return None
     from rlsize.planner.predicted_parts import shape
 
@@ -171,9 +173,7 @@ def fleet_parts(terms: Terms, place: Placement, *, shared: bool) -> FleetParts:
         Refused: The instance does not fit, or cannot run.
     """
     if place.fleet.rate.known:
-        rate = {"instance_tokens_per_second": terms.said(place.fleet.rate), "instances": place.instances}
-        known = terms.known | rate | ({"available_fraction": 1.0} if shared else {})
-        return FleetParts(Flow(MEASURED, known, terms.work)["generation_seconds"])
+        return _at_known_rate(terms, place, shared=shared)
     from rlsize.planner.predicted_parts import predicted_fleet
 
     made = predicted_fleet(terms, place, ready_engine(place.fleet, shared=shared))
@@ -190,6 +190,25 @@ def fleet_parts(terms: Terms, place: Placement, *, shared: bool) -> FleetParts:
         )
         return made.taking(longer)
     return made
+
+
+def _at_known_rate(terms: Terms, place: Placement, *, shared: bool) -> FleetParts:
+    """A fleet as fast as somebody measured; its samples end as those of its engine do, where that is known."""
+    rate = {"instance_tokens_per_second": terms.said(place.fleet.rate), "instances": place.instances}
+    known = terms.known | rate | ({"available_fraction": 1.0} if shared else {})
+    seconds = Flow(MEASURED, known, terms.work)["generation_seconds"]
+    engine = described(terms, place, shared=shared)
+    if engine is None:
+        return FleetParts(seconds)
+    from rlsize.planner.predicted_parts import shaped_fleet
+
+    return shaped_fleet(terms, place, engine, seconds)
+
+
+def described(terms: Terms, place: Placement, *, shared: bool) -> Replica | None:
+    """The engine that says how samples of a known rate end; None where nobody knows, or tools come between."""
+    known = terms.problem.predicted and terms.problem.agents is None
+    return place.fleet.ready(shared=shared) if known else None
 
 
 def ready_engine(fleet: FleetOption, *, shared: bool) -> Replica:
