@@ -100,7 +100,7 @@ def test_a_short_window_and_a_drift_are_told() -> None:
         for entry in rising.snapshots
     )
     drifting = {BATCH: [PhaseRun(instance="e", concurrency=BATCH, begun=0.0, full=5.0, ended=48.0, snapshots=grown)]}
-    assert any("not steady" in doubt for doubt in rollout_doubts(drifting, [], summary(drifting)))
+    assert any("not steady: the rate rose by" in doubt for doubt in rollout_doubts(drifting, [], summary(drifting)))
 
 
 def test_an_engine_that_is_held_up_by_something_else_is_told_apart() -> None:

@@ -160,6 +160,12 @@ def test_a_tool_works_between_two_turns() -> None:
     assert column(ledger, "generating_seconds") == [2 * 0.5 + 2.0 + 3 * 0.5 + 2.0]
 
 
+def test_a_turn_makes_a_token_at_least() -> None:
+    """Two tokens have two of four turns, a token each, with 1.5 s of the tool between them."""
+    ledger = played(((2,),), work={"turns": 4, "tool": Latency(seconds=1.5)}, tool=1.5)
+    assert column(ledger, "waiting_seconds") == [1 + 1.5 + 1]
+
+
 def test_a_sample_ends_after_the_turns_that_are_drawn_for_it() -> None:
     """4 tokens in one turn, and 2 and 2 with 1.5 s of a tool between them and half a second until a step begins."""
     ledger = played(((4, 4),), work={"turns": 2, "turn_end_fraction": 0.5}, tool=1.5, turns_drawn=(1, 2))
