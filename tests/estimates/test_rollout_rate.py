@@ -281,3 +281,12 @@ def test_a_sweep_that_did_not_reach_its_top_gives_a_lower_bound() -> None:
     assert not whole.lower_bound
     assert short.lower_bound
     assert "128 asked for" in short.why
+
+
+@pytest.mark.parametrize(("instances", "includes"), [(1, []), (2, ["stragglers"])])
+def test_the_rate_of_several_instances_holds_what_stragglers_cost(instances: int, includes: list[str]) -> None:
+    """They had their batches together, so the slow ones among them are in it."""
+    measured = summary({BATCH: [replace(recorded(), instance=str(index)) for index in range(instances)]})
+    told: dict[str, Any] = {"conditions": RateConditions(), "machine": Machine()}
+    found = measured_rates(**told, measured_at="2026-11-20T12:00:00+00:00", rollout=measured, asked_concurrency=BATCH)
+    assert found.includes == includes

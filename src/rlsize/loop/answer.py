@@ -72,7 +72,7 @@ def agreed(
     return tuple(own if whole is None or not whole.known else replace(whole, key=own.key) for own, whole in pairs)
 
 
-def _phases(terms: Terms, place: Placement, step: Step) -> dict[str, Any]:
+def _phases(_terms: Terms, place: Placement, step: Step) -> dict[str, Any]:
     """Parts of phases, which the results do not tell."""
     found = {"generation_exposed_seconds": step.generation_exposed_seconds}
     if place.trainer.question is not None and not place.trainer.seconds.known:

@@ -14,7 +14,6 @@ from rlsize.facts.figure import Figure, absent
 from rlsize.planner.rounding import rounded_up
 
 if TYPE_CHECKING:
-
     from rlsize.facts.evidence import Evidence
 
 _SEED = 0  # bounds are the same each time, so that an answer is
