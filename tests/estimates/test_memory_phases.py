@@ -195,6 +195,7 @@ def test_a_pass_without_backward_keeps_one_layer_and_no_gradients() -> None:
 def test_each_pool_has_the_phases_that_happen_on_it() -> None:
     """Engines of their own start, take weights and generate; a trainer of its own never wakes anybody up."""
     rollout, trainer = replace(SHARED, trainer=None), replace(SHARED, engine=None)
+    assert (SHARED.pool, rollout.pool, trainer.pool) == ("shared", "rollout", "trainer")
     assert list(phases(rollout)) == ["engine_start", "weight_sync", "generation"]
     assert list(phases(trainer)) == [name for name in PHASES if name not in {"engine_start", "wake_up", "generation"}]
     assert "reference" not in phases(replace(trainer, trainer=replace(SIDE, forward=replace(SIDE.forward, beside=()))))

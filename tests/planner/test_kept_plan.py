@@ -13,17 +13,16 @@ from rlsize.planner.plan import planned
 from rlsize.planner.space import Limit
 
 if TYPE_CHECKING:
-    from rlsize.planner.space import Objective
+    from rlsize.planner.families import Objective
 
 FLEETS = (fleet(100.0), fleet(99.0), fleet(90.0))
 TRAINER = trainer(10.0)
 POSED = measured(FLEETS, (TRAINER,), loops=("synchronous",), gpus=4.0, limits=(Limit(key="step_seconds", value=12.0),))
 
 
-def standing(rate: int, **other: float) -> Placement:
+def standing(rate: int) -> Placement:
     """A plan of two instances and two trainer GPUs."""
-    counts = {"instances": 2.0, "trainer_gpus": 2.0} | other
-    return Placement(loop="synchronous", fleet=FLEETS[rate], trainer=TRAINER, **counts)
+    return Placement(loop="synchronous", fleet=FLEETS[rate], instances=2.0, trainer=TRAINER, trainer_gpus=2.0)
 
 
 @pytest.mark.parametrize(
