@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from operator import itemgetter
 from typing import Any
@@ -11,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rlsize.estimates.calibrating import Measurable, Point, calibrated, contradiction, half_band, outlooks
+from rlsize.estimates.calibrating import EDGE, Measurable, Point, calibrated, contradiction, half_band, outlooks
 from rlsize.estimates.constants import Constant, Stage
 from rlsize.facts.records import Refused
 
@@ -102,6 +103,13 @@ def test_a_point_far_from_what_was_believed_is_doubted() -> None:
     (usual,) = calibrated([point(1.0, 2.6)]).compared
     assert not usual.doubtful
     assert usual.band[0] < usual.before < usual.band[1]
+
+
+def test_the_band_before_holds_the_scatter_of_the_measurement() -> None:
+    """Its width, squared, is that of the constants and of the measurement together."""
+    narrow, wide = (calibrated([point(1.0, 2.6, noise)]).compared[0].band for noise in (0.1, 0.3))
+    widths = [math.log(high / low) / (2 * EDGE) for low, high in (narrow, wide)]
+    assert widths[1] ** 2 - widths[0] ** 2 == pytest.approx(0.3**2 - 0.1**2)
 
 
 def test_what_cannot_be_predicted_is_refused_by_name() -> None:

@@ -184,16 +184,18 @@ def test_an_engine_wakes_up_beside_the_copy_of_the_shard_and_what_making_it_gath
 
 
 def test_a_pass_without_backward_keeps_one_layer_and_no_gradients() -> None:
-    """It holds as many logits as a training pass, and less of all the rest."""
+    """It holds the weights, 4 bytes each, as many logits as a training pass, and less of all the rest."""
     logprob, update = phases()["logprob"].parts, phases()["update"].parts
     assert logprob["logits"] == update["logits"]
     assert logprob["activations"] < update["activations"]
     assert "gradients" not in logprob
+    assert logprob["trainer_weights"] == pytest.approx(PARAMS / 2)
 
 
 def test_each_pool_has_the_phases_that_happen_on_it() -> None:
     """Engines of their own start, take weights and generate; a trainer of its own never wakes anybody up."""
     rollout, trainer = replace(SHARED, trainer=None), replace(SHARED, engine=None)
+    assert (SHARED.pool, rollout.pool, trainer.pool) == ("shared", "rollout", "trainer")
     assert list(phases(rollout)) == ["engine_start", "weight_sync", "generation"]
     assert list(phases(trainer)) == [name for name in PHASES if name not in {"engine_start", "wake_up", "generation"}]
     assert "reference" not in phases(replace(trainer, trainer=replace(SIDE, forward=replace(SIDE.forward, beside=()))))

@@ -100,7 +100,7 @@ def test_a_short_window_and_a_drift_are_told() -> None:
         for entry in rising.snapshots
     )
     drifting = {BATCH: [PhaseRun(instance="e", concurrency=BATCH, begun=0.0, full=5.0, ended=48.0, snapshots=grown)]}
-    assert any("not steady" in doubt for doubt in rollout_doubts(drifting, [], summary(drifting)))
+    assert any("not steady: the rate rose by" in doubt for doubt in rollout_doubts(drifting, [], summary(drifting)))
 
 
 def test_an_engine_that_is_held_up_by_something_else_is_told_apart() -> None:
@@ -281,3 +281,12 @@ def test_a_sweep_that_did_not_reach_its_top_gives_a_lower_bound() -> None:
     assert not whole.lower_bound
     assert short.lower_bound
     assert "128 asked for" in short.why
+
+
+@pytest.mark.parametrize(("instances", "includes"), [(1, []), (2, ["stragglers"])])
+def test_the_rate_of_several_instances_holds_what_stragglers_cost(instances: int, includes: list[str]) -> None:
+    """They had their batches together, so the slow ones among them are in it."""
+    measured = summary({BATCH: [replace(recorded(), instance=str(index)) for index in range(instances)]})
+    told: dict[str, Any] = {"conditions": RateConditions(), "machine": Machine()}
+    found = measured_rates(**told, measured_at="2026-11-20T12:00:00+00:00", rollout=measured, asked_concurrency=BATCH)
+    assert found.includes == includes

@@ -50,7 +50,7 @@ def test_constants_explain_a_phase_up_to_the_end_of_its_band(seconds: float) -> 
     found = calibrated(parts).compared[0]
     low, high = found.band
     assert found.after == pytest.approx(min(max(seconds, low), high), rel=0.03)
-    assert found.point.measured == seconds
+    assert (found.point.measured, found.point.source) == (seconds, "log")
 
 
 def test_a_measurement_without_a_limit_moves_constants_as_far_as_it_says() -> None:

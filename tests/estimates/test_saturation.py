@@ -148,6 +148,11 @@ def test_two_pages_that_do_not_show_it_leave_it_open(
     assert why in found.why
 
 
+def test_a_queue_at_one_end_is_told_as_it_is() -> None:
+    """Somebody looked while requests waited: that nobody looked in between is said only where none did."""
+    assert saturation(ends(waiting=(4, 0))).why == "unknown: 4 and 0 requests waited at the two ends"
+
+
 def test_speculation_does_not_fill_a_batch() -> None:
     """Tokens that speculation added to a step are not taken for samples in it."""
     assert saturation(ends(tokens=200_000, accepted_draft_tokens=100_000)).fraction == 1.0

@@ -5,7 +5,7 @@ What is drawn comes from the rows of `rlsize.quantities`, so a new quantity is t
 
     python -m tests.fuzz.lines 20000 [FIRST]
 
-The nightly run tries 20,000, CI 1,000.
+The nightly run tries 20,000, CI 2,000.
 """
 
 from __future__ import annotations

@@ -294,3 +294,9 @@ def test_an_engine_without_room_is_told(rlsize: Run) -> None:
     """70B in bf16 on two GPUs of 80 GB leaves nothing once the engine has profiled its largest step."""
     ran = rlsize("memory", "--model", "llama3.1-70b", "--gpu", "h100", "--rollout-tensor-parallel", "2")
     assert "not expected to find room for its KV cache" in " ".join(ran.stdout.split())
+
+
+def test_the_answer_is_no_where_no_number_of_gpus_holds_a_side() -> None:
+    """A side of which nobody stated a placement is judged by the smallest that fits."""
+    assert not fit_memory(question(), hardware()).refused
+    assert fit_memory(question(), bare(1e6)).refused

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from random import Random
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
@@ -17,6 +18,9 @@ from rlsize.estimates.outside import outside, waits
 from rlsize.facts.algorithm import Agents
 from rlsize.facts.records import Refused
 from rlsize.planner.options import LoopProblem, Placement
+
+if TYPE_CHECKING:
+    from rlsize.estimates.step_assembly import Loop
 
 NEAR_SHARE = 0.75  # of the loops; 95 % of 85
 BIAS = 0.05
@@ -89,3 +93,14 @@ def test_more_places_never_make_a_step_longer(seed: int, environments: int, work
         assume(False)
     for more in ({"environments": 2 * environments}, {"verify_workers": 2 * workers}):
         assert planned(replace(problem, agents=replace(agents, **more)), place) <= few * 1.005
+
+
+@pytest.mark.parametrize(("loop", "seed"), [("synchronous", 0), ("async", 3)])
+def test_samples_beyond_those_that_are_needed_shorten_a_step(loop: Loop, seed: int) -> None:
+    """Of a barrier's groups the first to end are taken; where samples refill, more of them are under way."""
+    problem, place, _ = random_loop(Random(seed), loop)
+    agents = Agents(turns=2, tool_seconds=20.0, tool_cv=2.0)
+    plain, spared = (
+        planned(replace(problem, agents=replace(agents, redundant_samples=redundant)), place) for redundant in (0, 4)
+    )
+    assert spared < plain

@@ -160,6 +160,12 @@ def test_a_tool_works_between_two_turns() -> None:
     assert column(ledger, "generating_seconds") == [2 * 0.5 + 2.0 + 3 * 0.5 + 2.0]
 
 
+def test_a_turn_makes_a_token_at_least() -> None:
+    """Two tokens have two of four turns, a token each, with 1.5 s of the tool between them."""
+    ledger = played(((2,),), work={"turns": 4, "tool": Latency(seconds=1.5)}, tool=1.5)
+    assert column(ledger, "waiting_seconds") == [1 + 1.5 + 1]
+
+
 def test_a_sample_ends_after_the_turns_that_are_drawn_for_it() -> None:
     """4 tokens in one turn, and 2 and 2 with 1.5 s of a tool between them and half a second until a step begins."""
     ledger = played(((4, 4),), work={"turns": 2, "turn_end_fraction": 0.5}, tool=1.5, turns_drawn=(1, 2))
@@ -326,6 +332,36 @@ def test_a_straggler_takes_its_time() -> None:
     assert column(ledger, "waiting_seconds") == [6.0]
     assert column(ledger, "tail_seconds") == [4.0]
     assert column(ledger, "idle_seconds") == [4.0 + 2 * 4.0]
+
+
+def test_measures_are_shares_of_the_time_of_all_instances_and_counts_of_a_step() -> None:
+    """Two instances with room for few tokens, whose batches end in tails; three steps after the first."""
+    setting = Setting(
+        engine=EngineSetting(instances=2, slots=4, fixed_seconds=1.0, kv_tokens=20.0),
+        work=WorkSetting(groups=8, group_size=1, lengths=LengthSetting(mean=8.0, cv=1.0, cap=16.0)),
+        trainer=TrainerSetting(seconds=5.0),
+    )
+    ledger = simulate(setting, 4)
+    found = outcome_of(ledger, setting, Pools(), 0).measures
+    grown = {name: column(ledger, name) for name in ("end_seconds", "tail_seconds", "preemptions")}
+    end, tail, preemptions = (values[-1] - values[0] for values in grown.values())  # the first step warms up
+    assert min(tail, preemptions) > 0
+    assert found["tail_idle_fraction"] == pytest.approx(tail / (2 * end))
+    assert found["preemptions_per_step"] == pytest.approx(preemptions / 3)
+
+
+def test_a_cap_lets_samples_be_older_than_the_cadence_of_syncs_makes_them() -> None:
+    """In the closed form: a cap of none is a loop in turn; below one of four steps samples wait for the trainer."""
+    ages: list[float] = []
+    for cap in (0.0, 4.0):
+        setting = Setting(
+            engine=EngineSetting(instances=8, slots=4, fixed_seconds=1.0),
+            work=WorkSetting(groups=16, group_size=1, lengths=LengthSetting(mean=10.0, shape="constant")),
+            trainer=TrainerSetting(seconds=50.0),
+            rules=RuleSetting(mode="async", max_staleness=cap),
+        )
+        ages.append(first_order(setting, Pools())["staleness_mean_steps"] or 0.0)
+    assert 0.0 == ages[0] < ages[1] <= 4.0
 
 
 @pytest.mark.parametrize(("lent", "first"), [(0, 20.0), (2, 12.5), (6, 8.75)])

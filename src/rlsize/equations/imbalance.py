@@ -189,7 +189,7 @@ def seconds_until_oldest_is_stale(
     """
     Time from an empty queue until the oldest queued sample's age reaches the staleness cap.
 
-    t = k t_step / (1 - R / S)
+    t = k t_step / max(0, 1 - R / S)
 
     Args:
         max_staleness: Cap, k. [step]
@@ -207,7 +207,7 @@ def seconds_until_oldest_is_stale(
     ...                                     required_supply=39321.6), 3)
     58.032
     """
-    return max_staleness * seconds_per_step / (1.0 - required_supply / supply)
+    return max_staleness * seconds_per_step / maximum(0.0, 1.0 - required_supply / supply)
 
 
 def queue_allowed(max_staleness: Real, samples_per_step: Real, in_flight: Real) -> Real:

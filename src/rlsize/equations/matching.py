@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rlsize.equations._ops import Real, maximum, minimum
+from rlsize.equations._ops import Real, maximum, minimum, where
 
 
 def consumption(tokens_per_step: Real, train_seconds: Real) -> Real:
@@ -482,6 +482,30 @@ def trained_token_supply(gpus: Real, gpu_rate: Real, headroom: Real, tokens_gene
     64000.0
     """
     return gpus * gpu_rate * headroom / tokens_generated_per_trained_token
+
+
+def waiting_gpus(rollout_gpus: Real, trainer_gpus: Real, rollout_rate: Real, trainer_rate: Real) -> Real:
+    """
+    The pool that waits for the other one.
+
+    N_w = N_t if R_r < R_t else N_r
+
+    Args:
+        rollout_gpus: GPUs of the rollout fleet, N_r. [gpu]
+        trainer_gpus: GPUs of the trainer, N_t. [gpu]
+        rollout_rate: Trained tokens per second that the fleet feeds, R_r. [token/s]
+        trainer_rate: Trained tokens per second that the trainer takes, R_t. [token/s]
+
+    Returns:
+        N_w. [gpu]
+
+    Assumes the slower side never waits.
+    Source: Designing an RL post-training system, section 6.
+
+    >>> waiting_gpus(rollout_gpus=96, trainer_gpus=32, rollout_rate=60000.0, trainer_rate=80000.0)
+    32
+    """
+    return where(rollout_rate < trainer_rate, trainer_gpus, rollout_gpus)
 
 
 def idle_gpus(gpus: Real, idle_fraction: Real) -> Real:

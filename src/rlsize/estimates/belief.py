@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from rlsize.estimates.figures import DRAWS, HIGH, LOW, Draw, uncertain
+from rlsize.estimates.figures import DRAWS, HIGH, LOW, Draw, in_draws, uncertain
 from rlsize.facts.records import Refused
 
 if TYPE_CHECKING:
@@ -213,7 +213,7 @@ def drawn_inputs(figures: Mapping[str, Figure], seed: int) -> dict[str, NDArray[
     random = Random(seed)  # noqa: S311 (draws for a band, not for a secret)
     moving = {name: figure for name, figure in figures.items() if uncertain(figure)}
     joint = [Draw(random) for _ in range(DRAWS if moving else 0)]
-    return {name: np.array([draw.of(figure).number for draw in joint]) for name, figure in moving.items()}
+    return {name: np.array(in_draws(figure, joint), dtype=float) for name, figure in moving.items()}
 
 
 def scattered(value: Real, noise: float, seed: int, name: str, draws: int = DRAWS) -> Real:

@@ -1,7 +1,7 @@
 """
 Working an answer out: equations applied to figures, so that every result knows where it came from.
 
-`apply` calls one equation; `with_bands` repeats a whole answer on joint draws of its uncertain inputs.
+`apply` calls one equation; `with_bands` repeats an answer's equations on joint draws of its uncertain inputs.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from copy import copy
 from dataclasses import fields, is_dataclass, replace
 from random import Random
-from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from rlsize.facts.figure import Figure, absent
 
@@ -24,8 +24,6 @@ if TYPE_CHECKING:
 DRAWS = 400
 LOW, HIGH = 0.1, 0.9  # the ends of an 80 % interval
 _TRIES = 50  # draws outside an input's limits before it is clipped
-
-Q = TypeVar("Q")
 
 Worked: TypeAlias = Any
 """What an equation gives to an estimate: a figure, a number, or an array of draws or alternatives."""
@@ -105,19 +103,21 @@ def _constant(name: str, value: float) -> Figure:
     return Figure(key=name, value=value, provenance="default", source="fixed by the question")
 
 
-def rounded(figure: Figure, key: str, value: float) -> Figure:
+def rounded(figure: Figure, key: str, whole: Callable[[float], int]) -> Figure:
     """
     A whole-number decision beside the exact figure that it was rounded from.
 
     Args:
         figure: The exact figure; one that lacks an input stays so.
         key: The decision's name.
-        value: The whole number; ignored where the exact figure lacks an input.
+        whole: How it is rounded.
     """
     if not figure.known:
         return replace(figure, key=key)
+    exact = figure.function
+    again = None if exact is None else lambda **inputs: whole(exact(**inputs))
     how = f"{figure.number:.6g}, in whole numbers"
-    return replace(figure, key=key, value=value, source=how, function=None)
+    return replace(figure, key=key, value=whole(figure.number), source=how, function=again)
 
 
 def total(key: str, parts: Sequence[Figure]) -> Figure:
@@ -156,8 +156,7 @@ class Draw:
     """
     One joint draw of the uncertain inputs.
 
-    The same input has the same value wherever it is used, whatever else is asked beside it; a figure that was worked
-    out is worked out again.
+    The same input has the same value wherever it is used, whatever else is asked beside it.
     """
 
     def __init__(self, random: Random) -> None:
@@ -170,31 +169,54 @@ class Draw:
         other.roots = dict(self.roots)
         return other
 
-    def of(self, figure: Figure) -> Figure:
-        """The figure in this draw."""
-        if not uncertain(figure):
-            return figure
-        if figure.function is not None:
-            inputs = {name: self.of(entry) for name, entry in figure.inputs.items()}
-            value = figure.function(**{name: entry.value for name, entry in inputs.items()})
-            return replace(figure, value=value, inputs=inputs)
+    def value(self, figure: Figure) -> float:
+        """An uncertain input in this draw."""
         root = (figure.key, figure.source, figure.number)
         if root not in self.roots:
             own = Random(f"{self.base} {figure.key} {figure.deviation / figure.number:.9g}")  # noqa: S311 (draws for a band, not for a secret)
             self.roots[root] = _within(figure, own)
-        return replace(figure, value=self.roots[root], deviation=0.0)
+        return self.roots[root]
 
-    def through(self, question: Q) -> Q:
-        """A question with every figure in it, nested dataclasses included, as in this draw."""
-        changes: dict[str, Any] = {}
-        for name, value in entries(question).items():
-            if isinstance(value, Figure):
-                changes[name] = self.of(value)
-            elif is_dataclass(value) and not isinstance(value, type):
-                changes[name] = self.through(value)
-        if isinstance(question, Mapping):
-            return {**question, **changes}  # type: ignore[return-value]  # a mapping again
-        return replace(question, **changes)  # type: ignore[type-var]  # a dataclass
+
+class _Drawn:
+    """Figures in joint draws: an input as it is drawn; what was worked out, worked out again by its equation."""
+
+    def __init__(self, joint: Sequence[Draw]) -> None:
+        self.joint = joint
+        self.found: dict[int, list[Value] | None] = {}
+
+    def of(self, figure: Figure) -> list[Value] | None:
+        """The values of a figure, one a draw, None where an equation has none; None for all where it is a point."""
+        if id(figure) not in self.found:
+            self.found[id(figure)] = self._worked(figure) if figure.known else None
+        return self.found[id(figure)]
+
+    def _worked(self, figure: Figure) -> list[Value] | None:
+        drawn = {name: self.of(entry) for name, entry in figure.inputs.items()}
+        moving = {name: values for name, values in drawn.items() if values is not None}
+        if figure.function is None:
+            return [draw.value(figure) for draw in self.joint] if moving or figure.deviation else None
+        if not moving:
+            return None
+        fixed = {name: entry.value for name, entry in figure.inputs.items() if name not in moving}
+        rows = zip(*moving.values(), strict=True)
+        return [_again(figure.function, fixed, dict(zip(moving, row, strict=True))) for row in rows]
+
+
+def _again(function: Callable[..., Any], fixed: Mapping[str, Value], moving: Mapping[str, Value]) -> Value:
+    """What an equation gives in one draw; None where it has no value there: a cap that is never reached."""
+    if None in moving.values():
+        return None
+    try:
+        value: Value = function(**fixed, **moving)
+    except ZeroDivisionError:
+        return None
+    return value
+
+
+def in_draws(figure: Figure, joint: Sequence[Draw]) -> list[Value]:
+    """The values of a figure in joint draws: None where an equation has none."""
+    return _Drawn(joint).of(figure) or [figure.value] * len(joint)
 
 
 def entries(question: object) -> Mapping[str, Any]:
@@ -247,36 +269,30 @@ def uncertain_inputs(question: object) -> list[str]:
 
 
 def with_bands(
-    answer: Callable[[Q], list[Figure]], question: Q, random: Random | tuple[Draw, ...] | None, draws: int = DRAWS
-) -> list[Figure]:
+    figures: Sequence[Figure], random: Random | tuple[Draw, ...] | None, draws: int = DRAWS
+) -> tuple[Figure, ...]:
     """
-    The answer to a question, each number with its 80 % interval.
+    An answer's figures, each with its 80 % interval; the uncertain inputs behind them are drawn together.
 
     Args:
-        answer: Works the figures out; called once with the question as it is, then once for each draw.
-        question: Figures by key, or a dataclass of figures and of dataclasses of them; the uncertain ones are drawn
-            together.
+        figures: The answer. A figure follows its inputs by the function that it was worked out with.
         random: The generator; the same seed gives the same draws, so alternatives can be compared. Or the draws
-            themselves, where another answer was worked out with them.
+            themselves, where another answer was worked out with them. None: no bands.
         draws: How many.
 
     Returns:
-        The figures for the question as it is, with bands where an uncertain input reaches them. A figure that has no
-        value in more than a tenth of the draws (a cap that is never reached) has no band.
+        The figures, with bands where an uncertain input reaches them. A figure that has no value in more than a tenth
+        of the draws (a cap that is never reached) has no band.
     """
-    figures = answer(question)
-    if random is None or not uncertain_inputs(question):
-        return figures
-    samples: dict[int, list[float]] = {index: [] for index in range(len(figures))}
-    joint = random if isinstance(random, tuple) else (Draw(random) for _ in range(draws))
-    for draw in joint:
-        for index, figure in enumerate(answer(draw.through(question))):
-            if isinstance(figure.value, (int, float)) and not isinstance(figure.value, bool):
-                samples[index].append(figure.number)
-    return [_banded(figure, sorted(samples[index]), draws) for index, figure in enumerate(figures)]
+    if random is None or not any(map(uncertain, figures)):
+        return tuple(figures)
+    joint = random if isinstance(random, tuple) else tuple(Draw(random) for _ in range(draws))
+    drawn = _Drawn(joint)
+    return tuple(_banded(figure, drawn.of(figure) or [], draws) for figure in figures)
 
 
-def _banded(figure: Figure, sample: list[float], draws: int) -> Figure:
+def _banded(figure: Figure, values: Sequence[Value], draws: int) -> Figure:
+    sample = sorted(float(value) for value in values if isinstance(value, (int, float)) and math.isfinite(value))
     if len(sample) < HIGH * draws or math.isclose(sample[0], sample[-1], rel_tol=1e-9):  # the same but for float noise
         return figure
     return replace(figure, band=(_quantile(sample, LOW), _quantile(sample, HIGH)))

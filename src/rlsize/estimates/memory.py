@@ -253,7 +253,7 @@ class MemoryAnswer:
 def bill_memory(question: MemoryQuestion, random: Random | None = None) -> MemoryAnswer:
     """What each tenant needs, in all and on each GPU where a sharding is given."""
     return MemoryAnswer(
-        results=tuple(with_bands(_results, question, random)),
+        results=with_bands(_results(question), random),
         tenants=tuple(bill(question)),
         trainer_parts=tuple(_trainer_parts(question)),
         overheads=tuple(_overheads(question)),

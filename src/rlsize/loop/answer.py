@@ -39,16 +39,17 @@ LIMITS = {
 """What limits the samples that an instance works on at once, in words."""
 
 
-def answer_of(loop: Loop) -> Evaluation:
+def answer_of(loop: Loop, *, batches: bool = True) -> Evaluation:
     """
     What a loop gives; why it cannot run where it cannot.
 
     Args:
         loop: The loop; one that is placed.
+        batches: Whether the samples that an instance works on are told too, which takes as long as the rest.
     """
     if loop.place is None:
         return Evaluation(placement={}, results={}, refused=loop.refused)
-    found = evaluation(loop.outlook, loop.place, _details)
+    found = evaluation(loop.outlook, loop.place, _details if batches else _phases)
     word = loop.pools.mode  # several words say one way to lay a loop out, and the answer has the one that was said
     if not word:
         return found
@@ -71,15 +72,19 @@ def agreed(
     return tuple(own if whole is None or not whole.known else replace(whole, key=own.key) for own, whole in pairs)
 
 
-def _details(terms: Terms, place: Placement, step: Step) -> dict[str, Any]:
-    """What a command about one stage tells of the loop's step beside its results."""
+def _phases(_terms: Terms, place: Placement, step: Step) -> dict[str, Any]:
+    """Parts of phases, which the results do not tell."""
     found = {"generation_exposed_seconds": step.generation_exposed_seconds}
     if place.trainer.question is not None and not place.trainer.seconds.known:
         found |= {"update_seconds": step.update_seconds, "logprob_seconds": step.logprob_seconds}
+    return found
+
+
+def _details(terms: Terms, place: Placement, step: Step) -> dict[str, Any]:
+    """What a command about one stage tells of the loop's step beside its results."""
     engine = place.fleet.engines.get(place.shared)
-    if engine is None or isinstance(engine, str):
-        return found
-    return found | _in_flight(terms, place, engine)
+    batches = {} if engine is None or isinstance(engine, str) else _in_flight(terms, place, engine)
+    return _phases(terms, place, step) | batches
 
 
 def _in_flight(terms: Terms, place: Placement, ready: Replica) -> dict[str, Any]:

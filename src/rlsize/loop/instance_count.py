@@ -55,4 +55,4 @@ def instances(said: Said, gpus: Figure, size: Figure) -> Figure:
         what = f"{gpus.number:g} rollout GPUs do not hold an instance of {size.number:g}"
         said.fault(what, gpus.source, "give more, or a smaller --rollout-tensor-parallel")
         return stated
-    return said.keep(rounded(exact, "instances", rounded_down(exact.number)))
+    return said.keep(rounded(exact, "instances", rounded_down))

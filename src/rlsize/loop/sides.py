@@ -186,7 +186,7 @@ def described_loop(said: Said, *, judged: bool = False) -> tuple[Loop | None, Ev
         said.used.update({key: figure for key, figure in asked.used.items() if key != "instances"})
         said.notes += asked.notes[notes:]
         said.warnings += asked.warnings[warnings:]
-    return loop, answer_of(loop)
+    return loop, answer_of(loop, batches=False)
 
 
 def _judge_known(said: Said, loop: Loop) -> None:

@@ -71,7 +71,7 @@ _ONE_STEP = Figure(key="max_staleness", value=1, provenance="default")  # times 
 
 def grow_backlog(question: BacklogQuestion, random: Random | tuple[Draw, ...] | None = None) -> BacklogAnswer:
     """The backlog after a time, how stale samples get, and when a cap is reached."""
-    return BacklogAnswer(results=tuple(with_bands(_results, question, random)), history=_history(question))
+    return BacklogAnswer(results=with_bands(_results(question), random), history=_history(question))
 
 
 def _results(question: BacklogQuestion) -> list[Figure]:

@@ -32,12 +32,8 @@ def price_step(known: Mapping[str, Figure], random: Random | tuple[Draw, ...] | 
         known: As `costs` takes it.
         random: Generator for the bands of uncertain inputs; None for central values only.
     """
-
-    def results(drawn: Mapping[str, Figure]) -> list[Figure]:
-        flow = costs(drawn)
-        return [flow[key] for key in _TOLD]
-
-    return tuple(with_bands(results, known, random))
+    flow = costs(known)
+    return with_bands([flow[key] for key in _TOLD], random)
 
 
 def costs(known: Mapping[str, Figure]) -> Flow:

@@ -96,7 +96,7 @@ def size_fleet(question: FleetQuestion, random: Random | tuple[Draw, ...] | None
     Returns:
         The answer; figures whose inputs are missing say which.
     """
-    match, _, exact, _ = _match(question)
+    match, _, exact, _ = found = _match(question)
     matched = int(match.number)
     if matched > MOST_INSTANCES:
         rate = f"{question.instance_rate.number:g} tok/s an instance"
@@ -105,13 +105,13 @@ def size_fleet(question: FleetQuestion, random: Random | tuple[Draw, ...] | None
     # Without a count of the user's, every draw judges the central match: its own match would always be "matched".
     count = question.instances or Figure(key="instances", value=matched, provenance="predicted", source="the match")
     judged, observed = int(count.number), question.observed_instances
-    results = with_bands(lambda drawn: [*_match(drawn), *_at_count(drawn, count)], question, random)
+    results = with_bands([*found, *_at_count(question, count)], random)
     nameplate = int(next(one for one in results if one.key == "nameplate_matched_instances").number)
     near = {count for count in (judged - 1, judged, judged + 1) if count > 0}
     shown = sorted({*range(max(1, matched - NEIGHBOURS), matched + NEIGHBOURS + 1), *near, nameplate})
     others = (count if one == judged else Figure(key="instances", value=one, provenance="predicted") for one in shown)
     return FleetAnswer(
-        results=tuple(results),
+        results=results,
         neighbours=tuple({figure.key: figure for figure in _at_count(question, other)} for other in others),
         matched=matched,
         judged=judged,
@@ -124,27 +124,30 @@ def _match(question: FleetQuestion) -> list[Figure]:
     required, exact, nameplate = (
         flow[key] for key in ("required_tokens_per_second", "matched_instances_exact", "nameplate_matched_instances")
     )
+    match, observed = rounded(exact, "matched_instances", rounded_up), question.observed_instances
     return [
-        _no_more_than_observed(question, required, rounded(exact, "matched_instances", rounded_up(exact.number))),
-        rounded(nameplate, "nameplate_matched_instances", rounded_up(nameplate.number)),
+        match if observed is None else _no_more_than_observed(match, observed),
+        rounded(nameplate, "nameplate_matched_instances", rounded_up),
         exact,
         required,
     ]
 
 
-def _no_more_than_observed(question: FleetQuestion, required: Figure, match: Figure) -> Figure:
+def _no_more_than_observed(match: Figure, observed: Figure) -> Figure:
     """
     The match, but never more than a held-back fleet that met the demand.
 
     Its instances show what they were asked for; sizing from that with headroom would ask for more of them every time.
     """
-    observed = question.observed_instances
-    if observed is None or match.number <= observed.number:
-        return match
-    supply = matching.fleet_supply(observed.number, question.instance_rate.number, 1.0)
-    if supply < _MET * required.number:
-        return match
-    return replace(match, value=int(observed.number), source="the observed fleet met the demand with so many")
+
+    def limited(required_supply: float, instance_rate: float, headroom: float) -> int:
+        whole = rounded_up(matching.matched_instances(required_supply, instance_rate, headroom))
+        met = matching.fleet_supply(observed.number, instance_rate, 1.0) >= _MET * required_supply
+        return min(whole, int(observed.number)) if met else whole
+
+    value = limited(**{name: figure.number for name, figure in match.inputs.items()})
+    source = match.source if value == match.value else "the observed fleet met the demand with so many"
+    return replace(match, value=value, source=source, function=limited)
 
 
 def _at_count(question: FleetQuestion, instances: Figure) -> list[Figure]:
@@ -173,5 +176,4 @@ def caching_savings(known: Mapping[str, Figure], routing: str) -> list[Figure]:
     )
     flow = flow_of(known, CACHING, expected_prefix_cache_hit_fraction=expected)
     *savings, match = (flow[one.result] for one in CACHING)
-    whole = rounded_up(match.number) if match.known else 0
-    return [expected, *savings, rounded(match, match.key, whole)]
+    return [expected, *savings, rounded(match, match.key, rounded_up)]

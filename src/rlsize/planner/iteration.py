@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
@@ -98,7 +98,7 @@ def plan_iteration(question: IterationQuestion, random: Random | tuple[Draw, ...
         question: What is known.
         random: Generator for the bands of uncertain inputs; None for central values only.
     """
-    return tuple(with_bands(lambda drawn: _results(replace(question, known=drawn)), question.known, random))
+    return with_bands(_results(question), random)
 
 
 def _results(question: IterationQuestion) -> list[Figure]:
@@ -113,7 +113,7 @@ def _results(question: IterationQuestion) -> list[Figure]:
     if flows[""]["verify_seconds"].known:
         for prefix, flow in flows.items():
             exact = flow[f"{prefix}verifier_workers"]
-            figures.append(rounded(exact, exact.key, rounded_up(exact.number) if exact.known else 0))
+            figures.append(rounded(exact, exact.key, rounded_up))
     return figures
 
 

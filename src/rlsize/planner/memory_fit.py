@@ -256,7 +256,7 @@ def _max_concurrency(left: Figure, sample: Figure) -> Figure:
     if left.number <= 0 and sample.known:
         return Figure(key=key, value=0, provenance="predicted", source="the weights leave no room")
     most = apply(key, kv_cache.max_concurrency, kv_budget_bytes=left, sequence_kv_bytes=sample)
-    return rounded(most, key, rounded_down(most.number) if most.known else 0)
+    return rounded(most, key, rounded_down)
 
 
 def _instances(question: MemoryQuestion, gpu: GpuMemory) -> tuple[list[Candidate], Candidate | None]:
@@ -315,7 +315,7 @@ def _micro_batch(question: MemoryQuestion, trainer: Candidate) -> Figure:
         spare_bytes=spare,
         bytes_per_token=reserved(question, "bytes_per_token", [one.activations, one.logits]),
     )
-    return rounded(exact, key, rounded_down(exact.number))
+    return rounded(exact, key, rounded_down)
 
 
 def _binding(key: str, candidate: Candidate) -> Figure:

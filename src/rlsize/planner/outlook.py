@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from rlsize.estimates.figures import DRAWS, Draw, apply, numbers, uncertain
+from rlsize.estimates.figures import DRAWS, Draw, apply, in_draws, numbers, uncertain
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -94,7 +94,7 @@ class Draws:
             return figure.number
         root = (figure.key, figure.source, figure.number)
         if root not in self.found:
-            self.found[root] = np.array([draw.of(figure).number for draw in self.joint])
+            self.found[root] = np.array(in_draws(figure, self.joint), dtype=float)
         return self.found[root]
 
 

@@ -5,9 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from rlsize.equations import matching
 from rlsize.errors import Fault, InputError
-from rlsize.estimates.figures import apply, with_bands
+from rlsize.estimates.figures import with_bands
 from rlsize.estimates.flow import Flow, flow_of
 from rlsize.facts.figure import Figure, absent
 from rlsize.planner.rounding import rounded_down
@@ -95,19 +94,15 @@ def split_gpus(question: SplitQuestion, random: Random | tuple[Draw, ...] | None
     if not 1 <= asked <= most:
         what = f"{asked} instances leave no whole instance, or no trainer, of {question.gpus.value:g} GPUs"
         raise InputError(Fault(what, "--rollout-gpus", "give GPUs for both sides"))
-
-    def results(drawn: SplitQuestion) -> list[Figure]:
-        flow = _flow(drawn, asked)
-        found = [*_at_split(flow), *(flow[key] for key in _OF_THE_LOOP)]
-        if question.instances is not None:
-            found += [replace(figure, key=f"best_split_{figure.key}") for figure in _at_split(_flow(drawn, best))]
-        return found
-
+    flow = _flow(question, asked)
+    results = [*_at_split(flow), *(flow[key] for key in _OF_THE_LOOP)]
+    if question.instances is not None:
+        results += [replace(figure, key=f"best_split_{figure.key}") for figure in _at_split(_flow(question, best))]
     near = sorted({count for count in (*range(best - 3, best + 4), asked) if 1 <= count <= most})
     size = question.gpus_per_instance.number
     sampled = sorted({*range(1, most + 1, max(1, most // _POINTS)), most})
     return SplitAnswer(
-        results=tuple(with_bands(results, question, random)),
+        results=with_bands(results, random),
         neighbours=tuple({figure.key: figure for figure in _at_split(_flow(question, count))} for count in near),
         sweep=tuple((count * size / question.gpus.number, *_rates(question, count)) for count in sampled),
         rollout_gpus=best * size,
@@ -116,7 +111,7 @@ def split_gpus(question: SplitQuestion, random: Random | tuple[Draw, ...] | None
 
 def balanced(question: SplitQuestion, random: Random | tuple[Draw, ...] | None = None) -> Figure:
     """The share of GPUs on the rollout side at which both sides run equally fast, however many there are."""
-    return with_bands(lambda drawn: [flow_of(drawn, SPLIT)["rollout_gpus_fraction"]], question, random)[0]
+    return with_bands([flow_of(question, SPLIT)["rollout_gpus_fraction"]], random)[0]
 
 
 def best_instances(question: SplitQuestion) -> int:
@@ -165,12 +160,10 @@ def _at_split(flow: Flow) -> list[Figure]:
     bottleneck = "rollout" if rollout < trainer else "trainer"
     if abs(rollout - trainer) <= _TIE * max(rollout, trainer):
         bottleneck = "balanced"
-    waiting = flow["trainer_gpus" if bottleneck == "rollout" else "rollout_gpus"]
     found = {
         "rollout_gpus": _whole(flow["rollout_gpus"]),
         "trainer_gpus": _whole(flow["trainer_gpus"]),
         "bottleneck": Figure(key="bottleneck", value=bottleneck, provenance="predicted"),
-        "idle_gpus": apply("idle_gpus", matching.idle_gpus, gpus=waiting, idle_fraction=flow["idle_fraction"]),
     }
     return [found.get(key) or flow[key] for key in AT_SPLIT]
 

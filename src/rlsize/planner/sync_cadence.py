@@ -46,7 +46,7 @@ def plan_sync(question: SyncQuestion, links: tuple[LinkFigures, ...] = (), rando
     """
     return SyncAnswer(
         question=question,
-        results=tuple(with_bands(_results, question, random)),
+        results=with_bands(_results(question), random),
         methods=method_rows(question),
         links=link_rows(question, links),
     )
@@ -69,4 +69,4 @@ def sync_cadence(key: str, question: SyncQuestion, exposed: Figure) -> Figure:
         step_seconds_without_sync=question.step_seconds,
         target_fraction=question.target_fraction,
     )
-    return rounded(exact, key, rounded_up(exact.number) if exact.known else 0)
+    return rounded(exact, key, rounded_up)

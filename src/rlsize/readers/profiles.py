@@ -87,6 +87,21 @@ def _shipped_digest(folder: Path) -> hashlib._Hash:
     return hashed
 
 
+def _reading(kind: str, path: Path) -> _Reading:
+    try:
+        document = opened(read_document(path), kind)
+        profile = validated(KINDS[kind].fact(), document)
+        return _Reading(profile, document, tuple(own_faults(profile, document, path.stem)))
+    except InputError as error:
+        return _Reading(faults=error.faults)
+
+
+@cache
+def _shipped_reading(kind: str, path: Path) -> _Reading:
+    """A shipped profile, which does not change while a program runs: what is remembered of it holds for all of it."""
+    return _reading(kind, path)
+
+
 def _digest_into(hashed: hashlib._Hash, layer: int, folder: Path) -> None:
     for kind in FOLDERS:
         for path in profile_files(folder, kind):
@@ -315,13 +330,10 @@ class Catalogue:
         return reading.profile
 
     def _read(self, kind: str, path: Path) -> _Reading:
+        if path.parents[1] == self.folders[0]:
+            return _shipped_reading(kind, path)
         if path not in self._readings:
-            try:
-                document = opened(read_document(path), kind)
-                profile = validated(KINDS[kind].fact(), document)
-                self._readings[path] = _Reading(profile, document, tuple(own_faults(profile, document, path.stem)))
-            except InputError as error:
-                self._readings[path] = _Reading(faults=error.faults)
+            self._readings[path] = _reading(kind, path)
         return self._readings[path]
 
     def _files(self, kind: str) -> dict[str, Path]:

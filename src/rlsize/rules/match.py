@@ -55,6 +55,8 @@ SPLIT = (
     rule("trainer_tokens_per_second", matching.pool_rate, **_TRAINER),
     rule("loop_tokens_per_second", matching.loop_throughput),
     rule("idle_fraction", matching.idle_fraction),
+    rule("waiting_gpus", matching.waiting_gpus),
+    rule("idle_gpus", matching.idle_gpus, gpus="waiting_gpus"),
     rule("step_seconds", matching.train_time, consumption="loop_tokens_per_second"),
     rule("speedup_from_doubling_rollout", matching.speedup_from_scaling_overlapped, **MORE_ROLLOUT),
     rule("speedup_from_doubling_trainer", matching.speedup_from_scaling_overlapped, **MORE_TRAINER),

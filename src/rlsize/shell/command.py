@@ -11,6 +11,7 @@ import inspect
 import os
 import re
 import sys
+from functools import cache
 from importlib import import_module
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
@@ -251,6 +252,7 @@ class Group(TyperGroup):
             self.helping = False
 
 
+@cache
 def loaded(name: str, entry: Entry) -> Any:
     """The command, built from its function, or the group, built from its Typer app."""
     found = getattr(import_module(f"rlsize.commands.{entry.module or name}"), entry.function or name)

@@ -72,7 +72,7 @@ def pools_of(inputs: Inputs) -> ObservedPools:
             pool = apply("rollout_gpus", matching.remaining_gpus, gpus=inputs.ask("gpus"), rollout_gpus=trainer)
         exact = apply("instances", matching.instances_of, gpus=pool, gpus_per_instance=size)
         if exact.known and exact.number >= 1:
-            count = inputs.keep(rounded(exact, "instances", rounded_down(exact.number)))
+            count = inputs.keep(rounded(exact, "instances", rounded_down))
     return ObservedPools(count, size, rollout, trainer, *prices)
 
 

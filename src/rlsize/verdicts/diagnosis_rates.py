@@ -14,8 +14,6 @@ from rlsize.facts.figure import Figure, absent
 from rlsize.planner.rounding import rounded_up
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from rlsize.facts.evidence import Evidence
 
 _SEED = 0  # bounds are the same each time, so that an answer is
@@ -149,12 +147,9 @@ def waits_of(evidence: Evidence) -> tuple[Figure, Figure]:
     idle, tail = trainer_idle_of(evidence), evidence.tail_of_wait
     if not idle.known or not tail.known:
         return absent("tail_wait_fraction", tail.missing), absent("capacity_wait_fraction", tail.missing)
-
-    def parts(known: Mapping[str, Figure]) -> list[Figure]:
-        long = apply("tail_wait_fraction", imbalance.waiting_part, idle_fraction=known["idle"], share=known["tail"])
-        return [long, apply("capacity_wait_fraction", rollout_batch.beyond, whole=known["idle"], part=long)]
-
-    long, rest = with_bands(parts, {"idle": idle, "tail": tail}, Random(_SEED))  # noqa: S311 (draws for a band, not for a secret)
+    long = apply("tail_wait_fraction", imbalance.waiting_part, idle_fraction=idle, share=tail)
+    rest = apply("capacity_wait_fraction", rollout_batch.beyond, whole=idle, part=long)
+    long, rest = with_bands([long, rest], Random(_SEED))  # noqa: S311 (draws for a band, not for a secret)
     return long, rest
 
 
@@ -233,13 +228,15 @@ def matched_of(evidence: Evidence) -> Figure:
     if evidence.run.mode in IN_TURN:
         return absent("matched_instances", "a loop whose sides work at once")
     key = "matched_instances"
-    inputs = {
-        "required_supply": required_of(evidence),
-        "instance_rate": capacity_of(evidence),
-        "headroom": headroom_of(evidence),
-    }
-    (exact,) = with_bands(lambda drawn: [apply(key, matching.matched_instances, **drawn)], inputs, Random(_SEED))  # noqa: S311 (draws for a band, not for a secret)
-    found = rounded(exact, key, rounded_up(exact.number) if exact.known else 0)
+    exact = apply(
+        key,
+        matching.matched_instances,
+        required_supply=required_of(evidence),
+        instance_rate=capacity_of(evidence),
+        headroom=headroom_of(evidence),
+    )
+    (exact,) = with_bands([exact], Random(_SEED))  # noqa: S311 (draws for a band, not for a secret)
+    found = rounded(exact, key, rounded_up)
     low, high = (float(rounded_up(end)) for end in exact.band or (0.0, 0.0))
     return replace(found, band=(low, high) if low < high else None)
 
