@@ -631,6 +631,8 @@ def _sent(asked: TrainQuestion, cost: PassCost, domain: int) -> dict[str, Any]:
         # the group shares nothing between its ranks: beyond the domain each is on its own adapter
         "context_stride": asked.tensor if asked.context * asked.tensor <= domain else domain,
         "expert_parallel_seconds": None if asked.expert > 1 else 0.0,
+        # who drops tokens has a buffer for each expert, which only a plain all-to-all exchanges
+        **{key: f"{'each' if asked.dropping else 'once'}/{key}" for key in ("copies_inside", "copies_beyond")},
         "expert_bytes_seconds": (
             "inside/expert_bytes_seconds",
             *(("beyond/expert_bytes_seconds",) if asked.expert > domain else ()),
