@@ -593,6 +593,7 @@ def _decided(question: TrainQuestion) -> dict[str, Any]:
             "launch_seconds",
             *(("experts_launch_seconds",) if experts and narrow and not asked.dropping else ()),
         ),
+        "expert_launch_seconds": "train_expert_launch" if scaling == "block" else "tensor/expert_launch_seconds",
         "layer_bytes_per_token": "elementwise_bytes_per_token" if asked.fused else "eager_bytes_per_token",
         "quantising_bytes_per_value": _QUANTISING[scaling],
         "train_slowdown": _SLOWDOWNS[asked.workload][experts],
