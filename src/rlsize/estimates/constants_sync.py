@@ -2,8 +2,8 @@
 The constants of predicted weight syncs, by class of transport.
 
 Spreads are set so that 80 % bands hold about 80 % of the updates of a source, a stack or a generation of GPUs that the
-centres were not fitted on (54 updates of 12 sources). Stacks differ most by how they broadcast: verl takes 2 to 13 times
-as long as others, Miles a fifth.
+centres were not fitted on (54 updates of 12 sources). Stacks differ most by how they broadcast: verl takes 2 to 13
+times as long as others, Miles a fifth.
 """
 
 from __future__ import annotations

@@ -115,10 +115,9 @@ STAGE = Stage(
                  "multiplied by itself, in some 7 launches at 20 us",
                  _MEGATRON, (0.14e-3, 0.5)),
         Constant("train_tensor_scaling_launches", 1.5, 0.2, "1", "assumed",
-                 "times more kernels of an expert where its tensors have one scale each, which is found before they are "
-                 "scaled",
-                 "6 beside 4: amax, its reset, scale, cast and transposed copy, beside one kernel that does it by block "
-                 "and orders the scales; each and the product (NVIDIA/TransformerEngine, current scaling and MXFP8)"),
+                 "times more kernels of an expert whose tensors have one scale each, found before they are scaled",
+                 "own count, as recalled of Transformer Engine: amax and its reset, scale, cast, transposed copy and "
+                 "product, beside a cast by blocks, two orderings of scales and the product"),
         Constant("train_stack", 1.0, 0.1, "1", "assumed",
                  "time of an update of pre-training, over all that is counted",
                  "what frameworks and set-ups differ by: four, each predicted without its own records"),

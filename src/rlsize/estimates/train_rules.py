@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rlsize.equations import activations, matching, memory, memory_fit, training_flops
+from rlsize.equations import activations, matching, memory, memory_fit, mixture_of_experts, training_flops
 from rlsize.equations import train_step as step
 from rlsize.equations import train_step_kernels as kernels
 from rlsize.equations import train_step_traffic as traffic
@@ -88,10 +88,10 @@ TRAFFIC = (
     _wire("context_parallel_seconds", "context_parallel_bytes", "context"),
     _exposed("exposed_context_seconds", "context_parallel_seconds", "attention_seconds"),
     rule("domains", step.model_replicas, gpus="expert_parallel", gpus_per_replica="domain"),
-    rule("once/copies_inside", traffic.copies_sent, ranks="near_ranks"),
-    rule("once/copies_beyond", traffic.copies_sent, ranks="domains"),
-    rule("each/copies_inside", traffic.copies_for_each_expert, ranks="near_ranks"),
-    rule("each/copies_beyond", traffic.copies_for_each_expert, ranks="domains"),
+    rule("once/copies_inside", mixture_of_experts.copies_sent, ranks="near_ranks"),
+    rule("once/copies_beyond", mixture_of_experts.copies_sent, ranks="domains"),
+    rule("each/copies_inside", mixture_of_experts.copies_for_each_expert, ranks="near_ranks"),
+    rule("each/copies_beyond", mixture_of_experts.copies_for_each_expert, ranks="domains"),
     *_copied("inside", 1, "near_ranks"),
     *_copied("beyond", "domain", "expert_parallel"),
     _repeated("expert_parallel_seconds", "expert_bytes_seconds", "train_exchange_excess"),
