@@ -215,6 +215,25 @@ def test_borrowed_kernels_widen_the_band() -> None:
     assert spread(whole[0]) > 1.2 * spread(own)
 
 
+@pytest.mark.parametrize(
+    ("gpu", "name", "ranks", "copies"),
+    [
+        ("h200-sxm", "trtllm", 8, 7.0),  # a node gathers
+        ("gb200", "trtllm", 4, 3 * (1 - 0.75**8)),  # a rack-wide network, for which this engine has a way of its own
+        ("gb200", "vllm", 4, 3.0),
+        ("gb200", "vllm", 8, 7 * (1 - 0.875**8)),  # over nodes: kernels that send
+        ("h100-sxm", "vllm", 16, 15 * (1 - (15 / 16) ** 8)),
+    ],
+)
+def test_tokens_go_to_all_ranks_of_a_node_and_beyond_it_to_those_with_an_expert(
+    gpu: str, name: str, ranks: int, copies: float
+) -> None:
+    """8 of 128 experts work on a token; what leaves its rank is fp8 on its way there, and 16 bits on its way back."""
+    asked = replace(question("qwen3-30b-a3b", gpu, engine=name), layout=Layout(expert=ranks, data=ranks))
+    width = asked.model.architecture.hidden_size
+    assert engine(asked).numbers["exchange_bytes"] == pytest.approx(copies * width * 3.0)
+
+
 @given(models, gpus, st.floats(1.0, 2000.0))
 def test_without_cuda_graphs_a_step_takes_longer_by_what_the_host_launches_after_the_gpu(
     model: str, gpu: str, concurrency: float

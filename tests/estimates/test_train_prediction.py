@@ -167,6 +167,20 @@ def test_narrow_experts_of_small_micro_batches_wait_for_their_host() -> None:
         assert seconds(replace(small, **quick)).parts.get("host_wait", 0.0) < 0.1 * waits
 
 
+def test_tensors_with_one_scale_each_take_more_launches_than_blocks() -> None:
+    """Their largest value is sought before they are scaled, so a host that the GPU waits for takes longer."""
+    small = question("qwen3-30b-a3b", gpus=8, expert=8, dtype="fp8", micro_batch_tokens=2048.0)
+    blocks, tensors = (seconds(replace(small, scaling=scaling)) for scaling in ("block", "tensor"))
+    assert tensors.parts["host_wait"] > 1.2 * blocks.parts["host_wait"]
+
+
+def test_experts_that_drop_tokens_are_sent_a_copy_each() -> None:
+    """8 experts of a token on 8 GPUs: 7 copies leave it, 4.6 where who gets one hands it on to all of its experts."""
+    asked = question("qwen3-30b-a3b", gpus=8, expert=8)
+    once, each = (seconds(replace(asked, dropping=dropping)).parts["exchanged"] for dropping in (False, True))
+    assert each / once == pytest.approx(7 / 4.595, rel=0.01)
+
+
 def test_kernels_of_another_generation_gain_nothing_on_blackwell() -> None:
     """Attention of FlashAttention-2 takes about as long on B200 as on H200; native kernels are far quicker there."""
 

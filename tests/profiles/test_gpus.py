@@ -97,6 +97,18 @@ def test_attention_reaches_more_with_more_work(gpu: Gpu) -> None:
         assert values == sorted(values)
 
 
+def test_kernels_that_are_derived_have_all_forms_of_products(gpu: Gpu, catalogue: Catalogue) -> None:
+    """Every form of fp8 that the GPU they are derived from has, by one share: else a slower one stands in."""
+    kernels = gpu.kernels
+    if kernels is None or kernels.verified or "gemm" in kernels.borrowed or gpu.specification.fp8_dense is None:
+        return
+    lender = catalogue.get("gpu", gpu.kernels_like).kernels
+    assert lender is not None
+    forms = {form: entry for form, entry in lender.gemm.items() if form.startswith("fp8")}
+    shares = [kernels.gemm[form].compute_fraction / entry.compute_fraction for form, entry in forms.items()]
+    assert min(shares) > 0.97 * max(shares)
+
+
 def test_reserves_leave_room(gpu: Gpu) -> None:
     """What the runtime keeps is a small part of the memory, and what NCCL keeps a small part of that."""
     assumed = gpu.assumed

@@ -128,3 +128,72 @@ def experts_touched(experts: Real, experts_per_token: Real, batch_tokens: Real) 
     82.42
     """
     return experts * (1.0 - (1.0 - experts_per_token / experts) ** batch_tokens)
+
+
+def copies_sent(experts_per_token: Real, ranks: Real) -> Real:
+    """
+    Copies of a token that are sent to others, one for each that has an expert for it.
+
+    c = (n - 1) (1 - (1 - 1/n)^k)
+
+    Args:
+        experts_per_token: Experts that work on each token, k. [1]
+        ranks: Those over which a group of experts is spread, n: GPUs inside the fast network, nodes beyond it. [1]
+
+    Returns:
+        c. [1]
+
+    Assumes every expert is as likely as any other, and that who gets a copy hands it on to its experts, as DeepEP does;
+    a plain all-to-all sends one for each expert (`copies_for_each_expert`), and a gather one to every rank
+    (`copies_gathered`).
+    Source: DeepSeek-V3 (arXiv:2412.19437), section 3.2.2 (each token goes to few nodes, once over the network).
+
+    >>> copies_sent(experts_per_token=2, ranks=2)
+    0.75
+    >>> copies_sent(experts_per_token=8, ranks=1)
+    0.0
+    """
+    return (ranks - 1) * (1.0 - (1.0 - 1.0 / ranks) ** experts_per_token)
+
+
+def copies_for_each_expert(experts_per_token: Real, ranks: Real) -> Real:
+    """
+    Copies of a token that are sent to others by a plain all-to-all, one for each expert that works on it elsewhere.
+
+    c = k (n - 1) / n
+
+    Args:
+        experts_per_token: Experts that work on each token, k. [1]
+        ranks: Those over which a group of experts is spread, n: GPUs inside the fast network, nodes beyond it. [1]
+
+    Returns:
+        c. [1]
+
+    Assumes every expert is as likely as any other.
+    Source: Lepikhin et al., GShard (arXiv:2006.16668), section 3.1: a buffer for each expert, exchanged whole.
+
+    >>> copies_for_each_expert(experts_per_token=8, ranks=8)
+    7.0
+    """
+    return experts_per_token * (ranks - 1) / ranks
+
+
+def copies_gathered(ranks: Real) -> Real:
+    """
+    Copies of a token that are sent to others where all ranks gather all tokens, with or without an expert for them.
+
+    c = n - 1
+
+    Args:
+        ranks: Those over which the experts are spread, n. [1]
+
+    Returns:
+        c. [1]
+
+    Assumes as much comes back: results are reduced and scattered.
+    Source: definition of an all-gather; vLLM (all2all backend allgather_reducescatter).
+
+    >>> copies_gathered(ranks=8)
+    7
+    """
+    return ranks - 1

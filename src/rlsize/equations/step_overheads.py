@@ -33,28 +33,6 @@ def all_reduce_time(messages: Real, latency: Real, message_bytes: Real, ranks: R
     return messages * (latency + 2 * (ranks - 1) / ranks * message_bytes / bandwidth)
 
 
-def exchanged_copies(ranks: Real, experts_per_token: Real) -> Real:
-    """
-    Copies of a token that leave its GPU for experts elsewhere.
-
-    n = (d - 1) (1 - (1 - 1/d)^k)
-
-    Args:
-        ranks: Ranks that share the experts, d. [1, integer]
-        experts_per_token: Routed experts of a token, k. [1, integer]
-
-    Returns:
-        n. [1]
-
-    Assumes even routing, and that a rank with several of a token's experts receives it once.
-    Source: occupancy; kernels for many tokens send so (InferSim, comm.py, normal mode of DeepEP).
-
-    >>> round(exchanged_copies(ranks=8, experts_per_token=8), 3)
-    4.595
-    """
-    return (ranks - 1) * (1 - (1 - 1 / ranks) ** experts_per_token)
-
-
 def expert_exchange_time(layers: Real, latency: Real, sent_bytes: Real, bandwidth: Real) -> Real:
     """
     Time to send tokens to their experts and back, over all mixture-of-experts layers.

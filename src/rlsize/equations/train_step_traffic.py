@@ -218,31 +218,6 @@ def context_parallel_bytes(tokens: Real, kv_bytes_per_token: Real, passes: Real,
     return passes * kv_bytes_per_token * tokens * (ranks - 1)
 
 
-def copies_sent(experts_per_token: Real, ranks: Real) -> Real:
-    """
-    Copies of a token that are sent to others, one for each that has an expert for it.
-
-    c = (n - 1) (1 - (1 - 1/n)^k)
-
-    Args:
-        experts_per_token: Experts that work on each token, k. [1]
-        ranks: Those over which a group of experts is spread, n: GPUs inside the fast network, nodes beyond it. [1]
-
-    Returns:
-        c. [1]
-
-    Assumes every expert is as likely as any other, and that who gets a copy hands it on to its experts, as DeepEP does;
-    plain all-to-all sends one copy for each expert, k (n - 1) / n.
-    Source: DeepSeek-V3 (arXiv:2412.19437), section 3.2.2 (each token goes to few nodes, once over the network).
-
-    >>> copies_sent(experts_per_token=2, ranks=2)
-    0.75
-    >>> copies_sent(experts_per_token=8, ranks=1)
-    0.0
-    """
-    return (ranks - 1) * (1.0 - (1.0 - 1.0 / ranks) ** experts_per_token)
-
-
 def expert_parallel_bytes(
     tokens: Real, hidden_size: Real, layers: Real, copies: Real, exchanges: Real, bytes_per_value: Real
 ) -> Real:

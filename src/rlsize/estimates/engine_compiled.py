@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from rlsize.equations.kernel_time import gemm_launch_seconds
-from rlsize.equations.step_overheads import exchanged_copies
+from rlsize.equations.mixture_of_experts import copies_gathered, copies_sent
 from rlsize.estimates.belief import prior
 from rlsize.estimates.constants_memory import STAGE as MEMORY
 from rlsize.estimates.engine_memory import kv_capacity
@@ -21,6 +21,7 @@ from rlsize.facts.quantisation import KV_WIDTHS, WIDTHS, native
 from rlsize.facts.records import Refused
 
 if TYPE_CHECKING:
+    from rlsize.equations._ops import Real
     from rlsize.estimates.engine_shape import EngineShape
     from rlsize.estimates.engine_work import EngineQuestion
     from rlsize.facts.gpu import Gpu
@@ -380,8 +381,7 @@ def _links(question: EngineQuestion, kernels: Kernels, engine: InferenceEngine) 
         kernels.expert_exchange.get(f"{engine.key}/{way}") or kernels.expert_exchange.get(way, _EXCHANGE)
         for way in ("dispatch", "combine")
     )
-    moe = shape.moe
-    copies = exchanged_copies(ranks=layout.data, experts_per_token=moe.experts_per_token if moe else 0)
+    moe, copies = shape.moe, _copies(question, engine)
     sent = copies * shape.hidden_size
     return {
         "all_reduces": 2.0 * shape.layers + 1.0 if layout.tensor > 1 else 0.0,
@@ -392,6 +392,21 @@ def _links(question: EngineQuestion, kernels: Kernels, engine: InferenceEngine) 
         "exchange_rate": min(link * min(there.link_fraction, back.link_fraction), between),
         "exchange_bytes": sent * (_DISPATCHED + _WIDE),
     }
+
+
+def _copies(question: EngineQuestion, engine: InferenceEngine) -> Real:
+    """
+    Copies of a token that leave its rank in a layer with experts.
+
+    Ranks of one node gather all tokens, unless the engine has a way of its own where a network joins more than a node;
+    who spreads experts over nodes has kernels that send to ranks with an expert alone.
+    """
+    moe, layout, spec = question.model.architecture.moe, question.layout, question.gpu.specification
+    node = spec.gpus_per_node.value
+    wide = layout.tensor * layout.data > node
+    if wide or (engine.rack_exchange and spec.scale_up.domain_gpus.value > node):
+        return copies_sent(experts_per_token=moe.experts_per_token if moe else 0, ranks=layout.data)
+    return copies_gathered(ranks=float(layout.data))
 
 
 def _across(gpu: Gpu, ranks: int) -> bool:

@@ -593,6 +593,7 @@ def _decided(question: TrainQuestion) -> dict[str, Any]:
             "launch_seconds",
             *(("experts_launch_seconds",) if experts and narrow and not asked.dropping else ()),
         ),
+        "expert_launch_seconds": "train_expert_launch" if scaling == "block" else "tensor/expert_launch_seconds",
         "layer_bytes_per_token": "elementwise_bytes_per_token" if asked.fused else "eager_bytes_per_token",
         "quantising_bytes_per_value": _QUANTISING[scaling],
         "train_slowdown": _SLOWDOWNS[asked.workload][experts],
@@ -631,6 +632,8 @@ def _sent(asked: TrainQuestion, cost: PassCost, domain: int) -> dict[str, Any]:
         # the group shares nothing between its ranks: beyond the domain each is on its own adapter
         "context_stride": asked.tensor if asked.context * asked.tensor <= domain else domain,
         "expert_parallel_seconds": None if asked.expert > 1 else 0.0,
+        # who drops tokens has a buffer for each expert, which only a plain all-to-all exchanges
+        **{key: f"{'each' if asked.dropping else 'once'}/{key}" for key in ("copies_inside", "copies_beyond")},
         "expert_bytes_seconds": (
             "inside/expert_bytes_seconds",
             *(("beyond/expert_bytes_seconds",) if asked.expert > domain else ()),

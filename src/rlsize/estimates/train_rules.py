@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rlsize.equations import activations, matching, memory, memory_fit, training_flops
+from rlsize.equations import activations, matching, memory, memory_fit, mixture_of_experts, training_flops
 from rlsize.equations import train_step as step
 from rlsize.equations import train_step_kernels as kernels
 from rlsize.equations import train_step_traffic as traffic
@@ -87,9 +87,11 @@ TRAFFIC = (
     *_network("context", "gather_fraction", "train_gather_link", "context_stride", "context_parallel"),
     _wire("context_parallel_seconds", "context_parallel_bytes", "context"),
     _exposed("exposed_context_seconds", "context_parallel_seconds", "attention_seconds"),
-    rule("copies_inside", traffic.copies_sent, ranks="near_ranks"),
     rule("domains", step.model_replicas, gpus="expert_parallel", gpus_per_replica="domain"),
-    rule("copies_beyond", traffic.copies_sent, ranks="domains"),
+    rule("once/copies_inside", mixture_of_experts.copies_sent, ranks="near_ranks"),
+    rule("once/copies_beyond", mixture_of_experts.copies_sent, ranks="domains"),
+    rule("each/copies_inside", mixture_of_experts.copies_for_each_expert, ranks="near_ranks"),
+    rule("each/copies_beyond", mixture_of_experts.copies_for_each_expert, ranks="domains"),
     *_copied("inside", 1, "near_ranks"),
     *_copied("beyond", "domain", "expert_parallel"),
     _repeated("expert_parallel_seconds", "expert_bytes_seconds", "train_exchange_excess"),
@@ -261,8 +263,9 @@ RULES = by_result(
             "experts_launch_seconds",
             step.experts_launch_time,
             ranks="expert_parallel",
-            seconds_per_expert="train_expert_launch",
+            seconds_per_expert="expert_launch_seconds",
         ),
+        _repeated("tensor/expert_launch_seconds", "train_expert_launch", "train_tensor_scaling_launches"),
         rule("host_wait_seconds", step.host_wait, host="host_seconds", busy="compute_seconds"),
         rule("bubble_seconds", step.pipeline_bubble_time, busy="stage_seconds", stages="pipeline_parallel"),
         rule("pass_seconds", step.pass_time, **PASS),

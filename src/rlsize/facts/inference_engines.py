@@ -37,6 +37,7 @@ class InferenceEngine:
         joint_steps: Whether prompts ride in decode steps, rather than in steps of their own.
         overlaps_since: First version that schedules the next step while the GPU works; empty where all do, and its
             constants hold only what the GPU waits for.
+        rack_exchange: Whether tokens go only to ranks with an expert for them where a network joins more than a node.
         front_end: Whether its server's own limit has been seen in published measurements.
         source: Who says so of the defaults.
         timing_source: Who says so of the rest.
@@ -58,6 +59,7 @@ class InferenceEngine:
     tuned_fp8_cache: bool = False
     joint_steps: bool = True
     overlaps_since: tuple[int, ...] = ()
+    rack_exchange: bool = False
     front_end: bool = False
     source: str
     timing_source: str
@@ -126,9 +128,11 @@ _ENGINES = (
         static_scales=True,
         tensor_scales=True,
         tuned_fp8_cache=True,
+        rack_exchange=True,
         front_end=True,
         source="TensorRT-LLM, as recalled: 0.9 of the free memory, max_num_tokens 8192, max_batch_size 2048",
-        timing_source="TensorRT-LLM: guaranteed-no-evict scheduler, static scales of ModelOpt checkpoints",
+        timing_source="TensorRT-LLM: guaranteed-no-evict scheduler, static scales of ModelOpt checkpoints; experts "
+        "under data-parallel attention, as recalled: all-to-all over multi-node NVLink, else gathered and scattered",
     ),
 )
 

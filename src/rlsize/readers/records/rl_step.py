@@ -37,7 +37,8 @@ _BRACKETED, _SIZED = re.compile(r"\(([^()]{1,80})\)"), re.compile(r"\b\d{1,4}(?:
 _MOST = 1e9  # samples of a step, or tokens of one
 _CONSISTENT = 0.05  # how far tokens / s x step x GPUs may be from samples x length
 _ENGINES = ("sglang", "vllm", "tensorrt-llm")
-_SHARDED = ("fsdp", "dtensor", "trl", "deepspeed", "transformers")  # stacks that shard weights too
+_SHARDED = ("fsdp", "dtensor", "deepspeed", "transformers")  # backends that shard weights too
+_MEGATRON = ("megatron", "mcore", "nemo-rl", "slime", "roll", "miles")  # trainers, and stacks that have them by default
 _OWN_MODULES = ("hf generate", "transformers", "hybrid engine")  # the trainer's model generates
 _TOKENS, _COUNTED = re.compile(r"(\d{2,7}) tokens"), re.compile(r"(\d{1,5}) per (?:gpu|device)")  # micro-batches
 _FORWARD = re.compile(r"(\d{2,7})(?:/\d{2,7})? \(log")
@@ -102,7 +103,7 @@ def record(row: Mapping[str, Any], catalogue: Catalogue) -> StepRecord:
         reference=_reference(row, catalogue, assumed),
         recompute=said if (said := text(row, "recompute")) in _RECOMPUTED else "full",
         offload=_offload(row),
-        megatron=not any(word in f"{framework} {text(row, 'train_backend').lower()}" for word in _SHARDED),
+        megatron=_megatron(f"{framework} {text(row, 'train_backend').lower()}"),
         engine=next((name for name in _ENGINES if name in f"{framework} {engine}"), "vllm"),
         graphs="eager" not in engine and not own,
         lora=text(row, "lora").lower() not in {"", "no", "off", "0"},
@@ -110,6 +111,11 @@ def record(row: Mapping[str, Any], catalogue: Catalogue) -> StepRecord:
         unsure=math.hypot(*unsure),
         assumed=tuple(assumed),
     )
+
+
+def _megatron(said: str) -> bool:
+    """Whether Megatron trains: where it is named, or a stack whose default it is and no other backend."""
+    return any(word in said for word in _MEGATRON) and not any(word in said for word in _SHARDED)
 
 
 def _samples(row: Mapping[str, Any], assumed: list[str], unsure: list[float]) -> tuple[float, float]:
