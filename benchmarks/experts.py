@@ -95,7 +95,7 @@ SET_UPS = (
     ),
     SetUp(
         _of("deepseek-v3", H100, 256, (32, 16), (200, 745)), "colocated, tp32; ep16 pp16", _NEMO,
-        "a step of staleness was allowed, so that sides overlap; colocated in the published layout is predicted at 153 s",
+        "a step of staleness was allowed, so that sides overlap; colocated as published it is predicted at 153 s",
         154.0,
     ),
     SetUp(

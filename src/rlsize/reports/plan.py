@@ -244,7 +244,8 @@ def _searched(answer: Planned) -> str:
     """What was searched."""
     space, found = answer.space, answer.found
     modes = ", ".join(space.loops)
-    ways = f"{len(space.fleets)} ways to build instances, {len(space.trainers)} to spread the trainer"
+    fleets = {(one.gpu, one.name) for one in space.fleets}
+    ways = f"{len(fleets)} ways to build instances, {len(space.trainers)} to spread the trainer"
     return f"Searched: {found.worked_out:,} candidates ({modes}; {ways}); {found.feasible:,} keep all limits."
 
 
