@@ -106,6 +106,7 @@ def browser() -> Iterator[Any]:
 def review() -> Page:
     """The page that `rlsize report` makes of an example."""
     from rlsize.commands.report import review_page
+    from rlsize.reports.plan import plan_report
     from rlsize.shell.inputs import Inputs
     from rlsize.shell.planning import search
 
@@ -122,6 +123,7 @@ def review() -> Page:
         made_with="rlsize",
         warnings=inputs.warnings,
         notes=inputs.notes,
+        decision=plan_report(answer, inputs.told()).decision,
     )
 
 

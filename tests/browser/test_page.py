@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -132,6 +133,17 @@ def test_paper_has_values_where_the_screen_has_controls(show: Show) -> None:
     assert opened.page.locator(".slider", has=opened.slider("gpus")).locator(".printed").inner_text() == "96 GPUs"
     assert opened.page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"
     assert opened.page.pdf(format="A4").startswith(b"%PDF")
+
+
+def test_what_is_decided_by_fits_on_four_pages_and_the_appendix_begins_on_its_own(show: Show) -> None:
+    """Recommendation, decision, sliders, what it depends on and how to verify it, of a real review on A4."""
+    opened = show("review")
+    opened.page.emulate_media(media="print")
+    assert opened.page.evaluate("getComputedStyle(document.querySelector('.appendix')).breakBefore") == "page"
+    titles = opened.page.locator("section:not(.appendix) > h2").all_inner_texts()
+    assert {"The decision", "Try other numbers", "How to verify it after the change"} <= set(titles)
+    opened.page.evaluate("document.querySelectorAll('.appendix, .made').forEach((node) => node.remove())")
+    assert len(re.findall(rb"/Type */Page\b", opened.page.pdf(format="A4"))) <= 4
 
 
 def test_without_scripts_the_plan_is_there(show: Show) -> None:

@@ -138,6 +138,14 @@ def test_a_gpu_that_is_not_there_is_asked_for_in_vain(
     assert "no GPU was found" in asked.stderr
 
 
+def test_servers_need_an_extra_which_is_named_where_it_is_lacking(rlsize: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Before anything is asked of them."""
+    monkeypatch.setitem(sys.modules, "aiohttp", None)
+    refused = rlsize("measure", "--url", "127.0.0.1:9", "--only", "rollout", "--timeout", "2")
+    assert refused.code == 2
+    assert "pip install 'rlsize[servers]'" in refused.stderr
+
+
 @pytest.mark.long
 def test_a_server_that_is_not_there_is_unfinished_not_wrong(rlsize: Any) -> None:
     """Exit code 3, with its address."""

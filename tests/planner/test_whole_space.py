@@ -12,6 +12,7 @@ from tests.effort import NIGHTLY, tries
 from rlsize.loop.search import Searched, searched
 from rlsize.planner.choice import AS_GOOD
 from rlsize.planner.options import Placement
+from rlsize.quantities.rollout import SHARED_MEMORY_FRACTION
 from rlsize.reports.plan import plan_report
 from rlsize.shell.inputs import Inputs
 
@@ -103,6 +104,47 @@ def test_of_plans_that_are_as_good_the_plainest_is_taken(said: dict[str, Any], r
     assert place.gpus <= found.planned.found.best[0].gpus
     assert found.planned.chosen is not None
     assert not any((found.planned.chosen.doubted, place.fleet.rare, place.trainer.rare))
+
+
+_SHARED: dict[str, Any] = {"searched_modes": "colocated", "prompts_per_step": 256, "response_tokens": "8k"}
+
+
+@pytest.mark.parametrize(("model", "gpus"), [("qwen3-32b", 16), ("qwen3-8b", 2)])
+@pytest.mark.parametrize("share", ["0.5", "0.7", "0.8"])
+def test_no_fixed_share_of_shared_memory_finds_a_better_plan(model: str, gpus: int, share: str) -> None:
+    """The largest that fits is tried beside the usual one; what lies between is better by half a per cent at most."""
+    said = {**_SHARED, "model": model, "gpus": gpus}
+    whole, part = planned(**said).planned.found, planned(**said, memory_fraction=share).planned.found
+    assert not part.best or whole.best[0].step_seconds <= part.best[0].step_seconds * 1.005
+
+
+def test_a_cache_that_holds_a_step_back_takes_more_of_shared_memory() -> None:
+    """32B on 16 with 8k tokens: engines get what the trainer leaves while it is away, and the plan says so."""
+    found = planned(**_SHARED, model="qwen3-32b", gpus=16)
+    usual = planned(**_SHARED, model="qwen3-32b", gpus=16, memory_fraction="0.6")
+    assert (answer(found).fleet.memory_fraction(shared=True) or 0.0) > 0.6
+    assert found.planned.found.best[0].step_seconds < usual.planned.found.best[0].step_seconds / (1 + AS_GOOD)
+    assert found.planned.chosen is not None
+    assert found.planned.chosen.evaluation.placement["memory_fraction"].number > 0.6
+
+
+def test_a_cache_that_holds_all_samples_leaves_the_share_as_usual() -> None:
+    """Few short samples: nothing is gained by more, and the usual share is the answer."""
+    found = planned(model="qwen3-4b", gpus=8, searched_modes="colocated", prompts_per_step=8)
+    assert answer(found).fleet.memory_fraction(shared=True) == SHARED_MEMORY_FRACTION
+
+
+def test_a_share_that_is_said_holds_in_every_mode() -> None:
+    """Beside a trainer as well as alone, and nothing else is tried."""
+    fleets = planned(model="qwen3-8b", gpus=8, memory_fraction="0.7").planned.space.fleets
+    assert {one.memory_fraction(shared=shared) for one in fleets for shared in (False, True)} == {0.7}
+
+
+def test_a_share_that_leaves_no_room_for_what_engines_do_not_count_fits_on_no_shared_gpu() -> None:
+    """0.97 of 24 GB leaves 0.7 GB beside the engine: two processes' contexts alone are more."""
+    said = {"model": "qwen2.5-1.5b", "gpu": "rtx-4090", "gpus": 1, "prompts_per_step": 64, "group_size": 8}
+    assert not planned(**said, memory_fraction="0.97").planned.found.best
+    assert planned(**said, memory_fraction="0.8").planned.found.best
 
 
 @pytest.mark.long

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import io
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
@@ -13,6 +14,8 @@ import zstandard
 
 from rlsize.errors import InputError
 from rlsize.readers.byte_sources import opened_bytes
+from rlsize.readers.logs.figures import Skips
+from rlsize.readers.logs.source import opened
 
 CONTENT = bytes(range(256)) * 20
 CHECKED = zstandard.ZstdCompressor(write_checksum=True)  # as the program `zstd` does it
@@ -29,6 +32,17 @@ def written(folder: Path, content: bytes) -> str:
 def test_a_file_is_uncompressed_by_what_it_holds(tmp_path: Path, packed: bytes) -> None:
     """Its name does not matter, nor whether it is stdin."""
     assert opened_bytes(written(tmp_path, packed), 10_000) == CONTENT
+
+
+def test_without_the_library_of_zstd_its_extra_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """For small files and for logs; gzip needs nothing."""
+    path = written(tmp_path, zstandard.compress(CONTENT))
+    monkeypatch.setitem(sys.modules, "zstandard", None)
+    with pytest.raises(InputError, match=r"rlsize\[zstd\]"):
+        opened_bytes(path, 10_000)
+    with pytest.raises(InputError, match=r"rlsize\[zstd\]"), opened(path, Skips()) as source:
+        assert not source
+    assert opened_bytes(written(tmp_path, gzip.compress(CONTENT)), 10_000) == CONTENT
 
 
 @pytest.mark.parametrize("pack", [gzip.compress, zstandard.compress])

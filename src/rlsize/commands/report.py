@@ -275,9 +275,17 @@ def _figure(key: str, row: tuple[Placement, Mapping[str, Figure]]) -> Figure:
 def _sections(
     answer: Planned, chosen: Choice, inputs: Sequence[Figure], notes: Sequence[str], ranked: Sequence[Ranked]
 ) -> Iterator[Section]:
+    """What an answer depends on and how to verify it; then, as an appendix, all that it was chosen from."""
     found, known = answer.found, [figure for figure in chosen.evaluation.results.values() if figure.known]
     yield Section(
-        title="The plan",
+        title="What the answer depends on",
+        text=("Each input by itself, moved over its band, or by a fifth where nobody gave it a spread.",),
+        tables=_there(sensitivity(answer, chosen)),
+        pictures=_there(tornado_chart(answer, chosen)),
+    )
+    yield Section(title="How to verify it after the change", listed=_checks(chosen), numbered=True)
+    yield Section(
+        title="Appendix: the plan",
         text=(f"{place_words(chosen.best.place)}.",),
         tables=_there(
             _where(chosen.evaluation.placement),
@@ -285,36 +293,34 @@ def _sections(
             limits_table(answer, chosen),
         ),
         pictures=_there(front_chart(answer, chosen), split_chart(answer, chosen)),
+        apart=True,
     )
     yield Section(
-        title="Alternatives",
+        title="Appendix: alternatives",
         listed=tuple(verdicts(answer, chosen)),
         tables=_there(candidates(chosen), simulated_ranks(chosen, ranked) if ranked else None, front_table(answer)),
+        apart=True,
     )
     yield Section(
-        title="What the next GPUs would bring",
+        title="Appendix: what the next GPUs would bring",
         text=("Each row changes one side by the next number of GPUs that it can take, all else as it is planned.",),
         tables=(next_gpus(answer),),
+        apart=True,
     )
     yield Section(
-        title="What the answer depends on",
-        text=("Each input by itself, moved over its band, or by a fifth where nobody gave it a spread.",),
-        tables=_there(sensitivity(answer, chosen)),
-        pictures=_there(tornado_chart(answer, chosen)),
-    )
-    yield Section(
-        title="What was left out",
+        title="Appendix: what was left out",
         text=(f"{found.worked_out:,} candidates were worked out; {found.feasible:,} keep all limits.",),
         tables=_there(rejections(answer)),
+        apart=True,
     )
     ordered = sorted(inputs, key=lambda figure: _ORDER.get(figure.provenance, len(_ORDER)))
     yield Section(
-        title="Assumptions, and where they come from",
+        title="Appendix: assumptions, and where they come from",
         text=("What was given or measured stands first, what was taken by default last: these are worth a look.",),
         tables=(figures_table("Inputs", ordered),),
         listed=tuple(notes),
+        apart=True,
     )
-    yield Section(title="How to verify it after the change", listed=_checks(chosen), numbered=True)
 
 
 def _there(*found: T | None) -> tuple[T, ...]:

@@ -12,7 +12,7 @@ from rlsize.facts.headroom import PLAIN_HEADROOM
 from rlsize.loop.plausible import judge
 from rlsize.loop.rates import measured_on, waste
 from rlsize.loop.sides import instance_size, sides
-from rlsize.planner.split import AT_SPLIT, SplitQuestion, balanced, split_gpus
+from rlsize.planner.split import AT_SPLIT, SplitQuestion, balanced, most_instances, split_gpus
 from rlsize.reports.chart import Chart, Mark, Series
 from rlsize.reports.report import Column, Report, Table
 from rlsize.reports.running_loop import bounded, refused_report
@@ -76,6 +76,8 @@ def split(inputs: Inputs) -> Report:
         part = f"Give {show(share.value, share.key)} of the GPUs to rollout"
         headline = f"{part}, and the rest to the trainer; --gpus makes it whole GPUs."
         return Report(headline=headline, results=(share,), **inputs.told())
+    if both.found is not None and question.instances is None and most_instances(question) < 1:
+        return bounded(_unsplit(inputs, question, both.found), both.bound)  # its GPUs are shared
     answer = split_gpus(question, both.draws(inputs, question))
     if both.found is not None:
         told = _of_the_loop(answer.results, both.found, stated=question.instances is not None)
@@ -106,6 +108,18 @@ def _of_the_loop(results: Sequence[Figure], found: Evaluation, *, stated: bool) 
     from rlsize.loop.answer import agreed
 
     return agreed([one for one in results if "speedup" not in one.key], found)
+
+
+def _unsplit(inputs: Inputs, question: SplitQuestion, found: Evaluation) -> Report:
+    """The answer to a loop on shared GPUs that leave no trainer beside one instance of its size."""
+    gpus, size = show(question.gpus.value), show(question.gpus_per_instance.value)
+    rate = found.results["loop_tokens_per_second"]
+    return Report(
+        headline=f"No split: beside an instance of {size} none of the {gpus} GPUs is left for a trainer. Shared, they "
+        f"run at {show(rate.value, rate.key)}; smaller instances (--rollout-tensor-parallel) could be split.",
+        results=tuple(found.results[key] for key in ("loop_tokens_per_second", "step_seconds")),
+        **inputs.told(),
+    )
 
 
 def _stated(inputs: Inputs, both: Sides, size: Figure) -> Figure | None:

@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     Work = Callable[..., Any]
     Rules = Mapping[str, "Sequence[Rule]"]
 
+_PLAIN = (float, int)  # what nobody has to work out
+
 KEYS = {
     "age_seconds": "oldest_sample_age_seconds",
     "backlog": "backlog_tokens",
@@ -131,11 +133,13 @@ class Flow:
         return None if self.work is not apply else first or said or absent(key, key)
 
     def _applied(self, one: Rule) -> Worked:
-        takes, found, work = {}, self.found, self.work
+        takes, found, known, work = {}, self.found, self.known, self.work
         for name, taken in one.takes.items():
             value: Any = taken
             if isinstance(taken, str):
-                value = found[taken] if taken in found else self._resolved(taken)
+                value = found[taken] if taken in found else known.get(taken)
+                if not isinstance(value, _PLAIN):  # most of what is taken is a constant, which needs no call
+                    value = self._resolved(taken)
             if value is None:
                 return None
             takes[name] = value

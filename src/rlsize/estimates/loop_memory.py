@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from rlsize.equations import memory_fit, planning
 from rlsize.estimates.engine_memory import kv_capacity
 from rlsize.estimates.figures import numbers
+from rlsize.estimates.memory_phases import beside_a_trainer
 from rlsize.estimates.memory_shape import memory_shape
 from rlsize.estimates.model_size import model_size
 from rlsize.estimates.trainer_keeping import RankStep, as_kept, micro_batch
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from rlsize.equations._ops import Real
+    from rlsize.estimates.engine_work import EngineQuestion
     from rlsize.estimates.rollout_prediction import Replica
     from rlsize.estimates.train_prediction import TrainQuestion
     from rlsize.estimates.trainer_memory import TrainerMemory
@@ -31,6 +33,19 @@ def fleet_headroom(engine: Replica, longest_tokens: Real, values: Mapping[str, A
     """Share of a rollout GPU's memory that its KV cache has beyond the longest sample; below 0 where none fits. [1]"""
     held = kv_capacity(numbers, engine.question, values, longest_tokens)
     return planning.cache_headroom(kv_bytes=held.kv_bytes, sequence_bytes=held.sequence_bytes, gpu_memory=held.memory)
+
+
+def headroom_beside_trainer(question: EngineQuestion, longest_tokens: Real, values: Mapping[str, Any]) -> float:
+    """
+    Share of a GPU's memory that is left while an engine generates, and the trainer that shares it has moved out. [1]
+
+    Args:
+        question: The instance.
+        longest_tokens: Prompt and response of the longest sample. [token]
+        values: Constants by name.
+    """
+    held = beside_a_trainer(numbers, question, longest_tokens, values)
+    return float(planning.memory_headroom(gpu_memory=question.gpu.specification.memory.value, held_bytes=held))
 
 
 def check_engine(engine: Replica, longest_tokens: float, values: Mapping[str, Any]) -> None:

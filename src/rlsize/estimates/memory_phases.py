@@ -45,6 +45,7 @@ PARTS = (
 """What a GPU can hold."""
 
 _NARROW = 2.0  # bytes of a weight on its way to an engine
+_SEVERAL = 2.0  # GPUs of a trainer that has more than one
 _ENGINES = frozenset({"engine_start", "wake_up", "weight_sync", "generation"})  # phases in which an engine has a part
 _BEFORE_STATES = frozenset(PHASES) - {"load", "optimizer", "checkpoint"}  # in the first step
 _SYNCING = frozenset({"wake_up", "weight_sync"})
@@ -206,21 +207,50 @@ def _engine_parts(
     asked, turns = question.engine, question.turns
     if asked is None or phase == "load":
         return {}
-    working = phase in {"engine_start", "generation"} or question.trainer is None or turns.sleep == "none"
     waking = phase in _SYNCING
-    runtime = [found.other_bytes, values["memory_graph_bytes"]]
-    parts = {
-        "engine_runtime": added(work, "engine_runtime", [*runtime, found.activation_bytes] if working else runtime)
-    }
-    if inference_engine(asked.engine).budget == "profiled":  # the others have it in what is gone before they load
-        parts["contexts"] = values["memory_context_bytes"]
-    if working or waking or turns.sleep == "kv":
-        parts["engine_weights"] = found.weight_bytes
-    if working or (waking and not turns.staged):
-        parts["kv_cache"] = found.kv_bytes
+    if phase in {"engine_start", "generation"} or question.trainer is None or turns.sleep == "none":
+        parts = _at_work(work, asked, found, values)
+    else:
+        parts = _asleep(work, asked, found, values)
+        if waking or turns.sleep == "kv":
+            parts["engine_weights"] = found.weight_bytes
+        if waking and not turns.staged:
+            parts["kv_cache"] = found.kv_bytes
     if question.trainer is None and phase == "weight_sync":
         parts["gathered"] = unit_bytes(work, question.synced, _NARROW)
     return parts
+
+
+def _asleep(
+    work: Work, asked: EngineQuestion, found: KvCapacity, values: Mapping[str, Real], *more: Worked
+) -> dict[str, Worked]:
+    """What an engine holds whatever it does, by name, and what more of it is no weight and no cache."""
+    runtime = [found.other_bytes, values["memory_graph_bytes"], *more]
+    parts: dict[str, Worked] = {"engine_runtime": added(work, "engine_runtime", runtime)}
+    if inference_engine(asked.engine).budget == "profiled":  # the others have it in what is gone before they load
+        parts["contexts"] = values["memory_context_bytes"]
+    return parts
+
+
+def _at_work(work: Work, asked: EngineQuestion, found: KvCapacity, values: Mapping[str, Real]) -> dict[str, Worked]:
+    """What an engine holds while it generates, by name."""
+    parts = _asleep(work, asked, found, values, found.activation_bytes)
+    return parts | {"engine_weights": found.weight_bytes, "kv_cache": found.kv_bytes}
+
+
+def beside_a_trainer(work: Work, asked: EngineQuestion, longest_tokens: Real, values: Mapping[str, Real]) -> Worked:
+    """
+    What a GPU holds while an engine generates on it and the trainer that shares it has moved all of its states out.
+
+    Args:
+        work: `figures.numbers`.
+        asked: One instance.
+        longest_tokens: The longest sequence. [token]
+        values: The constants of `constants_memory.STAGE` by name.
+    """
+    found = kv_capacity(work, asked, values, longest_tokens)
+    held = [*_at_work(work, asked, found, values).values(), _trainer_context(work, _SEVERAL, values)]
+    return added(work, "held_bytes", held)
 
 
 def _trainer_parts(work: Work, question: PhaseQuestion, phase: str, values: Mapping[str, Real]) -> dict[str, Worked]:
@@ -249,14 +279,19 @@ def _trainer_parts(work: Work, question: PhaseQuestion, phase: str, values: Mapp
         parts["gathered"] = _copied(work, side, parts.get("gathered", 0.0))
     if parts:
         parts["reserved"] = _reserve(work, parts, values)
-    parts["contexts"] = work(
+    parts["contexts"] = _trainer_context(work, side.gpus, values)
+    return parts
+
+
+def _trainer_context(work: Work, gpus: Real, values: Mapping[str, Real]) -> Worked:
+    """What a trainer's process holds of a GPU whatever it does."""
+    return work(
         "trainer_context",
         engine_cache.engine_other_bytes,
         process_bytes=values["memory_context_bytes"],
         communicator_bytes=values["memory_communicator_bytes"],
-        gpus=side.gpus,
+        gpus=gpus,
     )
-    return parts
 
 
 def _present(side: TrainerSide, turns: Turns, phase: str) -> frozenset[str]:

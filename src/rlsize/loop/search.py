@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, fields, replace
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeVar
 
 from rlsize.equations import planning
 from rlsize.errors import Fault, InputError, suggestion
@@ -46,6 +46,8 @@ _MICRO_BATCHES = (4096.0, 8192.0, 16384.0, 32768.0)
 _MOST_STALENESS = 64
 _MOST_GPUS = 32_768  # every number of GPUs is tried with every other, so there must be an end
 _POOL_PARTS = 3
+_STAYING = ("offloaded_between", "param_offload", "reference_offload", "engine_sleep", "staged_wake_up")
+"""What says what either side keeps on shared GPUs while the other one works."""
 _PRICED = {"cost_per_step_usd", "cost_per_run_usd"}
 _OF_RUN = {"cost_per_run_usd", "run_seconds"}
 _SEARCHED = {  # by whether it is of the fleet
@@ -56,6 +58,8 @@ _SEARCHED = {  # by whether it is of the fleet
     ),
 }  # fmt: skip
 Name = TypeVar("Name", bound=str)
+_Memory = Literal["searched", "everywhere", "as placed"]
+"""Whether the engines' share of shared GPUs is searched, as said in all modes, or as the placement has it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -98,7 +102,8 @@ def searched(
     if stated:
         loop = as_stated(said, loop)
         own = loop.place
-    why_not = loop.refused if stated else "" if plain is None else _refused(said, plain)
+    laid_out = any(map(said.gives, (*_SEARCHED[True], *_SEARCHED[False])))
+    why_not = loop.refused if stated else _refused(said, plain) if plain is not None and laid_out else ""
     if why_not:
         said.warnings.append(f"{cannot_run(why_not)} It is not ranked; a plan is another one.")
     for key in (*(() if loop.known.rate.known else _SEARCHED[True]), *_SEARCHED[False]):
@@ -266,6 +271,7 @@ class _Wanted:
     staleness: tuple[float, ...]
     deadlines: tuple[Limit, ...]
     whole_nodes: bool
+    memory: _Memory
 
 
 def _wanted(said: Said) -> _Wanted:
@@ -285,7 +291,21 @@ def _wanted(said: Said) -> _Wanted:
         staleness=_staleness(said),
         deadlines=tuple(_deadlines(said)),
         whole_nodes=bool(said.yes("whole_nodes")),
+        memory=_memory(said, framework),
     )
+
+
+def _memory(said: Said, framework: Framework | None) -> _Memory:
+    """
+    What is tried of the engines' share of the memory.
+
+    A share that is said with a plan is one of that plan's mode. What a trainer keeps on shared GPUs while engines
+    generate is nothing unless somebody says so, and where somebody does the share stays as usual.
+    """
+    if said.gives("memory_fraction"):
+        return "as placed" if any(map(said.gives, ("mode", "rollout_gpus", "trainer_gpus"))) else "everywhere"
+    told = framework is None or not framework.quantities or "memory_fraction" in framework.quantities
+    return "searched" if told and not any(map(said.gives, _STAYING)) else "as placed"
 
 
 def _runs(said: Said, framework: Framework | None) -> Abilities | None:
@@ -338,7 +358,7 @@ def _space(said: Said, loop: Loop, wanted: _Wanted, budget: tuple[Budget | None,
         longest = rounded_up(longest_tokens(loop.outlook.central))
         micro_batches = tuple(sorted({float(max(size, longest)) for size in wanted.micro_batches or _MICRO_BATCHES}))
     return Space(
-        fleets=_fleets(loop, wanted.rollout, stock[0], wanted.degrees, rejected),
+        fleets=_fleets(loop, wanted, stock[0], rejected),
         trainers=_trainers(loop, wanted, stock[1], rejected),
         loops=wanted.modes,
         staleness=wanted.staleness,
@@ -407,20 +427,23 @@ def _transports(said: Said, loop: Loop) -> tuple[str, ...]:
     return tuple(_words(said, "searched_transports", own)) or (usual if usual in own else own[0],)
 
 
-def _fleets(
-    loop: Loop, offers: tuple[Offer, ...], stock: float | None, degrees: TriedDegrees, rejected: Rejections
-) -> tuple[FleetOption, ...]:
+def _fleets(loop: Loop, wanted: _Wanted, stock: float | None, rejected: Rejections) -> tuple[FleetOption, ...]:
     """Ways to build instances: as measured where their rate is known, else all."""
     if loop.known.rate.known or loop.stages is None:
         return (loop.fleet,)
-    from rlsize.planner.choices import fleet_options
+    from rlsize.planner.choices import fleet_options, fuller
 
     asked = loop.stages.rollout.engine
     fractions = memory_fractions(asked, shared=loop.pools.shared)
+    if wanted.memory == "everywhere":
+        fractions = dict.fromkeys(fractions, asked.memory_fraction)
     asked, shared = replace(asked, memory_fraction=fractions[False]), fractions[True] or SHARED_MEMORY_FRACTION
-    kinds = offers or (Offer(gpu=asked.gpu, most=stock),)
+    kinds = wanted.rollout or (Offer(gpu=asked.gpu, most=stock),)
     priced = [kind if kind.gpu_hour.known else replace(kind, gpu_hour=loop.fleet.gpu_hour) for kind in kinds]
-    return tuple(option for offer in priced for option in fleet_options(asked, shared, offer, degrees, rejected))
+    degrees = wanted.degrees
+    found = [option for offer in priced for option in fleet_options(asked, shared, offer, degrees, rejected)]
+    more = fuller(found, loop.outlook.central, wanted.margin.number) if wanted.memory == "searched" else ()
+    return (*found, *more)
 
 
 def _trainers(loop: Loop, wanted: _Wanted, stock: float | None, rejected: Rejections) -> tuple[TrainerOption, ...]:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from rlsize.equations import matching, rollout_batch
 from rlsize.estimates.figures import numbers
-from rlsize.estimates.loop_memory import check_trainer
+from rlsize.estimates.loop_memory import check_trainer, headroom_beside_trainer
 from rlsize.estimates.memory_shape import memory_shape
 from rlsize.estimates.model_size import model_size
 from rlsize.estimates.rollout_prediction import engine, steady
@@ -39,6 +39,8 @@ if TYPE_CHECKING:
 POWERS = (1, 2, 4, 8, 16, 32, 64)
 SHORT = {"tensor": "tp", "pipeline": "pp", "context": "cp", "expert": "ep", "data": "dp"}
 """How people write degrees of parallelism."""
+MEMORY_FRACTIONS = (0.9, 0.85, 0.8, 0.75, 0.7, 0.65)
+"""Shares of shared GPUs' memory that engines may have, the most first: that of engines that have GPUs of their own."""
 _STAGES = (1, 2, 4)  # of an instance
 
 LOOPS: tuple[Loop, ...] = ("colocated", "synchronous", "one-step-off", "async")
@@ -79,6 +81,31 @@ def _fleet(asked: EngineQuestion, shared_fraction: float, offer: Offer, layout: 
     fractions = {False: asked.memory_fraction, True: shared_fraction}
     engines = {shared: ready(replace(placed, memory_fraction=share)) for shared, share in fractions.items()}
     return fleet_of(engines, ranks * layout.pipeline, offer)
+
+
+def fuller(fleets: Iterable[FleetOption], terms: Terms, margin: float) -> Iterator[FleetOption]:
+    """
+    The same instances on shared GPUs with the most of their memory, where that is more than they have there.
+
+    The most is what leaves the margin beside what engines do not count and what a trainer that has moved out keeps. A
+    larger cache makes no step longer but for some parts in a thousand of a batch's end, so what lies between is no
+    better than both ends.
+
+    Args:
+        fleets: The instances.
+        terms: In central numbers.
+        margin: Share of a GPU's memory that must stay free. [1]
+    """
+    longest = longest_tokens(terms)
+    for fleet in fleets:
+        usual = fleet.ready(shared=True)
+        if usual is None:
+            continue
+        now = usual.question.memory_fraction or 0.0
+        tried = (replace(usual.question, memory_fraction=share) for share in MEMORY_FRACTIONS if share > now)
+        most = next((one for one in tried if headroom_beside_trainer(one, longest, terms.values) >= margin), None)
+        if most is not None:
+            yield replace(fleet, engines={True: ready(most)})
 
 
 def ready(question: EngineQuestion) -> Replica | str:

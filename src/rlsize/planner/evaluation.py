@@ -201,6 +201,7 @@ def _figure(key: str, value: Any) -> Figure:  # noqa: ANN401 (a number or a figu
 
 def placed(place: Placement) -> dict[str, Figure]:
     """Mode, GPUs and layouts of a placement, by key."""
+    rated = place.fleet.rate.known
     words: dict[str, Any] = {
         "mode": place.loop,
         "gpus": place.gpus,
@@ -213,6 +214,7 @@ def placed(place: Placement) -> dict[str, Figure]:
         "rollout_gpu": place.fleet.gpu or None,
         "trainer_gpu": place.trainer.gpu or None,
         **{f"rollout_{name}_parallel": degree for name, degree in place.fleet.layout.items()},
+        "memory_fraction": place.fleet.memory_fraction(shared=True) if place.shared and not rated else None,
     }
     asked = bare_asked(place.trainer)
     if asked is not None:

@@ -42,6 +42,7 @@ _NO_SWAP = Figure(key="swap_seconds", value=0.0, provenance="default", source="n
 KIND = 1000.0
 """Of the burden of a layout: one kind of parallelism that is more than one."""
 _DOUBLING, _UNUSUAL, _LENT, _SAVED = 10.0, 5.0, 100_000.0, (200.0, 0.1)
+_FULLER = 1.0  # more memory for engines than is usual
 
 
 def _burden(degrees: Iterable[int]) -> float:
@@ -60,7 +61,7 @@ class FleetOption:
         gpus: GPUs of one instance. [1]
         layout: Its degrees of parallelism, by name.
         engines: The instance on GPUs of its own (False) and on shared ones (True), or why there is none; empty where
-            its rate is known.
+            its rate is known, and without one of its own for what is tried on shared GPUs alone.
         rate: Response tokens per second of one instance, where known. [token/s]
         gpu_hour: Price of a GPU-hour; absent where nobody says. [usd]
         most: GPUs of this kind that there are; None for as many as the cluster has.
@@ -81,7 +82,18 @@ class FleetOption:
         if not self.layout:
             return 0.0
         degrees = [self.layout[kind] for kind in ("tensor", "pipeline", "data")]
-        return _burden(degrees) + KIND * ((degrees[1] > 1) + (degrees[0] > self._node))
+        fuller = _FULLER if self.shared_only else 0.0
+        return _burden(degrees) + KIND * ((degrees[1] > 1) + (degrees[0] > self._node)) + fuller
+
+    @property
+    def shared_only(self) -> bool:
+        """Whether it is another way to build an instance on shared GPUs alone: with more of their memory."""
+        return True in self.engines and False not in self.engines
+
+    def memory_fraction(self, *, shared: bool) -> float | None:
+        """Share of a GPU's memory that its engine takes, where somebody says; None where the engine decides. [1]"""
+        ready = self.ready(shared=shared)
+        return None if ready is None else ready.question.memory_fraction
 
     @property
     def _node(self) -> float:

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from rlsize.planner.choice import Alternative, Choice, Takes
     from rlsize.planner.families import Family, Objective
     from rlsize.planner.least_change import LeastChange, Pose
-    from rlsize.planner.options import Placement
+    from rlsize.planner.options import FleetOption, Placement
     from rlsize.planner.outlook import Outlook
     from rlsize.planner.search import Tables
     from rlsize.planner.space import Space
@@ -197,7 +197,7 @@ def _own(tables: Tables, objective: Objective, own: Family, best: Family, share:
     kept = (place.trainer.name, place.trainer.savings)
     narrow = replace(
         space,
-        fleets=tuple(one for one in space.fleets if one.name == place.fleet.name),
+        fleets=tuple(one for one in space.fleets if _built_alike(one, place)),
         trainers=tuple(one for one in space.trainers if (one.name, one.savings) == kept),
         loops=tuple(loop for loop in space.loops if loop == place.loop),
         staleness=tuple(cap for cap in space.staleness if cap == place.max_staleness or place.loop not in REFILLING),
@@ -215,6 +215,12 @@ def _own(tables: Tables, objective: Objective, own: Family, best: Family, share:
     )
     found = search(tables.terms, narrow, objective, bar=bar).best
     return bool(found) and abs(found[0].step_seconds - own.step_seconds) <= SAME * own.step_seconds
+
+
+def _built_alike(fleet: FleetOption, place: Placement) -> bool:
+    """Whether instances are those of a plan, with its share of the memory."""
+    shares = {one.memory_fraction(shared=place.shared) for one in (fleet, place.fleet)}
+    return fleet.name == place.fleet.name and len(shares) == 1 and (place.shared or not fleet.shared_only)
 
 
 def _alike(tables: Tables, objective: Objective, usual: bool, best: Family, share: float) -> list[Family]:

@@ -89,7 +89,7 @@ def split_gpus(question: SplitQuestion, random: Random | tuple[Draw, ...] | None
     Raises:
         InputError: The GPUs do not suffice for one instance and one trainer GPU.
     """
-    best, most = best_instances(question), _most_instances(question)
+    best, most = best_instances(question), most_instances(question)
     asked = best if question.instances is None else rounded_down(question.instances.number)
     if not 1 <= asked <= most:
         what = f"{asked} instances leave no whole instance, or no trainer, of {question.gpus.value:g} GPUs"
@@ -124,7 +124,7 @@ def best_instances(question: SplitQuestion) -> int:
     Raises:
         InputError: The GPUs do not suffice.
     """
-    most = _most_instances(question)
+    most = most_instances(question)
     if most < 1:
         size = question.gpus_per_instance.value
         what = f"{question.gpus.value:g} GPUs hold no instance of {size:g} beside a trainer"
@@ -139,7 +139,8 @@ def best_instances(question: SplitQuestion) -> int:
     return best
 
 
-def _most_instances(question: SplitQuestion) -> int:
+def most_instances(question: SplitQuestion) -> int:
+    """Whole instances that leave a trainer a GPU, or a part of one as large as theirs; 0 where none does."""
     size = question.gpus_per_instance.number
     return rounded_down((question.gpus.number - min(1.0, size)) / size)
 

@@ -133,7 +133,7 @@ def fleet_tables(terms: Terms, space: Space, rejected: Rejections) -> list[Fleet
     found = []
     for fleet in space.fleets:
         counts = instance_counts(space, terms.problem, fleet)
-        if not len(counts):
+        if fleet.shared_only or not len(counts):
             continue
         headroom = checked_headroom(terms, space, fleet, rejected, shared=False)
         if isinstance(headroom, str):
@@ -327,6 +327,19 @@ def _sharing(
     part of what a step's overhead and change-over hold. 21 of 28 published loops could not run if they stayed.
     """
     left = checked_headroom(terms, space, fleet, rejected, shared=True)
-    if isinstance(left, str):
+    if isinstance(left, str) or _crowded(terms, fleet, rejected):
         return None
     return Sharing(instances=np.floor(trainers.gpus / fleet.gpus + WHOLE), rollout_left=left)
+
+
+def _crowded(terms: Terms, fleet: FleetOption, rejected: Rejections) -> bool:
+    """Whether an instance's share of shared GPUs leaves too little for what it does not count."""
+    engine = fleet.ready(shared=True)
+    if engine is None or fleet.rate.known:
+        return False
+    from rlsize.estimates.loop_memory import headroom_beside_trainer
+
+    left = headroom_beside_trainer(engine.question, longest_tokens(terms), terms.values)
+    if left < 0.0:
+        rejected.add("rollout_memory", what=fleet.name, short=-left)
+    return left < 0.0

@@ -21,6 +21,12 @@ _ZSTD_WINDOW = 2**27  # what `zstd --long` makes; larger windows are refused by 
 _ZSTD_PIECE = 2**10  # bytes fed at once: at zstd's best ratio they become 32 MiB
 
 
+def zstd_lacking(name: str) -> InputError:
+    """That a file cannot be unpacked without a library which few need."""
+    todo = "pip install 'rlsize[zstd]', or uncompress the file first"
+    return InputError(Fault("is packed by zstd, which needs the package zstandard", name, todo))
+
+
 def shown_source(path: str) -> str:
     """What to call a source in messages."""
     return "stdin" if path == STDIN else path
@@ -95,9 +101,7 @@ def _unzstd(content: bytes, name: str) -> Iterator[bytes]:
     try:
         import zstandard
     except ImportError:
-        raise InputError(
-            Fault("is zstd, which needs the package zstandard", name, "install it, or uncompress the file first")
-        ) from None
+        raise zstd_lacking(name) from None
     frame = None
     for start in range(0, len(content), _ZSTD_PIECE):
         piece = content[start : start + _ZSTD_PIECE]

@@ -37,6 +37,7 @@ class Section(NamedTuple):
         numbered: Whether the points are steps, whose order matters.
         tables: Named rows; the marked row is the one that was chosen.
         pictures: What is drawn.
+        apart: Whether it is of the appendix, which begins on a page of its own where it is printed.
     """
 
     title: str
@@ -45,6 +46,7 @@ class Section(NamedTuple):
     numbered: bool = False
     tables: tuple[Table, ...] = ()
     pictures: tuple[Picture, ...] = ()
+    apart: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

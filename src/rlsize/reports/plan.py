@@ -83,7 +83,8 @@ def plan_report(
     # What an instance and the trainer are made of
     found = {figure.key: figure for figure in _placement(chosen)}
     own = [f"{words(key)} {show(found[key].value, key)}" for key in _CHOSEN if key in found]
-    sides = f"instances {found['rollout_layout'].value}; trainer {found['trainer_layout'].value}"
+    share = f", memory fraction {found['memory_fraction'].number:g}" if "memory_fraction" in found else ""
+    sides = f"instances {found['rollout_layout'].value}{share}; trainer {found['trainer_layout'].value}"
     return Report(
         command="plan",
         headline=headline(chosen),
@@ -102,11 +103,11 @@ def plan_report(
             sure=[*_lost(chosen), *([order] if order else []), *_swing(answer, chosen)],
             cheapest=[_cheapest(chosen)],
             change=[
+                *_other_batch(answer),
                 *_flips(answer),
                 *_next_gpus(answer),
                 *_as_good(chosen),
                 *_more_gpus(answer, chosen),
-                *_other_batch(answer),
             ],
             assumed=assumed,
             done=done,
@@ -194,6 +195,7 @@ def _placement(chosen: Choice) -> Iterator[Figure]:
     yield placement["mode"]
     for key, side in (("rollout_layout", best.place.fleet), ("trainer_layout", best.place.trainer)):
         yield Figure(key=key, value=side.name, provenance="predicted", source="the plan")
+    yield from (placement[key] for key in ("memory_fraction",) if key in placement)
     if not best.place.trainer.seconds.known:
         yield from (placement[key] for key in _CHOSEN if key in placement)
     generated, trained = best.results["generation_seconds"], best.results["train_seconds"]
@@ -242,7 +244,8 @@ def _searched(answer: Planned) -> str:
     """What was searched."""
     space, found = answer.space, answer.found
     modes = ", ".join(space.loops)
-    ways = f"{len(space.fleets)} ways to build instances, {len(space.trainers)} to spread the trainer"
+    fleets = {(one.gpu, one.name) for one in space.fleets}
+    ways = f"{len(fleets)} ways to build instances, {len(space.trainers)} to spread the trainer"
     return f"Searched: {found.worked_out:,} candidates ({modes}; {ways}); {found.feasible:,} keep all limits."
 
 
@@ -271,8 +274,10 @@ def _nothing(answer: Planned, inputs: Sequence[Figure], warnings: Sequence[str],
 
 
 def _left_out(answer: Planned) -> Iterator[str]:
-    """What most candidates were left out for, and the one that misses by least."""
+    """What most candidates were left out for, and the one that misses by least; nothing where numbers cannot be."""
     rejected = answer.found.rejected
+    if not answer.found.worked_out and misasked(answer.space, answer.outlook.problem):
+        return
     for reason, count in rejected.counts.most_common(_FEW):
         narrow = rejected.nearest.get(reason)
         nearest = f"; {narrow.what} misses by {show(narrow.short, '_fraction')}" if narrow is not None else ""

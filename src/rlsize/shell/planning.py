@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from rlsize.simulator.first_order import Pools
     from rlsize.simulator.setting import Setting
 
-_NOT_SEARCHED = ("memory_fraction", "logprob_passes", "max_staleness")  # what a plan as a scenario says nevertheless
+_NOT_SEARCHED = ("logprob_passes", "max_staleness")  # what a plan as a scenario says nevertheless
 
 
 def search(inputs: Inputs) -> tuple[Searched, tuple[Ranked, ...]]:
@@ -117,7 +117,8 @@ def assumed_by(inputs: Inputs, loop: Loop, place: Placement) -> tuple[Assumption
 
     try:
         values = applied(inputs.said_values(""), loop, place)
-        for row in (QUANTITIES[key] for key in _NOT_SEARCHED if not inputs.gives(key)):
+        left = _NOT_SEARCHED if place.shared else ("memory_fraction", *_NOT_SEARCHED)
+        for row in (QUANTITIES[key] for key in left if not inputs.gives(key)):
             values.pop(row.scenario, None)
         planned = inputs.changed({**dict.fromkeys(inputs.file.leaves() if inputs.file is not None else ()), **values})
         planned.ran = True  # what fits and what does not was judged by the search

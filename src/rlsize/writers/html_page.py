@@ -132,8 +132,16 @@ def _main(page: Page, parts: list[tuple[str, str, Html]]) -> Html:
         warned if page.warnings else "",
         id="recommendation", class_="answer-first", aria_labelledby="recommendation-title",
     )  # fmt: skip
+    apart = {f"section-{place}": "appendix" for place, section in enumerate(page.sections, 1) if section.apart}
     others = (
-        element("section", element("h2", title, id=f"{name}-title"), content, id=name, aria_labelledby=f"{name}-title")
+        element(
+            "section",
+            element("h2", title, id=f"{name}-title"),
+            content,
+            id=name,
+            class_=apart.get(name),
+            aria_labelledby=f"{name}-title",
+        )
         for name, title, content in parts
     )
     return element("main", answer, *others, id="main", tabindex=-1)

@@ -9,6 +9,7 @@ import shlex
 import ssl
 import sys
 from dataclasses import dataclass, replace
+from importlib.util import find_spec
 from pathlib import Path
 from statistics import fmean, pstdev
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -430,6 +431,8 @@ def _servers(inputs: Inputs, asked: Mapping[str, Any]) -> tuple[tuple[Target, ..
 
     found: list[Target] = []
     if asked["url"]:
+        if find_spec("aiohttp") is None:
+            inputs.fault("needs the package aiohttp to stream", "--url", "pip install 'rlsize[servers]'")
         with blamed(inputs, "--url"):
             found = targets(asked["url"])
         access = access_to(found, inputs, asked["token_file"], asked["ca"], insecure=asked["insecure"])

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, cast
 
 from rlsize.errors import Fault, InputError
-from rlsize.readers.byte_sources import GZIP, GZIP_WINDOW, STDIN, ZSTD, shown_source
+from rlsize.readers.byte_sources import GZIP, GZIP_WINDOW, STDIN, ZSTD, shown_source, zstd_lacking
 from rlsize.readers.logs.numbers import plain
 
 if TYPE_CHECKING:
@@ -88,7 +88,7 @@ def opened(path: str, skips: Skips, tell: Callable[[float], None] | None = None)
     """
     name = shown_source(path)
     with _file(path, name) as file:
-        blocks = _blocks(file, _size(file) if tell else 0, skips, tell)
+        blocks = _blocks(file, _size(file) if tell else 0, skips, tell, name)
         yield Source(name, _head(blocks), blocks)
 
 
@@ -128,13 +128,15 @@ def _size(file: BinaryIO) -> int:
     return found.st_size if stat.S_ISREG(found.st_mode) else 0
 
 
-def _blocks(file: BinaryIO, size: int, skips: Skips, tell: Callable[[float], None] | None) -> Iterator[bytes]:
+def _blocks(
+    file: BinaryIO, size: int, skips: Skips, tell: Callable[[float], None] | None, name: str = "the log"
+) -> Iterator[bytes]:
     """The unpacked bytes of a file, telling after each block how far the packed ones are read."""
     read = 0
     try:
         first = file.read(len(ZSTD))
         stream = _Rejoined(first, file)
-        for block in _in_utf8(_unpacked(first, stream)):
+        for block in _in_utf8(_unpacked(first, stream, name)):
             read += len(block)
             if tell and size:
                 tell(min(1.0, file.tell() / size))
@@ -167,15 +169,22 @@ class _Rejoined:
         return found or self._rest.read(size)
 
 
-def _unpacked(first: bytes, stream: _Rejoined) -> Iterator[bytes]:
-    """The bytes that a stream packs, by its first bytes."""
+def _unpacked(first: bytes, stream: _Rejoined, name: str) -> Iterator[bytes]:
+    """
+    The bytes that a stream packs, by its first bytes.
+
+    Raises:
+        InputError: What unpacks them is not installed.
+    """
     if first.startswith(GZIP):
         yield from _gunzipped(stream)
         return
     reader: _Rejoined | BinaryIO = stream
     if first.startswith(ZSTD):
-        import zstandard
-
+        try:
+            import zstandard
+        except ImportError:
+            raise zstd_lacking(name) from None
         reader = zstandard.ZstdDecompressor().stream_reader(cast("BinaryIO", stream), read_across_frames=True)
     while block := reader.read(BLOCK):
         yield block
