@@ -136,34 +136,18 @@ def _the_shipped_facts_have_one_digest() -> None:
 
 
 @pytest.fixture(scope="session", autouse=True)
-def _a_shipped_profile_is_read_once() -> Iterator[None]:
+def _a_shipped_file_is_read_once() -> Iterator[None]:
     """A command reads all that it needs; in a process of many commands, which change none of them, the first does."""
     from rlsize.readers import profiles
     from rlsize.readers.yaml_documents import read_document
 
-    folder, read = profiles.shipped_folder(), profiles.Catalogue._read
-    readings = cache(lambda kind, path: read(profiles.Catalogue(), kind, path))
-    documents = cache(read_document)
-
-    def reading(catalogue: profiles.Catalogue, kind: str, path: Path) -> Any:
-        return readings(kind, path) if folder in path.parents else read(catalogue, kind, path)
+    folder, documents = profiles.shipped_folder(), cache(read_document)
 
     def of_file(path: Path) -> Any:
         return (documents if folder in path.parents else read_document)(path)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(profiles.Catalogue, "_read", reading)
         patch.setattr(profiles, "read_document", of_file)
-        yield
-
-
-@pytest.fixture(scope="session", autouse=True)
-def _a_command_is_built_once() -> Iterator[None]:
-    """However often it is asked in this process."""
-    from rlsize.shell import command
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(command, "loaded", cache(command.loaded))
         yield
 
 
