@@ -42,6 +42,7 @@ def load(inputs: Inputs) -> None:
 
     try:
         inputs.rates, inputs.rates_name = read_rates(file), file
+        inputs.asked.add("instance_tokens_per_second")
     except InputError as error:
         inputs.blame(error, file)
         inputs.rates_failed = True
