@@ -365,6 +365,7 @@ def test_where_no_plan_exists_the_answer_is_no(rlsize: Any, folder: Path) -> Non
     assert row["nearest"] == "async, 48 + 16 GPUs"
     assert row["short_fraction"] == pytest.approx(1 - 96_000 / (12_000 * 786_432 / 86_400))
     assert not list(folder.iterdir())
+    assert ran.document["warnings"] == ["p.yaml is not written, as there is no plan"]
 
 
 def test_the_change_that_is_told_is_enough(rlsize: Any) -> None:

@@ -42,13 +42,15 @@ def plan(
     from rlsize.writers.files import check_target, write_whole
     from rlsize.writers.yaml_file import applied_text
 
-    for path in filter(None, (save, apply, write)):
+    files = [path for path in (save, apply, write) if path]
+    for path in files:
         check_target(path, force)
     if write is not None:
         keep_mode(inputs)
     found, ranked = search(inputs)
     done: list[str] = []
     loop, chosen = found.loop, found.planned.chosen
+    inputs.warnings += [f"{path} is not written, as there is no plan" for path in files if chosen is None]
     if chosen is not None and apply is not None:
         values = nested(applied(inputs.said_values(apply), loop, chosen.best.place))
         write_whole(apply, applied_text(values, inputs.command_line("plan", {"--apply": apply})), force=force)

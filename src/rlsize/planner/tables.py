@@ -335,7 +335,7 @@ def _sharing(
 def _crowded(terms: Terms, fleet: FleetOption, rejected: Rejections) -> bool:
     """Whether an instance's share of shared GPUs leaves too little for what it does not count."""
     engine = fleet.ready(shared=True)
-    if engine is None or fleet.rate.known:
+    if engine is None or fleet.rate.known or fleet.shared_only:  # whose share was chosen to fit
         return False
     from rlsize.estimates.loop_memory import headroom_beside_trainer
 
