@@ -516,3 +516,22 @@ def test_experts_of_a_searched_instance_lie_over_all_of_its_ranks(rlsize: Any, f
     ran = rlsize("plan", "train.sh", "--gpu", "h100-sxm", "--response-tokens", "1000", "--write", "new.sh")
     assert ran.code == 0, ran.stderr
     assert "share experts" not in ran.stderr
+
+
+def test_a_plan_of_one_instance_on_all_gpus_has_no_split(rlsize: Any, tmp_path: Path) -> None:
+    """`split` says so, with the rate of the shared GPUs that the plan has, and refuses nothing."""
+    saved = str(tmp_path / "plan.yaml")
+    shared = ("--gpus", "4", "--set", "placement.mode=colocated", "--rollout-tensor-parallel", "4")
+    planned = rlsize(*MODEL, *shared, "--save", saved, "--json")
+    assert planned.results["best_mode"] == "colocated"
+    ran = rlsize("split", saved, "--json")
+    assert ran.code == 0
+    assert ran.document["headline"].startswith("No split")
+    assert ran.results["step_seconds"] == planned.results["best_step_seconds"]
+
+
+def test_gpus_without_a_layout_are_no_loop_that_cannot_run(rlsize: Any) -> None:
+    """30B of experts fits 8 GPUs by offloading, which the search finds: nobody has said a loop that would not."""
+    ran = rlsize(*MODEL, "--model", "qwen3-30b-a3b", "--gpus", "8")
+    assert ran.code == 0
+    assert "annot run" not in ran.stdout + ran.stderr

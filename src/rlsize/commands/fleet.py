@@ -67,10 +67,8 @@ def _loop_note(both: Sides) -> list[str]:
     step, least = both.found.results["step_seconds"], both.train_seconds.number
     if step.number <= _MUCH * least:
         return []
-    text = (
-        f"Rates alone match here. In this loop a step takes {show(step.value, step.key)}, with its long tail, cap and"
-    )
-    return [f"{text} weight syncs: `rlsize predict step` says what it waits for."]
+    told = f"a step takes {show(step.value, step.key)}, with its long tail, cap and weight syncs"
+    return [f"Rates alone match here. In this loop {told}: `rlsize predict step` says what it waits for."]
 
 
 def _of_the_match(figure: Figure) -> Figure:

@@ -11,12 +11,11 @@ from __future__ import annotations
 import zlib
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from random import Random
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from rlsize.estimates.figures import DRAWS, HIGH, LOW, Draw, in_draws, uncertain
+from rlsize.estimates.figures import DRAWS, HIGH, LOW, Draw, generator, in_draws, uncertain
 from rlsize.facts.records import Refused
 
 if TYPE_CHECKING:
@@ -210,7 +209,7 @@ def at_moved(
 
 def drawn_inputs(figures: Mapping[str, Figure], seed: int) -> dict[str, NDArray[np.float64]]:
     """Joint draws of the figures that are uncertain."""
-    random = Random(seed)  # noqa: S311 (draws for a band, not for a secret)
+    random = generator(seed)
     moving = {name: figure for name, figure in figures.items() if uncertain(figure)}
     joint = [Draw(random) for _ in range(DRAWS if moving else 0)]
     return {name: np.array(in_draws(figure, joint), dtype=float) for name, figure in moving.items()}

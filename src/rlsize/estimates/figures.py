@@ -83,6 +83,16 @@ def measured(key: str, value: Value, source: str = "", missing: str = "", deviat
     return Figure(key=key, value=value, provenance="measured", source=source, deviation=deviation)
 
 
+def bare(value: Worked) -> Worked:
+    """The value of a figure; what is none as it is."""
+    return value.value if isinstance(value, Figure) else value
+
+
+def generator(seed: float | str) -> Random:
+    """A source of draws: the same for the same seed, so that an answer is."""
+    return Random(seed)  # noqa: S311 (draws for a band, not for a secret)
+
+
 def predicted(key: str, value: Worked, source: str) -> Figure:
     """A figure that no equation of a few inputs gives; the source says what does."""
     return Figure(key=key, value=float(value), provenance="predicted", source=source)
@@ -173,7 +183,7 @@ class Draw:
         """An uncertain input in this draw."""
         root = (figure.key, figure.source, figure.number)
         if root not in self.roots:
-            own = Random(f"{self.base} {figure.key} {figure.deviation / figure.number:.9g}")  # noqa: S311 (draws for a band, not for a secret)
+            own = generator(f"{self.base} {figure.key} {figure.deviation / figure.number:.9g}")
             self.roots[root] = _within(figure, own)
         return self.roots[root]
 

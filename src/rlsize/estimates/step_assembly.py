@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, fields, replace
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from rlsize.equations import (
     batch_drain,
@@ -18,7 +18,7 @@ from rlsize.equations import (
     train_step,
 )
 from rlsize.equations._ops import exp, log, maximum, where
-from rlsize.estimates.figures import added, apply, entries, numbers, predicted
+from rlsize.estimates.figures import added, apply, bare, entries, numbers, predicted
 from rlsize.estimates.flow import Flow, by_result, rule
 from rlsize.facts.figure import Figure
 
@@ -165,16 +165,16 @@ def assembled(work: Work, parts: LoopParts) -> Step:
 
 def _cycle_seconds(work: Work, parts: LoopParts, cycle: Cycle) -> Worked:
     """Time between two syncs that samples of unequal lengths need beside this trainer."""
-    found = cycle.seconds(rl_step.trainer_phase(_bare(parts.update_seconds), _bare(parts.logprob_seconds)))
+    found = cycle.seconds(rl_step.trainer_phase(bare(parts.update_seconds), bare(parts.logprob_seconds)))
     source = "steady rhythm of the samples that the cap on staleness lets be under way, beside this trainer"
     return predicted("cycle_seconds", found, source) if work is apply else found
 
 
 def _dropping(work: Work, parts: LoopParts, rule: LateRule) -> Step:
     """The step where samples that outlive the staleness cap are dropped, so that more must be generated."""
-    numbered = {one.name: _bare(getattr(parts, one.name)) for one in fields(parts)}
-    bare = replace(parts, **(numbered | {"rule": None}))
-    waste: Worked = _waste(bare, LateRule(*map(_bare, rule)))
+    numbered = {one.name: bare(getattr(parts, one.name)) for one in fields(parts)}
+    plain = replace(parts, **(numbered | {"rule": None}))
+    waste: Worked = _waste(plain, LateRule(*map(bare, rule)))
     dropped = batch_drain.dropped_share(waste)
     if work is apply:
         source = "batch_drain.kept_tokens at the step that comes of it: samples that outlive the staleness cap"
@@ -224,11 +224,6 @@ def _needed(parts: LoopParts, rule: LateRule, waste: Worked) -> Worked:
     share = batch_drain.finished_share(reached, rule.uncapped, rule.response_cv, rule.cap)
     made = lengths.capped_mean(rule.uncapped, rule.response_cv, reached)
     return batch_drain.tokens_per_kept_token(made, batch_drain.kept_tokens(made, reached, share, 1.0))
-
-
-def _bare(value: Any) -> Any:  # noqa: ANN401 (a figure, or what is none)
-    """The number of a figure."""
-    return value.number if isinstance(value, Figure) else value
 
 
 def within_a_loop(work: Work, key: str, seconds: Worked, values: Mapping[str, Worked], *, moe: bool) -> Worked:

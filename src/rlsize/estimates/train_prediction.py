@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from rlsize.equations import kernel_time, matching, memory
 from rlsize.equations import train_step as equations
 from rlsize.estimates.constants_memory import ATTENTION_COPIES
-from rlsize.estimates.figures import added, apply, entries, figures_in, total
+from rlsize.estimates.figures import added, apply, bare, entries, figures_in, total
 from rlsize.estimates.flow import Flow
 from rlsize.estimates.memory_shape import memory_shape
 from rlsize.estimates.model_size import attending_layers, model_parts, model_size, stated, working_width
@@ -268,7 +268,7 @@ def objections(question: TrainQuestion, gpus: Real | None = None) -> Iterator[st
 @remembered
 def _bare(facts: Mapping[str, Any]) -> dict[str, Any]:
     """Figures by key, with their bare numbers in their place."""
-    return {key: value.number if isinstance(value, Figure) else value for key, value in facts.items()}
+    return {key: bare(value) for key, value in facts.items()}
 
 
 @remembered

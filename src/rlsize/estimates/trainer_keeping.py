@@ -6,8 +6,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from rlsize.equations import activations, training_peak
-from rlsize.estimates.figures import alike
-from rlsize.facts.figure import Figure
+from rlsize.estimates.figures import alike, bare
 from rlsize.facts.inference_engines import TRAINER_BACKENDS, UNSAID
 from rlsize.facts.quantisation import BYTES_PER_PARAM
 
@@ -100,7 +99,7 @@ def as_kept(load: TrainerLoad, keeps: Keeping, *, whole: bool = False) -> Traine
     """
     widths: dict[str, Any] = {}
     width, said = keeps.master_width, load.optimizer_width
-    states = said.number if isinstance(said, Figure) else float(said)
+    states = float(bare(said))
     if keeps.facts.own_master or keeps.master_dtype == "bf16":  # the parameters are the master copy
         moments = max(states - _FP32, 0.0) * width / _FP32
         widths = {"weight_width": width, "gradient_width": width, "optimizer_width": moments}
@@ -143,12 +142,8 @@ def micro_batch(
     at_hand = _sample_tokens(work, keeps, step, own)
     asked = packed if samples is None else _sample_tokens(work, keeps, step, samples)
     found = work("rank_tokens", training_peak.tokens_at_hand, micro_batch_tokens=asked, rank_tokens=at_hand)
-    whole = _bare(at_hand) <= _bare(asked)
+    whole = bare(at_hand) <= bare(asked)
     return found, bool(whole.all() if hasattr(whole, "all") else whole)
-
-
-def _bare(value: Worked) -> Worked:
-    return value.value if isinstance(value, Figure) else value
 
 
 def _sample_tokens(work: Work, keeps: Keeping, step: RankStep, samples: Worked) -> Worked:

@@ -20,7 +20,7 @@ from rlsize.equations import (
     training_peak,
 )
 from rlsize.estimates.engine_shape import plainly
-from rlsize.estimates.figures import apply, total
+from rlsize.estimates.figures import apply, bare, total
 from rlsize.facts.figure import Figure, absent
 
 if TYPE_CHECKING:
@@ -273,7 +273,7 @@ def _states(
     weight, gradient, optimizer = widths
     found = []
     for some, experts in zip(params, (False, True), strict=True):
-        if experts and _number(some) is not None and not _number(some):
+        if experts and bare(some) is not None and not bare(some):
             continue
         ranks = _ranks(work, load, experts=experts)
         found.append(
@@ -292,13 +292,9 @@ def _states(
     return _sum(work, key, found)
 
 
-def _number(value: Worked) -> Worked:
-    return value.value if isinstance(value, Figure) else value
-
-
 def _expert_tensor(load: TrainerLoad) -> Worked:
     """Ways in which tensor parallelism slices an expert: not at all once experts are parallel themselves."""
-    return load.tensor if _number(load.expert) == 1 else 1.0
+    return load.tensor if bare(load.expert) == 1 else 1.0
 
 
 def _slice(work: Work, load: TrainerLoad, params: Worked, *, experts: bool) -> Worked:
@@ -323,7 +319,7 @@ def _stage_layers(work: Work, load: TrainerLoad) -> Worked:
 
 def _even_stages(work: Work, load: TrainerLoad) -> Worked:
     """Stages that share the model out; where they are uneven, as many even ones as would be as full as the fullest."""
-    layers, stages = load.shape.layers, _number(load.pipeline)
+    layers, stages = load.shape.layers, bare(load.pipeline)
     if not layers.known or not layers.number % stages:
         return load.pipeline
     return work(

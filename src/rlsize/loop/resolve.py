@@ -49,6 +49,7 @@ _UNMODELLED = {  # what lengthens a step and is not in a rate that was measured,
     "verify_seconds": "scoring",
     "environments": "environments",
 }
+_WHOLE_RATE = Figure(key="headroom", value=1.0, provenance="default", source="tail and pauses are in the step itself")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -192,7 +193,8 @@ def resolve_on(said: Said, found: Pools, *, placed: bool = True) -> Loop:
     say_date(said)
     said.settle()
     belief = None if stages is None else stages.belief
-    if known.rate.known and stages is None and found.loop in REFILLING and problem.late_rule(found.loop) != "continue":
+    late = found.loop in REFILLING and problem.late_rule(found.loop) != "continue"
+    if late and known.rate.known and not _shaped(stages, problem):
         said.notes.append(f"{said.place('late_samples')}: not in the step, as nobody says how long a sample takes.")
     outlook = outlook_of(problem, belief, seed)
     fleet, trainer = _fleet(stages, known, prices[0]), _trainer(stages, known, prices[1])
@@ -406,9 +408,6 @@ def _engine(question: RolloutQuestion, values: Mapping[str, float], gpus: float 
         raise InputError(Fault(what, "--rollout-dtype" if todo else "--gpu", todo)) from None
 
 
-_WHOLE_RATE = Figure(key="headroom", value=1.0, provenance="default", source="tail and pauses are in the step itself")
-
-
 def _problem(said: Said, loop: LoopKind, stages: Stages | None, known: KnownRates) -> LoopProblem:
     """The work of a step, and what no placement changes."""
     if stages is not None:
@@ -430,9 +429,12 @@ def _problem(said: Said, loop: LoopKind, stages: Stages | None, known: KnownRate
             model=stages.train.model,
             agents=agents_of(said),
         )
-        said.used.pop("headroom", None)
     else:
         base = _with_rates(said, known)
+    headroom = known.headroom
+    if _shaped(stages, base):
+        said.used.pop("headroom", None)
+        headroom = _WHOLE_RATE
     every, swap = said.ask("sync_every"), said.ask("swap_seconds", default=0.0, why="not said")
     losses, restart = (said.ask(key) if said.gives(key) else None for key in ("losses_per_hour", "restart_seconds"))
     found = replace(
@@ -440,7 +442,7 @@ def _problem(said: Said, loop: LoopKind, stages: Stages | None, known: KnownRate
         oversampling=oversampling(said),
         late=late_samples(said, loop),
         waste=waste(said),
-        headroom=known.headroom if stages is None else _WHOLE_RATE,
+        headroom=headroom,
         available=_available(said, losses, restart),
         sync_seconds=known.sync_seconds,
         overhead_seconds=known.overhead_seconds,
@@ -455,6 +457,12 @@ def _problem(said: Said, loop: LoopKind, stages: Stages | None, known: KnownRate
         found = replace(found, run=measured.run)
     node = node_gpus(said, None if stages is None else stages.train.gpu)
     return replace(found, gpus_per_node=node.number) if node.known else found
+
+
+def _shaped(stages: Stages | None, problem: LoopProblem) -> bool:
+    """Whether an engine says how samples end, so that a known rate has their tail; not where tools come between."""
+    engines = () if stages is None else stages.engines.values()
+    return problem.agents is None and any(not isinstance(one, str) for one in engines)
 
 
 def _rolling(said: Said) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from rlsize.errors import Fault, InputError
-from rlsize.estimates.figures import uncertain_inputs
+from rlsize.estimates.figures import generator, uncertain_inputs
 
 if TYPE_CHECKING:
     from random import Random
@@ -36,9 +36,7 @@ def random_for(said: Said, question: object) -> Random | None:
     text = _text(said)
     if not uncertain_inputs(question):
         return None
-    from random import Random
-
-    return Random(text)  # noqa: S311 (draws for a band, not for a secret)
+    return generator(text)
 
 
 def _text(said: Said) -> str:

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from random import Random
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from rlsize.estimates.figures import DRAWS, Draw, apply, in_draws, numbers, uncertain
+from rlsize.estimates.figures import DRAWS, Draw, apply, generator, in_draws, numbers, uncertain
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -100,7 +99,7 @@ class Draws:
 
 def draws(seed: int) -> Draws:
     """Joint draws for one plan."""
-    random = Random(seed)  # noqa: S311 (draws for a band, not for a secret)
+    random = generator(seed)
     return Draws(tuple(Draw(random) for _ in range(DRAWS)))
 
 

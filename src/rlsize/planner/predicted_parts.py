@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from rlsize.equations import decode_step, iteration, kernel_time, matching, rl_step, rollout_batch
-from rlsize.estimates.figures import apply, numbers, predicted
+from rlsize.estimates.figures import apply, bare, numbers, predicted
 from rlsize.estimates.generation import StepBatch, generation, shape_of
 from rlsize.estimates.prefix_cache import routed_hits
 from rlsize.estimates.step_assembly import REFILLING, trained_in_loop, within_a_loop
@@ -69,7 +69,7 @@ def shaped_fleet(terms: Terms, place: Placement, ready: Replica, seconds: Worked
     """
     fleet = generation_of(terms.bare if terms.work is apply else terms, place, ready)
     longer = rollout_batch.share_of(part=fleet.seconds, whole=fleet.full_seconds)
-    factor = rollout_batch.share_of(part=_bare(seconds), whole=fleet.full_seconds)
+    factor = rollout_batch.share_of(part=bare(seconds), whole=fleet.full_seconds)
     tail = kernel_time.slowed(seconds=fleet.tail_seconds, slowdown=factor)
     sample, dropped = kernel_time.slowed(seconds=fleet.sample_seconds, slowdown=factor), fleet.dropped_fraction
     if terms.work is apply:
@@ -79,10 +79,6 @@ def shaped_fleet(terms: Terms, place: Placement, ready: Replica, seconds: Worked
         dropped = predicted("late_dropped_fraction", dropped, "batch_drain.kept_tokens where the batch closes")
     made = terms.work("generation_seconds", kernel_time.slowed, seconds=seconds, slowdown=longer)
     return FleetParts(fleet.seconds, tail, sample, dropped, fleet.cycle).taking(made)
-
-
-def _bare(value: Worked) -> Worked:
-    return value.number if isinstance(value, Figure) else value
 
 
 def _generated_figures(

@@ -11,12 +11,11 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from rlsize.equations import agents, matching, rl_step, rollout_batch, sync_pause
-from rlsize.estimates.figures import apply
+from rlsize.estimates.figures import apply, bare
 from rlsize.estimates.flow import Flow
 from rlsize.estimates.run_twin import DRIFTS
 from rlsize.estimates.step_assembly import OVERLAPPING, REFILLING, LateRule, LoopParts
 from rlsize.facts.calibration import OwnPhase
-from rlsize.facts.figure import Figure
 from rlsize.facts.records import Refused
 from rlsize.planner.rounding import rounded_down
 from rlsize.rules.phases import MEASURED
@@ -159,7 +158,7 @@ class FleetParts(NamedTuple):
 
     def taking(self, seconds: Any) -> FleetParts:  # noqa: ANN401 (as `seconds`)
         """The same fleet where it takes so long; its cycles are as much longer."""
-        longer, before = (one.number if isinstance(one, Figure) else one for one in (seconds, self.seconds))
+        longer, before = map(bare, (seconds, self.seconds))
         factor = rollout_batch.share_of(part=longer, whole=before)
         cycle = None if self.cycle is None else self.cycle.slowed(factor)
         return self._replace(seconds=seconds, cycle=cycle)

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from random import Random
 from statistics import median
 from typing import TYPE_CHECKING
 
 from rlsize.equations import imbalance, loop_time, matching, rollout_batch, train_step
-from rlsize.estimates.figures import apply, measured, rounded, with_bands
+from rlsize.estimates.figures import apply, generator, measured, rounded, with_bands
 from rlsize.estimates.headroom import headroom_left
 from rlsize.facts.figure import Figure, absent
 from rlsize.planner.rounding import rounded_up
@@ -149,7 +148,7 @@ def waits_of(evidence: Evidence) -> tuple[Figure, Figure]:
         return absent("tail_wait_fraction", tail.missing), absent("capacity_wait_fraction", tail.missing)
     long = apply("tail_wait_fraction", imbalance.waiting_part, idle_fraction=idle, share=tail)
     rest = apply("capacity_wait_fraction", rollout_batch.beyond, whole=idle, part=long)
-    long, rest = with_bands([long, rest], Random(_SEED))  # noqa: S311 (draws for a band, not for a secret)
+    long, rest = with_bands([long, rest], generator(_SEED))
     return long, rest
 
 
@@ -235,7 +234,7 @@ def matched_of(evidence: Evidence) -> Figure:
         instance_rate=capacity_of(evidence),
         headroom=headroom_of(evidence),
     )
-    (exact,) = with_bands([exact], Random(_SEED))  # noqa: S311 (draws for a band, not for a secret)
+    (exact,) = with_bands([exact], generator(_SEED))
     found = rounded(exact, key, rounded_up)
     low, high = (float(rounded_up(end)) for end in exact.band or (0.0, 0.0))
     return replace(found, band=(low, high) if low < high else None)
