@@ -197,6 +197,11 @@ _counts = st.lists(st.integers(1, 8), min_size=3, max_size=5).map(lambda found: 
 _some = st.integers(0, 5).flatmap(lambda share: _counts if share == 5 else st.just(()))
 
 
+def _by_name(options: list[Any]) -> list[Any]:
+    """One option of each name, which is all that tells options apart."""
+    return list({option.name: option for option in options}.values())
+
+
 @st.composite
 def measured_problems(draw: st.DrawFn) -> Posed:
     """Up to a dozen GPUs, alike or of two kinds with stocks and prices of their own."""
@@ -215,6 +220,7 @@ def measured_problems(draw: st.DrawFn) -> Posed:
         trainer(draw(st.floats(0.5, 100.0)), float(draw(st.integers(1, 16))), **own())
         for _ in range(draw(st.integers(1, 2)))
     ]
+    fleets, trainers = _by_name(fleets), _by_name(trainers)
     node = draw(st.sampled_from([None, None, 4.0, 2.0]))
     optional: dict[str, Any] = {}
     if draw(st.booleans()):

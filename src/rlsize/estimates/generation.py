@@ -462,7 +462,7 @@ def _drained(work: Work, asked: Replica, batch: StepBatch, shape: Shape, values:
     flying = _flying(work, asked, batch, shape, own, values)
     drain = _drain(work, asked, batch, shape, (own, flying.batch), values)
     seconds = _drained_time(batch, shape, flying, own, _draining_seconds(batch, flying.batch, drain))
-    some = np.minimum(_last(flying.batch) * _last(batch.instances), _last(batch.samples))
+    some = _at_once(batch, flying.batch)
     passed = np.trapezoid(drain.chance_of_any(some), drain.tokens, axis=-1)
     token = (seconds - own * flying.prefill_seconds) / (_full_steps(batch, shape, flying, own) + passed)
     if batch.verifiers is not None:
@@ -470,7 +470,9 @@ def _drained(work: Work, asked: Replica, batch: StepBatch, shape: Shape, values:
         looks = _held_shape(work, came, shape.lengths)
         coming = _drain(work, asked, came, looks, (own, flying.batch), values)
         until = _drained_time(came, looks, flying, own, _draining_seconds(came, flying.batch, coming))
-        seconds = _served(batch.verifiers, flying.batch, coming, until, seconds)
+        fresh = np.maximum(0.0, 1 - _finished(came, looks, coming.tokens)) ** _at_once(came, flying.batch)
+        first = np.trapezoid(fresh * coming.step[..., :1], coming.tokens, axis=-1)
+        seconds = _served(batch.verifiers, flying.batch, coming, (first, until), seconds)
     packed = _packed_time(batch, flying, own)
     rate = rollout_batch.batch_rate(samples=own, response_tokens=batch.response_tokens, seconds=seconds)
     tail = rollout_batch.beyond(whole=seconds, part=packed)
@@ -581,11 +583,15 @@ def _draining_seconds(batch: StepBatch, slots: Real, drain: _Drain) -> Worked:
         slots: Those of an instance that are in flight at once.
         drain: How they finish.
     """
-    running_at_all = np.minimum(_last(slots) * _last(batch.instances), _last(batch.samples))  # some have none
-    return np.trapezoid(drain.chance_of_any(running_at_all) * drain.step, drain.tokens, axis=-1)
+    return np.trapezoid(drain.chance_of_any(_at_once(batch, slots)) * drain.step, drain.tokens, axis=-1)
 
 
-def _served(verifiers: Verifiers, slots: Real, coming: _Drain, until: Worked, seconds: Worked) -> Worked:
+def _at_once(batch: StepBatch, slots: Real) -> Any:  # noqa: ANN401 (an array)
+    """Samples that run at once on all instances, of which some may have none. [1]"""
+    return np.minimum(_last(slots) * _last(batch.instances), _last(batch.samples))
+
+
+def _served(verifiers: Verifiers, slots: Real, coming: _Drain, ends: tuple[Worked, Worked], seconds: Worked) -> Worked:
     """
     Time of a batch that drains, its samples scored by few: some wait for others, the last ones among them.
 
@@ -593,16 +599,17 @@ def _served(verifiers: Verifiers, slots: Real, coming: _Drain, until: Worked, se
         verifiers: What scores them.
         slots: Those of an instance that are in flight at once.
         coming: How they come.
-        until: Time until the last has come. [s]
+        ends: Time until the first has come, and the last. [s]
         seconds: Time until the last is scored where none waits for others. [s]
     """
-    batch = verifiers.came
-    running = np.minimum(_last(slots) * _last(batch.instances), _last(batch.samples))
+    (first, until), batch = ends, verifiers.came
+    running = _at_once(batch, slots)
     pace = coming.chance_of_any(running) * coming.step
     rest = np.diff(coming.tokens) * (pace[..., 1:] + pace[..., :-1]) / 2
     left = np.cumsum(rest[..., ::-1], axis=-1)[..., ::-1]  # time from each point to the end
     served = (running * (1 - coming.done))[..., :-1] * verifiers.seconds
-    waiting = np.maximum(0.0, np.max(served - left, axis=-1))
+    whole = np.asarray(batch.samples) * verifiers.seconds - (until - first)  # of all, if none is idle once one came
+    waiting = np.maximum(np.maximum(0.0, whole), np.max(served - left, axis=-1))
     last = until + waiting - verifiers.rest + verifiers.longest
     return np.maximum(seconds, np.minimum(seconds + waiting, last))
 
