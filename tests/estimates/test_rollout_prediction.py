@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from rlsize.estimates.belief import prior
 from rlsize.estimates.constants_memory import STAGE as MEMORY
 from rlsize.estimates.constants_rollout import STAGE as ROLLOUT
+from rlsize.estimates.engine_memory import kv_capacity
 from rlsize.estimates.engine_work import EngineQuestion
 from rlsize.estimates.figures import apply, numbers
 from rlsize.estimates.generation import StepBatch, generation
@@ -245,3 +246,36 @@ def test_without_cuda_graphs_a_step_takes_longer_by_what_the_host_launches_after
     kernels = sum(seconds for name, seconds in graphs.parts.items() if name != "host")
     assert launched.parts["host"] - graphs.parts["host"] == pytest.approx(max(0.0, launches - kernels))
     assert launched.rate <= graphs.rate * (1 + TINY)
+
+
+@given(models, gpus, st.floats(1.0, 2000.0), st.integers(1, 8), st.floats(0.0, 1.0), st.floats(0.0, 1.0))
+def test_drafts_pay_by_what_is_accepted_and_never_more_than_that(
+    model: str, gpu: str, concurrency: float, drafts: int, one: float, two: float
+) -> None:
+    """Each accepted token saves a step; a step that checks drafts, and the drafts, take longer than a plain one."""
+    less, more = sorted((one, two))
+    ways: list[dict[str, Any]] = [{}, *({"drafts": float(drafts), "draft_acceptance": a} for a in (less, more))]
+    plain, worse, better = (
+        at_batch(numbers, engine(question(model, gpu, **own)), concurrency, fixed_lengths(500.0, 1000.0), VALUES)[1]
+        for own in ways
+    )
+    assert better <= worse * (1 + TINY)
+    assert worse * (1 + drafts * less) > plain
+
+
+def test_a_single_draft_of_deepseek_v3_is_worth_what_its_report_says() -> None:
+    """1.8 times the tokens of a second where 85 to 90 % of the drafts are accepted (arXiv:2412.19437, 5.4.3)."""
+    asked = question("deepseek-v3", tensor=8)
+    drafting = replace(asked, drafts=1.0, draft_acceptance=0.875)
+    assert at(drafting, 1.0, 500.0, 1000.0).rate / at(asked, 1.0, 500.0, 1000.0).rate == pytest.approx(1.8, rel=0.06)
+
+
+def test_a_drafter_takes_the_memory_of_one_layer() -> None:
+    """Of weights, and of each sample's cache."""
+    asked = question()
+    plain, drafting = (
+        kv_capacity(numbers, one, VALUES, 1000.0) for one in (asked, replace(asked, drafts=2.0, draft_acceptance=0.6))
+    )
+    layer = 1 + 1 / asked.model.architecture.layers
+    assert drafting.weight_bytes == pytest.approx(plain.weight_bytes * layer)
+    assert drafting.sequence_bytes == pytest.approx(plain.sequence_bytes * layer)

@@ -32,6 +32,77 @@ def sequences_per_rank(sequences: Real, data_parallel: Real) -> Real:
     return sequences / data_parallel
 
 
+def step_tokens(sequences: Real, drafts: Real) -> Real:
+    """
+    Tokens that one step of the model works on where others are drafted.
+
+    b_t = b (1 + k)
+
+    Args:
+        sequences: Sequences, b. [1]
+        drafts: Tokens that are drafted for each of them, k; 0 without. [1]
+
+    Returns:
+        b_t. [1]
+
+    Assumes a chain of drafts, not a tree.
+    Source: Leviathan et al., Fast Inference from Transformers via Speculative Decoding (arXiv:2211.17192), section 2.
+
+    >>> step_tokens(sequences=64, drafts=3)
+    256
+    """
+    return sequences * (1 + drafts)
+
+
+def drafting_time(drafts: Real, layers: Real, layer_seconds: Real, head: Real, sampling: Real) -> Real:
+    """
+    Time to draft the tokens that a step checks.
+
+    T_d = k (T_l / L + T_h + T_s)
+
+    Args:
+        drafts: Tokens that are drafted for each sequence, k. [1]
+        layers: Layers of the model, L. [1]
+        layer_seconds: Time of a step in all of them, T_l. [s]
+        head: Its output head, T_h. [s]
+        sampling: Logits to tokens, T_s. [s]
+
+    Returns:
+        T_d. [s]
+
+    Assumes a drafter of one layer like the model's, with the model's head, run once for each token: a module for
+    multi-token prediction, or EAGLE.
+    Source: DeepSeek-V3 report (arXiv:2412.19437), section 2.2.
+
+    >>> drafting_time(drafts=2, layers=60, layer_seconds=0.03, head=0.001, sampling=0.0005)
+    0.004
+    """
+    return drafts * (layer_seconds / layers + head + sampling)
+
+
+def time_per_token(step_seconds: Real, drafts: Real, acceptance: Real) -> Real:
+    """
+    Time in which each sequence grows by a token where some are drafted.
+
+    T = T_v / (1 + k a)
+
+    Args:
+        step_seconds: A step, which drafts and checks, T_v. [s]
+        drafts: Tokens that are drafted for each sequence, k. [1]
+        acceptance: Share of drafted tokens that are accepted, a. [1]
+
+    Returns:
+        T. [s]
+
+    Assumes all sequences go on together, those with fewer accepted ones too.
+    Source: Leviathan et al. (arXiv:2211.17192), section 3.1, with the mean of what is accepted.
+
+    >>> time_per_token(step_seconds=0.02, drafts=2, acceptance=0.5)
+    0.01
+    """
+    return step_seconds / (1 + drafts * acceptance)
+
+
 def distinct_tokens(tokens: Real, diversity: Real) -> Real:
     """
     Tokens that would touch as many experts if they were routed evenly.
@@ -250,6 +321,7 @@ def step_of_parts(
     small_operations: Real,
     sampling: Real,
     host: Real,
+    drafting: Real,
 ) -> Real:
     """
     Time of one decode step.
@@ -267,6 +339,7 @@ def step_of_parts(
         small_operations: Norms and other small kernels. [s]
         sampling: Logits to tokens. [s]
         host: Host work that is not hidden. [s]
+        drafting: Tokens that a drafter proposes. [s]
 
     Returns:
         T. [s]
@@ -275,8 +348,8 @@ def step_of_parts(
     Source: sum.
 
     >>> step_of_parts(matmul=0.5, head=0.25, experts=0, attention=0.25, recurrence=0, all_reduce=0.5, exchange=0,
-    ...               small_operations=0.25, sampling=0, host=0.25)
+    ...               small_operations=0.25, sampling=0, host=0.25, drafting=0)
     2.0
     """
     kernels = matmul + head + experts + attention + recurrence + all_reduce + exchange + small_operations
-    return kernels + sampling + host
+    return kernels + sampling + host + drafting

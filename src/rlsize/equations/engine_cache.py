@@ -176,6 +176,28 @@ def sequence_bytes_per_gpu(
     return (attention + index_bytes + state_bytes / minimum(tensor_parallel, state_heads)) / pipeline_parallel
 
 
+def with_drafter(amount: Real, layers: Real) -> Real:
+    """
+    Bytes of a model with a drafter beside it: one layer more.
+
+    m' = m (1 + 1 / L)
+
+    Args:
+        amount: Of the model alone, m. [B]
+        layers: Its layers, L. [1]
+
+    Returns:
+        m'. [B]
+
+    Assumes the drafter shares embeddings and head with the model, and that its layer is like the others.
+    Source: DeepSeek-V3 report (arXiv:2412.19437), section 2.2.
+
+    >>> with_drafter(amount=64e9, layers=64)
+    65000000000.0
+    """
+    return amount * (1 + 1 / layers)
+
+
 def cache_tokens(
     kv_budget: Real, sequence_bytes: Real, sequence_tokens: Real, block_tokens: Real, data_parallel: Real
 ) -> Real:

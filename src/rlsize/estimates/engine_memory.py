@@ -79,7 +79,7 @@ def kv_capacity(
     length = plainly(work)(shape.max_context) if sequence_tokens is None else sequence_tokens
     ranks = attention_ranks(work, question)
     memory = visible_memory(work, question.gpu, values)
-    weights = weight_bytes(work, question, shape, values)
+    weights = _with_drafter(work, question, "engine_weight_bytes", weight_bytes(work, question, shape, values))
     activations = _activation_bytes(work, question, shape, engine, values)
     other = work(
         "engine_other_bytes",
@@ -104,6 +104,7 @@ def kv_capacity(
         window=parts["window_tokens"],
         state_bytes=parts["state_bytes"],
     )
+    sequence = _with_drafter(work, question, "sequence_bytes", sequence)
     return KvCapacity(
         memory=memory,
         weight_bytes=weights,
@@ -122,6 +123,12 @@ def kv_capacity(
         sequence_bytes=sequence,
         **parts,
     )
+
+
+def _with_drafter(work: Work, question: EngineQuestion, key: str, amount: Worked) -> Worked:
+    """What a model takes, with its drafter if it has one. [B]"""
+    layers = float(question.model.architecture.layers)
+    return work(key, engine_cache.with_drafter, amount=amount, layers=layers) if question.drafts else amount
 
 
 def visible_memory(work: Work, gpu: Gpu, values: Mapping[str, Real]) -> Worked:

@@ -27,8 +27,11 @@ STEP = {
     "small_operations": "step/small_operations_seconds",
     "sampling": "sampling_seconds",
     "host": "host_seconds",
+    "drafting": "drafting_seconds",
 }
 """The parts of a decode step."""
+LAYERS = tuple(key for part, key in STEP.items() if part not in {"head", "sampling", "host", "drafting"})
+"""Of these, what layers take."""
 _PROMPT = {
     "matmul": "prompt_matmul_seconds",
     "experts": "experts/prompt_product_seconds",
@@ -156,17 +159,19 @@ RATES = (
 
 DECODE = (
     rule("sequences_per_rank", decode_step.sequences_per_rank, data_parallel="data"),
-    _flops("matmul_flops", "sequences_per_rank", "dense_flops"),
+    rule("step_tokens", decode_step.step_tokens),
+    rule("tokens_per_rank", decode_step.sequences_per_rank, sequences="step_tokens", data_parallel="data"),
+    _flops("matmul_flops", "tokens_per_rank", "dense_flops"),
     _product("gemm", "product/matmul_seconds", "matmul_flops", "gemms", "dense_bytes", "gemm_sharpness"),
-    *_quantised("quantise_seconds", "sequences_per_rank", "product/matmul_seconds", "step/matmul_seconds"),
-    _flops("step/head_flops", "sequences_per_rank", "head_flops"),
+    *_quantised("quantise_seconds", "tokens_per_rank", "product/matmul_seconds", "step/matmul_seconds"),
+    _flops("step/head_flops", "tokens_per_rank", "head_flops"),
     _product("head", "step/head_seconds", "step/head_flops", 1.0, "head_bytes", "head_sharpness"),
-    rule("micro_batch_sequences", decode_step.sequences_per_rank, data_parallel="stages"),
-    rule("distinct_tokens", decode_step.distinct_tokens, tokens="micro_batch_sequences",
+    rule("micro_batch_tokens", decode_step.sequences_per_rank, sequences="step_tokens", data_parallel="stages"),
+    rule("distinct_tokens", decode_step.distinct_tokens, tokens="micro_batch_tokens",
          diversity="rollout_routing_diversity"),
     rule("experts_touched", mixture_of_experts.experts_touched, batch_tokens="distinct_tokens"),
     rule("step/expert_bytes", decode_step.touched_expert_bytes, bytes_per_expert="expert_bytes"),
-    _flops("step/expert_flops", "sequences", "expert_flops"),
+    _flops("step/expert_flops", "step_tokens", "expert_flops"),
     _product("moe", "step/expert_seconds", "step/expert_flops", "moe_layers", "step/expert_bytes", 1.0),
     rule("context_read", decode_step.tokens_read, most_tokens="index_topk"),
     rule("index_read_bytes", decode_step.index_bytes, bytes_per_token="index_bytes_per_token"),
@@ -176,7 +181,7 @@ DECODE = (
     rule("live_kv_bytes", decode_step.live_kv_bytes, sequences="sequences_per_rank",
          sequence_bytes="sequence_read_bytes"),
     _flops("latent_flops_per_sequence", "context_read", "latent_flops"),
-    rule("step/latent_flops", decode_step.live_flops, sequences="sequences_per_rank",
+    rule("step/latent_flops", decode_step.live_flops, sequences="tokens_per_rank",
          sequence_flops="latent_flops_per_sequence"),
     rule("step/attention_seconds", kernel_time.decode_attention_time, layers="attention_layers",
          fixed_seconds="attention_seconds", kv_bytes="live_kv_bytes", memory_rate="attention_memory/achieved_rate",
@@ -186,9 +191,9 @@ DECODE = (
     rule("recurrence_seconds", kernel_time.matmul_time, launches="recurrent_layers", launch_seconds="recurrent_seconds",
          bytes_moved="step/state_bytes", memory_rate="recurrent_memory", flops=0.0, compute_rate="gemm_compute",
          sharpness=1.0),
-    *_moved("step/", "sequences_per_rank", "all_reduce_seconds/start_seconds", "exchange_seconds",
+    *_moved("step/", "tokens_per_rank", "all_reduce_seconds/start_seconds", "exchange_seconds",
             "own_small_operations"),
-    rule("sampling_seconds", step_overheads.sampling_time, sequences="sequences_per_rank", bytes_per_logit=_LOGIT,
+    rule("sampling_seconds", step_overheads.sampling_time, sequences="tokens_per_rank", bytes_per_logit=_LOGIT,
          passes="rollout_logit_passes"),
     rule("graphs/host_seconds", decode_step.host_time, step_seconds="own_host_step", sequences="sequences_per_rank",
          sequence_seconds="own_host_sequence", slowdown="host_slowdown", exposed_share="host_exposed"),
@@ -196,6 +201,10 @@ DECODE = (
     rule("launched/host_seconds", decode_step.host_time_without_graphs, scheduling_seconds="graphs/host_seconds",
          layer_seconds="rollout_launch_step_layer", slowdown="host_slowdown"),
     rule("decode_step_seconds", decode_step.step_of_parts, **STEP),
+    rule("drafting_seconds", decode_step.drafting_time, layer_seconds="layer_seconds", head="step/head_seconds",
+         sampling="sampling_seconds"),
+    rule("token_seconds", decode_step.time_per_token, step_seconds="decode_step_seconds",
+         acceptance="draft_acceptance"),
 )  # fmt: skip
 """A decode step."""
 

@@ -40,6 +40,8 @@ class EngineQuestion:
         served: Whether requests come through its server, which streams tokens.
         graphs_counted: Whether CUDA graphs are taken off before the cache is sized (vLLM since 0.19).
         graphs: Whether decode steps are CUDA graphs, not launched kernel by kernel.
+        drafts: Tokens that a drafter of one layer proposes for each sequence and step; 0 without one. [token]
+        draft_acceptance: Share of them that the model accepts. [1]
         windows_whole: Whether sliding layers keep every token (engines without a cache per kind of layer).
         unseen: Whether no published record of its kind stands behind the constants; as `constants_rollout.SEEN` says
             where None.
@@ -60,6 +62,8 @@ class EngineQuestion:
     served: bool = False
     graphs_counted: bool = True
     graphs: bool = True
+    drafts: float = 0.0
+    draft_acceptance: float = 0.0
     windows_whole: bool = False
     unseen: bool | None = None
 

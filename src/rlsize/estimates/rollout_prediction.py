@@ -9,7 +9,7 @@ from rlsize.equations import affine_step, engine_step, kernel_time, kv_cache, ro
 from rlsize.estimates.constants_rollout import SEEN
 from rlsize.estimates.engine_compiled import compiled
 from rlsize.estimates.engine_memory import kv_capacity, step_sequences
-from rlsize.estimates.engine_rules import RULES, STEP
+from rlsize.estimates.engine_rules import LAYERS, RULES, STEP
 from rlsize.estimates.figures import apply, numbers
 from rlsize.estimates.flow import Flow, by_result, rule
 from rlsize.facts.figure import Figure
@@ -72,6 +72,11 @@ class Replica:
     def gpus(self) -> float:
         """GPUs of the replica."""
         return self.numbers["gpus"]
+
+    @property
+    def token_seconds(self) -> str:
+        """The key of the time in which each sequence grows by a token: that of a step where nothing is drafted."""
+        return "token_seconds" if self.question.drafts else "decode_step_seconds"
 
 
 def engine(question: EngineQuestion) -> Replica:
@@ -227,7 +232,7 @@ def at_batch(
 ) -> tuple[dict[str, Worked], Worked, Worked]:
     """Parts of a decode step at a batch, the step, and the engine time of one prompt."""
     flow = _flow(work, asked, batch, lengths, values)
-    step, prefill = flow["decode_step_seconds"], flow["prefill_seconds"]
+    step, prefill = flow[asked.token_seconds], flow["prefill_seconds"]
     for name in asked.factors:
         step = work("engine_step_seconds", kernel_time.slowed, seconds=step, slowdown=values[name])
         prefill = work("prefill_seconds", kernel_time.slowed, seconds=prefill, slowdown=values[name])
@@ -257,13 +262,15 @@ def _flow(work: Work, asked: Replica, sequences: Worked, lengths: Lengths, value
     host = {f"own_{part}": values[f"rollout_{part}_{runs.key}"] for part in _OWN}
     exposed = values["rollout_host_exposed"] if runs.hides_host(question.version) else 1.0
     host |= {"host_exposed": exposed, "host_seconds": f"{'graphs' if question.graphs else 'launched'}/host_seconds"}
-    return Flow(RULES, {**known, **values, **load, **host}, work)
+    plain = {"step_tokens": "sequences", "tokens_per_rank": "sequences_per_rank", "drafting_seconds": 0.0}
+    drafted = {"drafts": question.drafts, "draft_acceptance": question.draft_acceptance, "layer_seconds": LAYERS}
+    return Flow(RULES, {**known, **values, **load, **host, **(drafted if question.drafts else plain)}, work)
 
 
 def offline(work: Work, asked: Replica, requests: Worked, lengths: Lengths, values: Mapping[str, Real]) -> Steady:
     """A replica that works off a fixed number of requests, all there at the start."""
     found = steady(work, asked, requests, lengths, values)
-    single = _flow(work, asked, 1.0, lengths, values)["decode_step_seconds"]
+    single = _flow(work, asked, 1.0, lengths, values)[asked.token_seconds]
     share = work("fixed_share", rollout_batch.share_of, part=single, whole=found.step_seconds)
     waves = work("waves", rollout_batch.offline_waves, requests=requests, batch=found.batch, fixed_share=share)
     rate = work(

@@ -30,6 +30,7 @@ _ELSE: Mapping[str, Callable[[float], float]] = {  # what a number could be as w
     "tokens_generated_per_trained_token": lambda _: 1.2,
     "updates": lambda taken: 2 * taken,
     "sync_every": lambda taken: 2 * taken,
+    "draft_acceptance": lambda taken: taken / 2,
     "headroom": lambda taken: 0.6 if taken > 0.75 else 0.9,  # noqa: PLR2004 (likewise)
 }
 _WORDS: Mapping[str, Mapping[str, str]] = {

@@ -59,6 +59,8 @@ def instance(said: Said, model: Model | None, gpu: Gpu | None, *, shared: bool) 
     weights = _weights(said, model)
     fraction = memory_fraction(said, own, shared=shared)
     most, batched, promised = said.ask("max_num_seqs"), said.ask("max_batched_tokens"), said.ask("max_model_len")
+    drafts = said.ask("draft_tokens")
+    accepted = said.ask("draft_acceptance").number if drafts.known else 0.0
     version, where = said.name("engine_version")
     if version is not None:
         said.keep(Figure(key="engine_version", value=version[:_LONGEST_WORD], source=where))
@@ -79,6 +81,8 @@ def instance(said: Said, model: Model | None, gpu: Gpu | None, *, shared: bool) 
         promised_tokens=promised.number if promised.known else 0.0,
         served=served,
         graphs=graphs is not False,
+        drafts=drafts.number if drafts.known else 0.0,
+        draft_acceptance=accepted,
     )
     return Instance(question=question, stated=stated)
 

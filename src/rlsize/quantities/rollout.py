@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from rlsize.facts.fields import Quantity
-from rlsize.quantities.kinds import COUNT, DTYPE, PART, POSITIVE, SECONDS_OR_NONE, TOKENS
+from rlsize.quantities.kinds import COUNT, DTYPE, PART, POSITIVE, SECONDS_OR_NONE, SHARE, TOKENS
 from rlsize.quantities.row import Row, Switch, Text, Word
 
 SHARED_MEMORY_FRACTION = 0.6
@@ -81,6 +81,21 @@ ROWS = (
         "rollout.",
     ),
     Row("cuda_graphs", Switch(), "Decode steps run as CUDA graphs; so when not given.", "rollout."),
+    Row(
+        "draft_tokens",
+        COUNT,
+        "Tokens that a drafter of one layer proposes for each step of a sample (multi-token prediction, EAGLE).",
+        "rollout.",
+    ),
+    Row(
+        "draft_acceptance",
+        SHARE,
+        "Share of drafted tokens that the model accepts, as engines log it.",
+        "rollout.",
+        "",
+        0.6,
+        "assumed; 0.85 to 0.9 of a single draft (DeepSeek-V3 report, arXiv:2412.19437), less of later ones",
+    ),
     Row("served", Switch(), "Requests come through the engine's HTTP server.", "rollout.", "--"),
     Row(
         "refill",

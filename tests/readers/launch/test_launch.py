@@ -182,6 +182,14 @@ def test_engines_without_cuda_graphs_are_a_quantity(tmp_path: Path, said: str, g
     assert ("enforce_eager" in places.get("rollout.cuda_graphs", "")) == (graphs is False)
 
 
+def test_tokens_that_an_engine_drafts_are_a_quantity(tmp_path: Path) -> None:
+    """Steps of the drafter, where an algorithm for them is named."""
+    text = "python3 train.py --hf-checkpoint Qwen/Qwen3-8B --rollout-batch-size 32 --sglang-speculative-num-steps 3"
+    for own, drafts in (("", None), (" --sglang-speculative-algorithm EAGLE", 3)):
+        document, _ = scenario_of_launch(_launch(tmp_path, text + own), Catalogue())
+        assert document.data.get("rollout", {}).get("draft_tokens") == drafts
+
+
 def test_generation_by_the_trainers_own_model_is_told(tmp_path: Path) -> None:
     """It takes longer than the engine that is predicted in its place."""
     text = "accelerate launch grpo.py --model_name_or_path Qwen/Qwen3-8B --num_generations 8"

@@ -40,6 +40,7 @@ _PARTS = {
     "small_operations": "small operations",
     "head": "output head",
     "sampling": "sampling",
+    "drafting": "drafting tokens",
 }
 """Parts of a step, in the order in which a picture stacks them, and what they are called."""
 
