@@ -207,6 +207,7 @@ COLUMNS: dict[str, str] = {
     "entry": "Number or word of the profile, for people.",
     "equation": "Name of the equation, with its topic.",
     "engine_step_seconds": "Time of the mean engine step.",
+    "drafting_part_seconds": "Part of an engine step: drafting tokens that it checks.",
     "exchange_part_seconds": "Part of an engine step: exchange among expert-parallel ranks.",
     "expected_train_seconds": "Busy trainer seconds per optimizer step.",
     "experts_part_seconds": "Part of an engine step: routed experts.",
