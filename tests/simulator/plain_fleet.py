@@ -139,6 +139,7 @@ class Fleet:
         for sample in self.redundant:
             if sample.finished:
                 self.dropped_tokens += sample.tokens
+                self.unscored = deque(each for each in self.unscored if each is not sample)
                 continue
             places = [self.shared, *(each.queue for each in self.instances)]
             for place in [place for place in places if sample in place]:

@@ -301,6 +301,11 @@ class Scoring:
         else:
             self._waiting.append(sample)
 
+    def forget_score(self, sample: Sample) -> None:
+        """Nobody asks for the score of a sample any more, which no verifier has begun with."""
+        if sample in self._waiting:
+            self._waiting.remove(sample)
+
     def _answer(self, sample: Sample, engine: BatchingEngine) -> None:
         del self._calls[sample]
         self._next_turn(sample)

@@ -221,6 +221,7 @@ class Fleet(Instances):
         for sample in self._redundant:
             engine = next((one for one in self.engines if one is sample.engine), None)
             if sample.done == sample.length:
+                self.scoring.forget_score(sample)
                 self._finished_tokens -= sample.length
                 self.dropped_tokens += sample.length
             elif engine is not None and sample not in engine.parked:
