@@ -32,7 +32,7 @@ COMMANDS = _commands(typer.main.get_command(app), "rlsize")
 def test_a_command_is_named_where_people_look(name: str, root: Path) -> None:
     """The tutorial or a how-to page shows how the command is used."""
     guides = [root / "docs" / "tutorial.md", *sorted((root / "docs" / "how-to").glob("*.md"))]
-    assert any(name in page.read_text(encoding="utf-8") for page in guides), f"no guide names {name}"
+    assert any(name in page.read_text(encoding="utf-8") for page in guides), f"name {name} in a page of docs/how-to"
 
 
 @pytest.mark.parametrize("name", COMMANDS)

@@ -55,7 +55,7 @@ def listed(root: Path) -> Any:
 def test_every_argument_is_listed(listed: Any) -> None:
     """An argument of an equation has a row, so that one quantity keeps one name."""
     asked = {argument.name for name in equation_names() for argument in page(name).arguments}
-    assert not sorted(asked - listed("Arguments of equations"))
+    assert not sorted(asked - listed("Arguments of equations")), "`make docs-write` lists them"
 
 
 @pytest.mark.parametrize("name", ANSWERING)
@@ -68,7 +68,8 @@ def test_every_flag_is_given_by_those_commands(name: str, generate: Any) -> None
         for parameter in ANSWERING[name].params
         if parameter.param_type_name == "option" and not parameter.hidden
     ]
-    assert not [parameter.opts[0] for parameter in options if not given.intersection(parameter.opts)]
+    lacking = [parameter.opts[0] for parameter in options if not given.intersection(parameter.opts)]
+    assert not lacking, f"give them in a line of docs/generate/every_flag.py: `{name} {' '.join(lacking)}`"
 
 
 def test_every_flag_that_adds_no_key_exists(generate: Any) -> None:
@@ -91,4 +92,4 @@ def test_every_input_that_is_asked_for_is_listed(listed: Any) -> None:
                 if isinstance(first, ast.Constant) and isinstance(first.value, str):
                     asked.add(first.value)
     assert "every_seconds" in asked
-    assert not sorted(asked - listed("Inputs"))
+    assert not sorted(asked - listed("Inputs")), "a line of every_flag, and `make docs-write`, list them"

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+from importlib import import_module
+from pkgutil import iter_modules
+
 import numpy as np
 
+import rlsize.rules
 from rlsize.equations import matching
 from rlsize.estimates.figures import numbers
-from rlsize.estimates.flow import Flow, rule
+from rlsize.estimates.flow import Flow, Rule, rule
 from rlsize.facts.figure import Figure, absent
+from rlsize.reports.equation_page import page
 from rlsize.rules.queue import RULES
+from rlsize.units import unit_of
 
 RIVALS = (
     rule("train_seconds", matching.train_time, tokens_per_step="batch_tokens", consumption="measured_rate"),
@@ -79,3 +85,20 @@ def test_a_thing_before_a_slash_is_not_told() -> None:
     known = {"batch_tokens": figure("batch_tokens", 800.0), "new_rate": figure("new_rate", 80.0)}
     found = Flow(both, known)["new/train_seconds"]
     assert (found.key, found.value) == ("train_seconds", 10.0)
+
+
+SHOWN = {"$": "usd", "s": "s", "B": "B", "tok/s": "token/s", "tok/s/GPU": "token/s/gpu", "/day": "step/day"}
+"""What an equation returns, by the unit that people see."""
+
+
+def test_a_key_ends_in_the_unit_of_its_equation() -> None:
+    """One that ends otherwise is shown in a unit that its value does not have, such as tokens in dollars."""
+    modules = [import_module(f"rlsize.rules.{found.name}") for found in iter_modules(rlsize.rules.__path__)]
+    tables = [table for module in modules for table in vars(module).values() if isinstance(table, tuple)]
+    keys = {one.told: one.equation for table in tables for one in table if isinstance(one, Rule)}
+    assert "cost_per_step_usd" in keys
+    units = {key: page(f"{one.__module__.rpartition('.')[2]}.{one.__name__}").unit for key, one in keys.items()}
+    wrong = {
+        key: (unit_of(key), unit) for key, unit in units.items() if not unit.startswith(SHOWN.get(unit_of(key), ""))
+    }
+    assert not wrong, f"shown as the first, in truth the second; another ending, or a row in units._ENDINGS: {wrong}"

@@ -51,7 +51,7 @@ SEARCHES = frozenset({"plan", "report"})  # answer with a loop that can run wher
 OWN_CLOCK = (
     "simulate"  # measures the loop anew, event by event: its inputs are those of the others, its results are not
 )
-BUDGET = "rlsize: {kind: budget, version: 1}\ncost_per_step_usd: 1000000\n"  # never what a loop fails by
+BUDGET = "rlsize: {kind: budget, version: 1}\ngpus: 1000000000\n"  # never what a loop fails by
 HEAD = "rlsize: {kind: scenario, version: 1}\n"
 NEAR = 1e-6
 CRASH = 99
