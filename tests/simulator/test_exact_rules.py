@@ -154,13 +154,14 @@ def test_verifiers_score_one_after_the_other(workers: int | None, waiting: float
 
 def test_a_redundant_sample_does_not_wait_for_a_verifier() -> None:
     """
-    Of each group's two samples one is needed, and all four end after 2 s; the only verifier takes 2 s for each.
+    Of each group's three samples one is needed, and all six end after 2 s; the only verifier takes 2 s for each.
 
-    The first of group 0 is scored at 4 s, when the other leaves the queue; group 1 has its score at 6 s, not at 8 s.
+    The first of group 0 is scored at 4 s. The second is begun with at that instant; the third leaves the queue, so
+    that group 1 has its score at 8 s, not at 10 s.
     """
-    work = {"verify": Latency(seconds=2.0), "verify_workers": 1, "redundant_samples": 1}
-    ledger = played(((2, 2), (2, 2)), work=work, verify=2.0, groups=2, group_size=1)
-    assert column(ledger, "waiting_seconds") == [6.0]
+    work = {"verify": Latency(seconds=2.0), "verify_workers": 1, "redundant_samples": 2}
+    ledger = played(((2, 2, 2), (2, 2, 2)), work=work, verify=2.0, groups=2, group_size=1)
+    assert column(ledger, "waiting_seconds") == [8.0]
 
 
 def test_a_tool_works_between_two_turns() -> None:
