@@ -458,11 +458,11 @@ def _trainers(loop: Loop, wanted: _Wanted, stock: float | None, rejected: Reject
     kinds = wanted.trainer or (Offer(gpu=asked.gpu, most=stock),)
     priced = [kind if kind.gpu_hour.known else replace(kind, gpu_hour=loop.trainer.gpu_hour) for kind in kinds]
     found = [option for offer in priced for option in trainer_options(asked, offer, wanted.degrees, rejected)]
-    if runs is None:
-        return tuple(found)
-    taken = [one for one in found if one.question is None or runs_layout(runs, *layout_of(one.question))]
+    taken = []
     for option in found:
-        if option not in taken:
+        if runs is None or option.question is None or runs_layout(runs, *layout_of(option.question)):
+            taken.append(option)
+        else:
             rejected.add("framework", what=option.name)
     return tuple(taken)
 

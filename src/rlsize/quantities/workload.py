@@ -24,7 +24,7 @@ Spread of response lengths where nobody says: the middle of published RL runs, w
 
 ROWS = (
     Row("prompts_per_step", POSITIVE, "Prompts per optimizer step.", "workload.", "--prompts"),
-    Row("group_size", POSITIVE, "Samples of one prompt, G.", "workload.", "--group|--group-size"),
+    Row("group_size", Quantity("count", least=1.0), "Samples of one prompt, G.", "workload.", "--group|--group-size"),
     Row("samples_per_step", POSITIVE, "Samples per optimizer step, for prompts x group.", "workload.", "--samples"),
     Row("batch_tokens", TOKENS, "Response tokens per optimizer step.", "workload.", "--"),
     Row("prompt_tokens", TOKENS_OR_NONE, "Mean prompt length in tokens.", "workload.", "--", 1024.0, "a usual prompt"),
