@@ -174,3 +174,12 @@ def test_waste_is_worked_out_of_its_causes(rlsize: Run) -> None:
     base = ("fleet", "--consume", "39321", "--per-instance", "4000", "--json")
     assert rlsize(*base, "--oversampling", "1.2", "--kept-fraction", "0.8").results["matched_instances"] == 19
     assert rlsize(*base, "--oversampling", "1.2", "--tokens-per-trained-token", "2").code == 2
+
+
+def test_what_set_says_is_told_as_its_own(rlsize: Run, scenario: str) -> None:
+    """Not as the line of the scenario that it stands for; nor what is a flag of other commands, which it becomes."""
+    key = "rates.instance_tokens_per_second"
+    figures = rlsize("fleet", scenario, "--set", f"{key}=5000", "--json").document["explain"]
+    assert figures["instance_tokens_per_second"]["source"] == f"--set {key}"
+    for flags in (("--set", f"{key}=-1"), ("--per-instance=-1",)):
+        assert f"--set {key}: -1 must be more than 0" in rlsize("cost", scenario, *flags).stderr

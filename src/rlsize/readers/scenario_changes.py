@@ -167,7 +167,8 @@ def mixed(before: ScenarioFile, after: ScenarioFile, leaves: Iterable[Leaf]) -> 
     for leaf in taken:
         _put(data, leaf.path, _from_folder(after, leaf) if _apart(before, after) else deepcopy(leaf.after))
     old = before.document
-    document = _Mixed(old.name, data, old.lines, after.document, frozenset(leaf.path for leaf in taken))
+    paths = frozenset(leaf.path for leaf in taken)
+    document = _Mixed(old.name, data, old.lines, old.changed, other=after.document, taken=paths)
     return ScenarioFile(validated(Scenario, document), document)
 
 

@@ -254,11 +254,12 @@ def _changed(document: Document, changes: Iterable[str]) -> Document:
     """The document with some values said anew."""
     from rlsize.quantities.table import PLACES
 
-    faults = []
+    faults, paths = [], set()
     data = deepcopy(document.data)
     for change in changes:
         key, equals, value = change.partition("=")
         place = key.strip()
+        paths.add(tuple(place.split(".")))
         if not equals:
             faults.append(Fault(f"{change[:60]!r} has no value", "--set", "write key=value"))
         elif place not in (*PLACES, "workload.response_tokens") and not place.startswith("budget."):
@@ -266,7 +267,7 @@ def _changed(document: Document, changes: Iterable[str]) -> Document:
         elif not _put(data, place.split("."), parse_document(f"value: {value.strip()}", "--set").data["value"]):
             faults.append(Fault(f"{place} lies below a key that holds a value", "--set", "change that key instead"))
     refuse(faults)
-    return replace(document, data=data)
+    return replace(document, data=data, changed=document.changed | paths)
 
 
 def _put(data: Any, path: list[str], value: Any) -> bool:  # noqa: ANN401 (YAML content)

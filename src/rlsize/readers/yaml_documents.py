@@ -41,11 +41,13 @@ class Document:
         name: The file's name, for messages.
         data: Its content as dicts, lists and scalars.
         lines: The line of each key path, counted from 1.
+        changed: Key paths that `--set` says anew.
     """
 
     name: str
     data: Any
     lines: dict[Path_, int] = field(default_factory=dict)
+    changed: frozenset[Path_] = frozenset()
 
     @property
     def kind(self) -> Any:  # noqa: ANN401 (as it is written)
@@ -64,9 +66,11 @@ class Document:
         >>> Document("a.yaml", {}, {("gpu",): 3}).where(("gpu", "memory"))
         'a.yaml:3: gpu.memory'
         """
+        dotted = ".".join(str(part) for part in path)
+        if any(path[:end] in self.changed for end in range(1, len(path) + 1)):
+            return f"--set {dotted}"
         known = self.line(path)
         place = self.name if known is None else f"{self.name}:{known}"
-        dotted = ".".join(str(part) for part in path)
         return f"{place}: {dotted}" if dotted else place
 
 
