@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from math import exp, sqrt
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from rlsize.equations import kernel_time
-from rlsize.estimates.figures import uncertain
+from rlsize.estimates.figures import log_variance, uncertain
 from rlsize.estimates.step_assembly import assembled
 from rlsize.planner.evaluation import results_of
 from rlsize.planner.outlook import band_of
@@ -102,8 +103,9 @@ def _inputs(problem: LoopProblem, place: Placement, metric: str) -> list[Figure]
 def _ends(figure: Figure) -> tuple[tuple[float, float], str]:
     """Both ends of an input over its value, and where they come from."""
     if figure.deviation:
-        share = figure.deviation / figure.number
-        return (max(1.0 - share, 0.05), 1.0 + share), "its own spread"
+        spread = log_variance(figure)
+        low, high = (exp(way * sqrt(spread) - spread / 2) for way in (-1, 1))
+        return (low, high), "its own spread"
     return (1.0 - USUAL, 1.0 + USUAL), f"± {USUAL:.0%}"
 
 
