@@ -85,10 +85,11 @@ def _in_a_loop(inputs: Inputs, loop: Loop, stages: Stages) -> Report:
     found = answer_of(loop)
     fleet = inputs.used.get("instances", absent("instances", "--rollout-gpus"))
     in_flight = found.results.get("samples_in_flight", absent("concurrency", "--concurrency"))
+    at_once = max(1.0, in_flight.number) if in_flight.known else in_flight.value  # fewer on average: one now and then
     question = replace(
         stages.rollout,
         engine=ready.question,
-        concurrency=Figure(key="concurrency", value=in_flight.value, provenance="predicted", source=in_flight.source),
+        concurrency=Figure(key="concurrency", value=at_once, provenance="predicted", source=in_flight.source),
         instances=fleet,
         hit_fraction=hits(inputs, ready.question.engine, loop.problem.prompt_tokens, fleet),
         ending="refill" if loop.pools.loop == "async" else "barrier",
