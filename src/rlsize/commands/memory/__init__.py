@@ -286,7 +286,7 @@ def _instance(
     if profile is None or question.known_shape is None:
         return None
     fraction, cache = hardware.rollout_fraction, inputs.used.get("kv_dtype")
-    batched = inputs.ask("max_batched_tokens")
+    batched, drafts = inputs.ask("max_batched_tokens"), inputs.ask("draft_tokens")
     return EngineQuestion(
         model=profile,
         gpu=gpu,
@@ -295,4 +295,5 @@ def _instance(
         kv_dtype=str(cache.value) if cache else "bf16",
         memory_fraction=fraction.number if fraction.known else None,
         batched_tokens=batched.number if batched.known else None,
+        drafts=drafts.number if drafts.known else 0.0,
     )
