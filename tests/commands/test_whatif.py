@@ -34,6 +34,7 @@ from rlsize.loop.phases import phases_of
 from rlsize.loop.resolve import Loop, resolve
 from rlsize.quantities.table import QUANTITIES
 from rlsize.shell.inputs import Inputs
+from rlsize.shell.launches import can_change, in_own_keys
 from rlsize.shell.observation import shown_by
 from rlsize.verdicts.whatif import Outcome, outcome_in, outcome_of, outcomes, pairs
 
@@ -211,7 +212,7 @@ def test_steps_are_in_the_framework_s_own_keys_and_ranked_in_their_class(rlsize:
     ran = rlsize(*line, "--other-gpu", "h200-sxm", "--json")
     assert ran.code == 0, ran.stderr
     tables = ran.document["rows"]
-    assert set(tables) == {"own", "unchanged", "changed", "other_gpus"}
+    assert set(tables) == {"own", "unchanged", "numerics", "changed", "other_gpus"}
     for name in ("unchanged", "changed"):
         ones = [row["relative_yield"] for row in tables[name] if row["verdict"] != "no"]
         assert ones == sorted(ones, reverse=True)
@@ -378,6 +379,88 @@ def test_numbers_are_turned_both_ways_and_stay_whole() -> None:
         assert values in steps
     assert {"max_staleness": 0.5} not in steps
     assert len(steps) == len({str(values) for values in steps})
+
+
+LAUNCHES = {
+    "verl": "export CUDA_VISIBLE_DEVICES=0,1,2,3,4,5,6,7\npython3 -m verl.trainer.main_ppo "
+    "actor_rollout_ref.model.path=Qwen/Qwen3-8B data.train_batch_size=64 data.max_response_length=2048 "
+    "data.max_prompt_length=512 actor_rollout_ref.rollout.name=vllm actor_rollout_ref.rollout.n=8 "
+    "actor_rollout_ref.rollout.tensor_model_parallel_size=2 actor_rollout_ref.actor.ppo_mini_batch_size=64 "
+    "actor_rollout_ref.actor.use_dynamic_bsz=True actor_rollout_ref.actor.ppo_max_token_len_per_gpu=8192 "
+    "actor_rollout_ref.rollout.enforce_eager=True trainer.n_gpus_per_node=8 trainer.nnodes=1",
+    "swift": "NPROC_PER_NODE=6 swift rlhf --rlhf_type grpo --model Qwen/Qwen2.5-7B-Instruct --tuner_type full "
+    "--torch_dtype bfloat16 --deepspeed zero2 --per_device_train_batch_size 2 --gradient_accumulation_steps 2 "
+    "--num_generations 8 --max_completion_length 2048 --use_vllm true --vllm_mode server "
+    "--vllm_server_host 127.0.0.1\n# CUDA_VISIBLE_DEVICES=6,7 swift rollout --model m --data_parallel_size 2",
+    "slime": "python3 train.py --hf-checkpoint Qwen/Qwen3-4B --actor-num-nodes 1 --actor-num-gpus-per-node 8 "
+    "--colocate --rollout-num-gpus-per-engine 2 --rollout-batch-size 32 --n-samples-per-prompt 8 "
+    "--rollout-max-response-len 8192 --tensor-model-parallel-size 2 --global-batch-size 256 "
+    "--use-dynamic-batch-size --max-tokens-per-gpu 9216",
+}
+
+
+@pytest.fixture
+def launched(tmp_path: Path, request: pytest.FixtureRequest) -> tuple[Inputs, dict[str, Outcome]]:
+    """A launch, and what each single change of it does, by the words in which it is said."""
+    path = tmp_path / "run.sh"
+    path.write_text(LAUNCHES[request.param], encoding="utf-8")
+    said = Inputs(str(path), texts={"gpu": "h100-sxm"})
+    base = outcome_in(said, Change({}))
+    assert base.loop is not None
+    steps = [one for one in single_steps(said, base.loop) if can_change(said, known(one))]
+    found = [outcome_of(said, one, base) for one in steps]
+    return said, {in_own_keys(said, known(one.change)): one for one in found}
+
+
+def known(one: Change) -> dict[str, Any]:
+    """What of a change is said."""
+    return {key: value for key, value in one.values.items() if value is not None}
+
+
+def these(found: dict[str, Outcome], *texts: str) -> list[Outcome]:
+    """The changes whose words have some text."""
+    return [one for words, one in found.items() if any(text in words for text in texts)]
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("launched", ["verl"], indirect=True)
+def test_a_launch_is_changed_in_all_that_its_framework_has_keys_for(launched: Any) -> None:
+    """Devices follow their number; number types and graphs have keys; another mode is another program."""
+    _, found = launched
+    assert these(
+        found, "trainer.n_gpus_per_node=4, env.CUDA_VISIBLE_DEVICES=0,1,2,3", "env.CUDA_VISIBLE_DEVICES=0,1,2,3"
+    )
+    for key in ("enforce_eager=False", "rollout.quantization=fp8", "engine_kwargs.vllm.kv_cache_dtype=fp8"):
+        assert these(found, key), key
+    apart = these(found, "placement.mode=async")
+    assert [one.runs for one in apart] == [True]
+    place = apart[0].loop and apart[0].loop.place
+    assert place is not None
+    assert f"placement.rollout_gpus={place.rollout_gpus:g}" in next(one for one in found if "mode=async" in one)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("launched", ["swift"], indirect=True)
+def test_a_change_of_a_launch_keeps_its_batch_and_its_layout(launched: Any) -> None:
+    """Ranks follow the GPUs of a trainer; keys that tell micro-batch and batch at once change together."""
+    _, found = launched
+    more, fewer = (these(found, f"NPROC_PER_NODE={count}") for count in (12, 3))
+    assert [one.runs for one in (*more, *fewer)] == [True, True]
+    assert "num_generations=16, gradient_accumulation_steps=4" in found
+    assert not these(found, "accumulation_steps=0", "num_generations=16, steps", "0.5")
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("launched", ["slime"], indirect=True)
+def test_a_launch_with_a_layout_may_run_on_more_gpus_and_apart(launched: Any) -> None:
+    """What Megatron's ranks are told of is no reason against twice the GPUs, half the degree, or two pools."""
+    _, found = launched
+    for keys in ("actor_num_nodes=2", "tensor_model_parallel_size=1", "tensor_model_parallel_size=4", "train_async.py"):
+        assert these(found, keys), keys
+        assert [one.refused for one in these(found, keys) if not one.refused.startswith("it dies at")] in ([""], []), (
+            keys
+        )
+    assert not these(found, "expert_model_parallel_size")
 
 
 @pytest.fixture(scope="module")

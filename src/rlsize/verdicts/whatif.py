@@ -141,7 +141,7 @@ def _placed(change: Change, place: Placement) -> Change:
     if "mode" not in change.values or place.shared:
         return change
     stale = {"max_staleness": place.max_staleness} if place.loop == "async" else {}
-    split = {"rollout_gpus": place.rollout_gpus, "trainer_gpus": place.trainer_gpus}
+    split = {"gpus": place.gpus, "rollout_gpus": place.rollout_gpus, "trainer_gpus": place.trainer_gpus}
     return replace(change, values={**change.values, **split, **stale})
 
 
