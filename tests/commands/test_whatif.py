@@ -147,6 +147,41 @@ def test_a_log_that_prints_its_configuration_needs_no_script(rlsize: Any, tellin
 
 
 @pytest.mark.long
+def test_halves_of_a_log_are_one_run(rlsize: Any, tmp_path: Path) -> None:
+    """What one process logs and another does not: the twin is that of the whole log, and says what came from where."""
+    halves = {"rollout.log": "", "trainer.log": ""}
+    for line in LOG.read_text("utf-8").splitlines():
+        head, *pairs = line.split(" - ")
+        for name in halves:
+            own = [one for one in pairs if ("timing_s/gen" in one or "length" in one) == (name == "rollout.log")]
+            halves[name] += " - ".join([head, *own]) + "\n"
+    for name, text in halves.items():
+        (tmp_path / name).write_text(text, encoding="utf-8")
+    files = [str(tmp_path / name) for name in halves]
+    more = (str(SCRIPT), "--set", "cluster.gpu=a800-sxm", "--json")
+    parts, whole = rlsize("calibrate", *files, *more), rlsize("calibrate", str(LOG), *more)
+    one, other = (
+        {row["phase"]: (row["measured_seconds"], row["own_seconds"]) for row in ran.document["rows"]["run"]}
+        for ran in (parts, whole)
+    )
+    assert one.keys() == other.keys()
+    assert all(one[phase] == pytest.approx(other[phase], abs=1e-6) for phase in other)
+    assert any("of 2 logs" in text and "logprob_seconds" in text for text in parts.document["warnings"])
+
+
+def test_the_log_of_engines_alone_is_told_from_a_launch(rlsize: Any, tmp_path: Path) -> None:
+    """It times no step."""
+    line = (
+        "INFO 11-12 10:00:{n} [loggers.py:248] Engine 000: Avg generation throughput: 5.0 tokens/s, Running: 6 reqs, "
+    )
+    file = tmp_path / "engine.log"
+    file.write_text("".join(line.format(n=n) + "Waiting: 0 reqs\n" for n in (10, 20, 30)), encoding="utf-8")
+    ran = rlsize("calibrate", str(file), str(LOG), str(SCRIPT))
+    assert ran.code == 2
+    assert "engines alone" in ran.stderr
+
+
+@pytest.mark.long
 def test_a_run_that_the_model_thinks_too_large_is_believed(rlsize: Any, tmp_path: Path) -> None:
     """Its log shows that it runs, and with its twin every command says so; a change of it is judged again."""
     script = EXAMPLES / "verl-14b.sh"  # dies in the second step, says the model
@@ -434,7 +469,8 @@ def test_a_launch_is_changed_in_all_that_its_framework_has_keys_for(launched: An
         assert these(found, key), key
     apart = these(found, "placement.mode=async")
     assert [one.runs for one in apart] == [True]
-    place = apart[0].loop and apart[0].loop.place
+    assert apart[0].loop is not None
+    place = apart[0].loop.place
     assert place is not None
     assert f"placement.rollout_gpus={place.rollout_gpus:g}" in next(one for one in found if "mode=async" in one)
 

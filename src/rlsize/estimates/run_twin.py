@@ -35,7 +35,7 @@ _PHASES = {  # columns of a log, by phase
     "overhead": "other_seconds",
     "step": "step_seconds",
 }
-_BESIDE = ("reward_seconds", "validation_seconds", "checkpoint_seconds")  # that belong to no side, where a log has them
+BESIDE = ("reward_seconds", "validation_seconds", "checkpoint_seconds")  # that belong to no side, where a log has them
 _LEAST = 1.0  # seconds below which a phase says nothing of its constants
 
 
@@ -54,7 +54,7 @@ def measured_phases(run: RunSummary, *, overlapping: bool) -> dict[str, tuple[fl
         for phase, figure in figures.items()
         if figure.known
     }
-    beside = sum(figure.number for key in _BESIDE if (figure := run.figure(key)).known)
+    beside = sum(figure.number for key in BESIDE if (figure := run.figure(key)).known)
     if "overhead" in found:
         found["overhead"] = (found["overhead"][0] + beside, found["overhead"][1])
     return found

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 
     from rlsize.loop.resolve import Loop
     from rlsize.loop.said import Said
+    from rlsize.planner.options import Placement
 
 Kind: TypeAlias = Literal["training unchanged", "numerics changed", "training changed"]
 KINDS: tuple[Kind, ...] = ("training unchanged", "numerics changed", "training changed")
@@ -174,31 +175,25 @@ def _lengths(said: Said, loop: Loop) -> Iterator[Change]:
 
 def _pools(said: Said, loop: Loop) -> Iterator[Change]:
     """More and fewer GPUs, and some of them moved from one side to the other."""
-    if loop.place is None:
-        return
-    asked, place = said.apart(), loop.place
+    found = () if loop.place is None else _counts(said.apart(), loop.place)
+    yield from (Change(values) for values in found if all(value % 1 == 0 and value > 0 for value in values.values()))
+
+
+def _counts(asked: Said, place: Placement) -> Iterator[dict[str, Any]]:
+    """GPUs of each side; ranks of the trainer follow."""
 
     def trainer(key: str, count: float) -> dict[str, Any]:
         return {key: count, **_ranks(asked, count / place.trainer_gpus)}
 
-    def whole(values: dict[str, Any]) -> Iterator[Change]:
-        if all(value % 1 == 0 and value > 0 for value in values.values()):
-            yield Change(values)
-
     if place.shared:
-        for times in (0.5, 2.0):
-            yield from whole(trainer("gpus", place.trainer_gpus * times))
+        yield from (trainer("gpus", place.trainer_gpus * times) for times in (0.5, 2.0))
         return
     size = place.fleet.gpus
-    for times in (2.0, 0.5):
-        if place.instances * times % 1 == 0:
-            yield Change({"rollout_gpus": place.rollout_gpus * times})
-    for times in (0.5, 2.0):
-        yield from whole(trainer("trainer_gpus", place.trainer_gpus * times))
+    yield from ({"rollout_gpus": size * (place.instances * times // 1)} for times in (2.0, 0.5))
+    yield from (trainer("trainer_gpus", place.trainer_gpus * times) for times in (0.5, 2.0))
     moved = max(size, size * (place.instances // 4))
     for rollout in (place.rollout_gpus + moved, place.rollout_gpus - moved):
-        if rollout > 0:
-            yield from whole({"rollout_gpus": rollout, **trainer("trainer_gpus", place.gpus - rollout)})
+        yield {"rollout_gpus": rollout, **trainer("trainer_gpus", place.gpus - rollout)}
 
 
 def _modes(loop: Loop) -> Iterator[Change]:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from rlsize.errors import InputError
+from rlsize.estimates.run_summary import run_summary
 from rlsize.readers.logs.reading import read_log
 from rlsize.readers.logs.said import said_figures
 
@@ -171,6 +172,19 @@ def test_decimal_commas_are_told_where_nothing_else_is_read(tmp_path: Path) -> N
     """A line with many of them is no table."""
     with pytest.raises(InputError, match="may be the decimal one"):
         read(tmp_path, "".join(f"step: {n} loss: 8,01 memory: 47,12GiB(33,81%) mfu: 51,80%\n" for n in (1, 2, 3)))
+
+
+def test_commas_between_thousands_are_read_where_they_can_be_nothing_else(tmp_path: Path) -> None:
+    """A point follows, or another comma: in times too."""
+    line = "step: {n} - timing_s/gen: 1,060.5 - timing_s/step: 1,095.25 - perf/total_num_tokens: 2,400,000\n"
+    step = read(tmp_path, "".join(line.format(n=n) for n in (1, 2))).steps[0]
+    assert (step.generation_seconds, step.step_seconds, step.total_tokens) == (1060.5, 1095.25, 2_400_000.0)
+
+
+def test_a_phase_that_outlasts_its_step_is_told(tmp_path: Path) -> None:
+    """Of a framework's own keys too, where phases follow each other."""
+    log = read(tmp_path, "".join(f"step:{n} - timing_s/gen:90.0 - timing_s/step:60.0\n" for n in (1, 2)))
+    assert any("longer than the step" in text and "timing_s/gen" in text for text in run_summary(log).warnings)
 
 
 def test_times_that_add_up_to_more_than_the_step_run_beside_each_other(tmp_path: Path) -> None:

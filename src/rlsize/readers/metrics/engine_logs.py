@@ -36,6 +36,7 @@ MOST_LINES = 200_000  # of all engines, the newest of each: about three days of 
 MOST_ENGINES = 256
 _USUAL = 60.0  # seconds between two lines, at most; engines write every ten, and SGLang more often
 _SILENT = 3.0  # times the usual interval from which an engine is taken to have been idle in between
+_SOON = 1e-3  # seconds after its last line from which it is taken so
 _HALF_YEAR = 180 * 86_400.0
 _LEAP_YEAR = 2000  # vLLM writes no year; one that has a 29th of February
 _NUMBER = r"([0-9]{1,12}(?:\.[0-9]{1,12})?)"
@@ -233,7 +234,12 @@ def _snapshots(name: str, entries: Sequence[_Entry], *, silent: bool) -> list[Sn
     totals = dict.fromkeys(("generation", "prompt", "queries", "hits", "preemptions"), 0.0)
     found = [_snapshot(name, entries[0], totals)]
     for entry, gap in zip(entries[1:], gaps, strict=True):
-        _grow(totals, entry.said, usual if silent and gap > _SILENT * usual else gap)
+        if silent and gap > _SILENT * usual:
+            still = entry.said | {"running": 0.0, "waiting": 0.0}
+            stood = (entry.seconds - gap + _SOON, entry.seconds - usual)
+            found += [_snapshot(name, entry._replace(seconds=moment, said=still), totals) for moment in stood]
+            gap = usual  # noqa: PLW2901 (so much of it was work)
+        _grow(totals, entry.said, gap)
         found.append(_snapshot(name, entry, totals))
     return found
 

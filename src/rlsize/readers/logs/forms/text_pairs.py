@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from rlsize.readers.logs.figures import COMMA, CUT_NUMBER, Row
 from rlsize.readers.logs.forms import Form
 from rlsize.readers.logs.names import is_time, words
-from rlsize.readers.logs.numbers import decimal, flat_numbers, json_object
+from rlsize.readers.logs.numbers import decimal, doubtful, flat_numbers, json_object
 from rlsize.readers.logs.source import Cursor
 
 if TYPE_CHECKING:
@@ -60,7 +60,7 @@ def rows(blocks: Blocks, skips: Skips) -> Iterator[Row]:
             skips.add(CUT_NUMBER, place)
         values: dict[str, float] = {}
         for key, value, said in pairs:
-            if "," in said and (is_time(key) or value is None):
+            if doubtful(said) and (is_time(key) or value is None):
                 skips.add(COMMA, place)
             elif value is not None:
                 values.setdefault(key, value)
