@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 from benchmarks.twins import (
     Told,
+    beside,
     coverage,
     expected_coverage,
     of_logs,
@@ -527,6 +528,14 @@ def test_bands_of_twins_hold_what_bands_of_80_percent_hold_of_so_many_sources(to
         low, high = expected_coverage(len({one.source for one in ones}))
         assert low <= coverage(ones) <= high
         assert sum(one.inside for one in ones) > len(ones) / 2
+
+
+@pytest.mark.skipif(not NIGHTLY, reason="needs all pairs, which the nightly run predicts: RLSIZE_NIGHTLY=1")
+def test_twins_are_closer_than_what_needs_no_model_in_every_class(told: list[Told]) -> None:
+    """Each publication counted once; the same run again is told by anything, which a twin does not spoil."""
+    for phase, knob in {(one.phase, one.knob): None for one in told}:
+        twin, tokens, unchanged = beside([one for one in told if (one.phase, one.knob) == (phase, knob)])
+        assert twin < min(tokens, unchanged) + 0.001, (phase, knob)
 
 
 @pytest.mark.skipif(not NIGHTLY, reason="needs all pairs, which the nightly run predicts: RLSIZE_NIGHTLY=1")
