@@ -37,6 +37,7 @@ WAYS = {
         "METRICS STEP {n}\n  perf/loop/total_duration_avg_s: 60.0\n  perf/loop/generate/duration_avg_s: 30.5\n"
         "  perf/loop/train_step/duration_avg_s: 20.25\n"
     ),
+    "logger's places": "10:00:00.1 | INFO | run:step:55 - step={n} gen_time=30.5s train_time=20.25s step_time=60s\n",
     "logger's bars": "10:00:00.1 | INFO | run:55 - step {n} | gen_time: 30.5s | train_time: 20.25s | step_time: 60s\n",
 }
 

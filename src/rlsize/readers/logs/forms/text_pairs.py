@@ -64,9 +64,15 @@ def rows(blocks: Blocks, skips: Skips) -> Iterator[Row]:
                 skips.add(COMMA, place)
             elif value is not None:
                 values.setdefault(key, value)
-        step = _HEAD.search(text)
+        step = _step(text)
         if values or (step is not None and _ALONE.fullmatch(_PROCESS.sub("", text))):
             yield Row(float(step[1]) if step else None, values, place)
+
+
+def _step(text: str) -> re.Match[str] | None:
+    """Where a line has its step; what stands behind a colon may be the function and line of a logger."""
+    found = [*_HEAD.finditer(text)]
+    return next((one for one in found if text[one.start() - 1 : one.start()] != ":"), found[0] if found else None)
 
 
 def _lines(cursor: Cursor) -> Iterator[tuple[str, str, bool]]:
