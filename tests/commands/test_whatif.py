@@ -147,6 +147,17 @@ def test_a_log_that_prints_its_configuration_needs_no_script(rlsize: Any, tellin
     assert str(telling_log) in {row["source"] for row in ran.document["rows"]["points"]}
 
 
+def test_what_only_rates_are_known_of_is_asked_too(rlsize: Any) -> None:
+    """Its phases are not told apart; each change of a loop that is predicted has them."""
+    line = ("--set", "workload.group_size=4", "--own-only", "--json")
+    measured, predicted = (
+        rlsize("whatif", str(EXAMPLES.parent / name), *line) for name in ("grpo-32b.yaml", "unmeasured-8b.yaml")
+    )
+    assert measured.results["step_seconds"] is not None, measured.stderr
+    row = predicted.document["rows"]["own"][0]
+    assert row["train_seconds"] == pytest.approx(row["update_seconds"] + row["logprob_seconds"], rel=0.01)
+
+
 @pytest.mark.long
 def test_halves_of_a_log_are_one_run(rlsize: Any, tmp_path: Path) -> None:
     """What one process logs and another does not: the twin is that of the whole log, and says what came from where."""

@@ -33,9 +33,9 @@ _KINDS_OF_GPUS = ("a100-80-sxm", "h100-sxm", "h200-sxm", "b200-sxm")
 _FEWEST_PAIRED = 2
 
 _RESULTS = (
-    "step_seconds", "generation_seconds", "train_seconds", "sync_seconds", "overhead_seconds", "trainer_idle_fraction",
-    "rollout_idle_fraction", "loop_tokens_per_gpu_second", "cost_per_step_usd", "gpu_hours_per_step",
-    "rollout_memory_headroom_fraction", "trainer_memory_headroom_fraction",
+    "step_seconds", "generation_seconds", "train_seconds", "update_seconds", "logprob_seconds", "sync_seconds",
+    "overhead_seconds", "trainer_idle_fraction", "rollout_idle_fraction", "loop_tokens_per_gpu_second",
+    "cost_per_step_usd", "gpu_hours_per_step", "rollout_memory_headroom_fraction", "trainer_memory_headroom_fraction",
 )  # fmt: skip
 _VERDICTS = {"fits": "yes", "not sure": "not sure", "dies": "no"}
 _MOST_SEEN = 6
@@ -123,7 +123,8 @@ def whatif_report(
         notes: What explains it.
     """
     own, single, both = found
-    results = () if base.found is None else tuple(base.found.results[key] for key in _RESULTS)
+    those = {} if base.found is None else base.found.results  # phases of a rate are not told apart
+    results = tuple(those[key] for key in _RESULTS if key in those)
     results += () if base.phases is None else (_fullest(base.phases),)
     tables = {"own": _table("Your changes", inputs, own, base)} if own else {}
     for name, kind in zip(("unchanged", "numerics", "changed"), KINDS, strict=True):
@@ -213,7 +214,7 @@ def _table(title: str, inputs: Inputs, found: Sequence[Outcome], base: Outcome, 
 
 
 def _row(inputs: Inputs, one: Outcome, base: Outcome) -> dict[str, Cell]:
-    results = {} if one.found is None else {key: one.found.results[key] for key in _RESULTS}
+    results = {} if one.found is None else {key: one.found.results.get(key) for key in _RESULTS}
     gain = one.gain
     return {
         "change": _words(inputs, one),
