@@ -159,6 +159,20 @@ def test_what_only_rates_are_known_of_is_asked_too(rlsize: Any) -> None:
 
 
 @pytest.mark.long
+@pytest.mark.parametrize("seconds", [120.0, 204.5, 900.0])
+def test_a_log_that_times_steps_alone_makes_a_twin_of_them(rlsize: Any, tmp_path: Path, seconds: float) -> None:
+    """However far that is from what is predicted, and without a length in it."""
+    log, file = tmp_path / "steps.log", tmp_path / "twin.yaml"
+    log.write_text(
+        "".join(f"step:{n} - actor/lr:0.0 - timing_s/step:{seconds}\n" for n in range(1, 6)), encoding="utf-8"
+    )
+    made = rlsize("calibrate", str(log), str(SCRIPT), "--set", "cluster.gpu=a800-sxm", "--save", str(file))
+    assert made.code == 0, made.stderr
+    ran = rlsize("predict", "step", str(SCRIPT), "--calibration", str(file), "--json")
+    assert ran.results["step_seconds"] == pytest.approx(seconds, rel=0.01)
+
+
+@pytest.mark.long
 def test_halves_of_a_log_are_one_run(rlsize: Any, tmp_path: Path) -> None:
     """What one process logs and another does not: the twin is that of the whole log, and says what came from where."""
     halves = {"rollout.log": "", "trainer.log": ""}

@@ -168,7 +168,7 @@ def _sorted_out(paths: Sequence[str]) -> _Files:
         elif kind in {"scenario", "plan"} and found.scenario is None:
             found.scenario = path
         elif kind in {"scenario", "plan"}:
-            what = f"is a second scenario, after {found.scenario}"
+            what = f"is a second scenario, after {found.scenario}, which is no log that can be read"
             raise InputError(Fault(what, path, "calibrate each run by itself, or write them as records"))
         else:
             what = f"is {a_file(str(kind))}" if kind else "does not say what it is"

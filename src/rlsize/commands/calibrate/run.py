@@ -13,7 +13,15 @@ from rlsize.estimates import step_prediction
 from rlsize.estimates.calibration_belief import believed
 from rlsize.estimates.figures import numbers
 from rlsize.estimates.run_memory import own_memory
-from rlsize.estimates.run_twin import BESIDE, left_of_step, measured_phases, own_phases, twin_points, without_tools
+from rlsize.estimates.run_twin import (
+    BESIDE,
+    left_of_step,
+    measured_phases,
+    own_phases,
+    shortened,
+    twin_points,
+    without_tools,
+)
 from rlsize.estimates.step_assembly import OVERLAPPING, assembled
 from rlsize.facts.calibration import CalibratedRun
 from rlsize.facts.figure import Figure
@@ -151,9 +159,16 @@ class Run:
         values = believed(fact, *step_prediction.STAGES).central()
         own = own_phases(self.phases, {phase: float(part) for phase, part in self.parts(values).items()})
         if "step" in self.phases:
-            again = self.parts(values, own)
-            overhead = float(again["overhead"])
-            own.append(left_of_step(self.phases["step"][0], float(again["step"]), overhead))
+            again = {phase: float(part) for phase, part in self.parts(values, own).items()}
+            left = left_of_step(self.phases["step"][0], again["step"], again["overhead"])
+            own += [left, *([] if "sync" in self.phases else [replace(left, phase="sync", seconds=0.0)])]
+            untimed = shortened(self.phases, again) if self.loop.place.loop not in OVERLAPPING else []
+            own += untimed
+            if untimed:
+                untold = f"{listed([one.phase for one in untimed])}, which {self.log.source} does not time,"
+                self.warnings.append(
+                    f"{untold} stand at {untimed[0].factor:.0%} of the prediction, which makes its step"
+                )
         step, told = self.log.figure("step_seconds"), float(self.parts(values, own)["step"])
         if step.known and _off(told, step.number):
             self.warnings.append(
