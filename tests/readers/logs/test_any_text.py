@@ -25,6 +25,8 @@ WAYS = {
     "key=value": "[trainer] iter={n} generate_secs=30.5 train_secs=20.25 iter_secs=60.0 loss=0.25\n",
     "milliseconds": "iter {n}: t_gen_ms: 30500 t_train_ms: 20250 t_step_ms: 60000\n",
     "took": "Step {n}\nRollout took 30.5 seconds\nTraining took 20.25 seconds\nWhole step took 1m0s\n",
+    "by hand": "[step {n}/9] rollout 30.5s, train 20.25 s, whole step 60s\n",
+    "by hand, a line each": "Step {n}:\n  - rollout 30.5s\n  - train 20250ms\n  - total 60.0s\n",
     "bullets": (
         "=== Step {n}/9 ===\n  • Total step time: 60.00s\n  • generation: 30.50s (51%)\n"
         "  • policy_training: 20.25s (34%)\n"

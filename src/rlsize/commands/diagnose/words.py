@@ -246,7 +246,7 @@ def _resize(found: Finding) -> str:
 
 
 def _at_most(found: Finding) -> str:
-    """How many instances match where those that there are do all they can: else the trainer waits for something else."""
+    """How many instances match where those there do all they can; else the trainer waits for something else."""
     there, idle = (found.figures.get(key) for key in ("instances", "trainer_idle_fraction"))
     if there is None or idle is None or not 0 < idle.number < 1:
         return ""

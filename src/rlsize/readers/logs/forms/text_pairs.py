@@ -40,10 +40,11 @@ _PROCESS = re.compile(r"^\([^()]{1,100} pid=[^()]{1,60}\) ?")
 _BAR = re.compile(r"\d+%\|.*?(?:it/s|s/it|$)")
 _COST = re.compile(r"'(\w+)', time cost: ")  # SkyRL's timers
 _ENGINE = re.compile(r"est\. speed input: |generation throughput: |gen throughput \(token/s\): ")
-_LIKELY = re.compile(r"[|│]|[:=] ?[^ ]{0,40}\d|took \d|:\s+\d|(?i:step|iter)[^ ]{0,20} ?.{0,3}\d")
+_LIKELY = re.compile(r"[|│]|[:=] ?[^ ]{0,40}\d|took \d|:\s+\d|[a-z] \d[\d.]*m?s\b|(?i:step|iter)[^ ]{0,20} ?.{0,3}\d")
 _GOES_ON = re.compile(r"[\d.]*\d(?: - |, ?['\"]|\}|$)")
 _HEADLESS = re.compile(r"[\w/]*:[^ ]* - ")
 _WHOLE = re.compile(rf"\s*[\w/@.-]+:(?:{_NUMBER})\)?")
+_APART = re.compile(r"^[\W\d_]*|[,;] +")
 _TABLE = re.compile("[│|]")
 _CLOSED = re.compile(r"\d[^\d.,eE]\D{0,2}$|\}\s*$")  # a unit, a quotation mark or a bracket follows the last number
 
@@ -116,7 +117,15 @@ def _object(text: str) -> list[tuple[str, float | None, str]]:
 
 def _pairs(text: str) -> list[tuple[str, float | None, str]]:
     """The pairs of a line: key, number, and how it is written."""
-    return [_of_match(found) for found in _PAIR.finditer(text)]
+    return [_of_match(found) for found in _PAIR.finditer(text)] or _spoken(text)
+
+
+def _spoken(text: str) -> list[tuple[str, float | None, str]]:
+    """The pairs of a line that is nothing but names and times: `step 3: rollout 60.5s, train 30.2s`."""
+    step = _step(text)
+    cells = [_CELL.fullmatch(cell) for cell in _APART.split(text[step.end() :] if step else text) if cell]
+    found = [cell for cell in cells if cell is not None and (cell.groups()[-1] or "").lower() in _UNITS]
+    return [_of_match(cell) for cell in found] if len(found) == len(cells) else []
 
 
 def _of_match(found: re.Match[str]) -> tuple[str, float | None, str]:
