@@ -44,6 +44,7 @@ _LIKELY = re.compile(r"[|│]|[:=] ?[^ ]{0,40}\d|took \d|:\s+\d|[a-z] \d[\d.]*m?
 _GOES_ON = re.compile(r"[\d.]*\d(?: - |, ?['\"]|\}|$)")
 _HEADLESS = re.compile(r"[\w/]*:[^ ]* - ")
 _WHOLE = re.compile(rf"\s*[\w/@.-]+:(?:{_NUMBER})\)?")
+_ENDING = re.compile(r"\d ?[a-z]{1,7}\W{0,3}$")
 _APART = re.compile(r"^[\W\d_]*|[,;] +")
 _TABLE = re.compile("[│|]")
 _CLOSED = re.compile(r"\d[^\d.,eE]\D{0,2}$|\}\s*$")  # a unit, a quotation mark or a bracket follows the last number
@@ -72,8 +73,9 @@ def rows(blocks: Blocks, skips: Skips) -> Iterator[Row]:
 
 def _step(text: str) -> re.Match[str] | None:
     """Where a line has its step; what stands behind a colon may be the function and line of a logger."""
-    found = [*_HEAD.finditer(text)]
-    return next((one for one in found if text[one.start() - 1 : one.start()] != ":"), found[0] if found else None)
+    found = _HEAD.search(text)
+    placed = found is not None and text[found.start() - 1 : found.start()] == ":"
+    return (_HEAD.search(text, found.end()) if found is not None and placed else None) or found
 
 
 def _lines(cursor: Cursor) -> Iterator[tuple[str, str, bool]]:
@@ -122,6 +124,8 @@ def _pairs(text: str) -> list[tuple[str, float | None, str]]:
 
 def _spoken(text: str) -> list[tuple[str, float | None, str]]:
     """The pairs of a line that is nothing but names and times: `step 3: rollout 60.5s, train 30.2s`."""
+    if not _ENDING.search(text, max(0, len(text) - 20)):
+        return []
     step = _step(text)
     cells = [_CELL.fullmatch(cell) for cell in _APART.split(text[step.end() :] if step else text) if cell]
     found = [cell for cell in cells if cell is not None and (cell.groups()[-1] or "").lower() in _UNITS]
