@@ -55,13 +55,13 @@ def can_change(inputs: Inputs, values: Mapping[str, Any]) -> bool:
 
 def in_own_keys(inputs: Inputs, values: Mapping[str, Any]) -> str:
     """A change in the keys of the framework of a launch, else in those of a scenario."""
-    from rlsize.frameworks.wanted import spelled
-
     launch = launch_of(inputs)
     found = None if launch is None else _changes(launch.reading, values)
     if launch is None or found is None or found.refused or not found.keys:  # none, or another program
         said = {key: str(value).lower() if isinstance(value, bool) else value for key, value in values.items()}
         return _settings({QUANTITIES[key].scenario: value for key, value in said.items() if key in QUANTITIES})
+    from rlsize.frameworks.wanted import spelled
+
     return _settings({spelled(launch.reading, key): value for key, value in found.keys.items()})
 
 
