@@ -25,6 +25,7 @@ from benchmarks.twins import (
 )
 from tests.effort import NIGHTLY, tries
 
+from rlsize.commands.whatif import _chart
 from rlsize.estimates.run_memory import PEAKING, own_memory
 from rlsize.estimates.run_twin import UNTESTED as UNTESTED_SPREAD
 from rlsize.facts.calibration import OwnMemory
@@ -499,6 +500,17 @@ def test_a_launch_is_changed_in_all_that_its_framework_has_keys_for(launched: An
     place = apart[0].loop.place
     assert place is not None
     assert f"placement.rollout_gpus={place.rollout_gpus:g}" in next(one for one in found if "mode=async" in one)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("launched", ["verl"], indirect=True)
+def test_a_picture_has_room_beside_long_keys(launched: Any) -> None:
+    """A change of many keys stands there by its first."""
+    said, found = launched
+    chart = _chart(said, list(found.values()))
+    labels = [str(label) for series in chart.series for label in series.xs]
+    assert labels
+    assert max(map(len, labels)) < 60
 
 
 @pytest.mark.long

@@ -40,6 +40,7 @@ _RESULTS = (
 _VERDICTS = {"fits": "yes", "not sure": "not sure", "dies": "no"}
 _MOST_SEEN = 6
 _WIDE = 1.15  # upper over lower end of a band from which it is said why
+_LABEL = 44  # characters beside a picture, so that it keeps most of the width
 _AS_MUCH = 1.005  # a gain that is told as none
 
 
@@ -245,8 +246,18 @@ def _doubt(one: Outcome, base: Outcome) -> str:
 
 
 def _short(words: str) -> str:
-    """A change for a picture: its keys by their last two parts."""
-    return re.sub(r"[\w.]+\.(?=[\w]+\.[\w]+=)", "", words)
+    """
+    A change for a picture: its keys by their last two parts, or one; of many keys the first.
+
+    >>> _short("a.rollout.n=8"), _short("a.rollout.n=8, a.trainer.number_of_all_nodes=2, a.trainer.gpus_per_node=4")
+    ('rollout.n=8', 'rollout.n=8 + 2 more')
+    """
+    keys = re.sub(r"[\w.+]+\.(?=[\w]+\.[\w]+=)", "", words)
+    first, *more = keys.split(", ")
+    if len(keys) <= _LABEL:
+        return keys
+    first = first if len(first) <= _LABEL else first.rpartition(".")[2]
+    return f"{first} + {len(more)} more" if more else first
 
 
 def _takeaway(inputs: Inputs, best: Sequence[Outcome]) -> str:
