@@ -34,6 +34,12 @@ WAYS = {
     "a table": "Step {n} done\n│ secs/rollout │ 30.5 │ secs/update │ 20.25 │\n│ secs/step │ 6.0e+01 │ kl │ 0.1 │\n",
     "a printed dict": "{{'step': {n}, 'time/gen': 30.5, 'time/train': np.float64(20.25), 'time/step': '60.0'}}\n",
     "nested JSON": '{{"step": {n}, "metrics": {{"timing": {{"gen": 30.5, "train": 20.25, "step": 60.0}}}}}}\n',
+    "a logger's JSON": (
+        '{{"ts": 1700000000.5, "line": 55, "msg": "step {n} gen_time: 30.5s train_time: 20.25s step_time: 60.0s"}}\n'
+    ),
+    "journald's JSON": (
+        '{{"MESSAGE": "step={n} gen_time=30.5 train_time=20.25 step_time=60.0", "_PID": "7", "PRIORITY": "6"}}\n'
+    ),
     "behind a bar": "10%|#| {n}/9 [01:00<07:20, 5.0s/it, generate_time=30.5, train_time=20.25, step_time=60.0]\n",
     "paths of timers": (
         "METRICS STEP {n}\n  perf/loop/total_duration_avg_s: 60.0\n  perf/loop/generate/duration_avg_s: 30.5\n"

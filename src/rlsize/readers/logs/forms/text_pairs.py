@@ -45,6 +45,7 @@ _GOES_ON = re.compile(r"[\d.]*\d(?: - |, ?['\"]|\}|$)")
 _HEADLESS = re.compile(r"[\w/]*:[^ ]* - ")
 _WHOLE = re.compile(rf"\s*[\w/@.-]+:(?:{_NUMBER})\)?")
 _ENDING = re.compile(r"\d ?[a-z]{1,7}\W{0,3}$")
+_SAYS = {"message", "msg", "event", "text", "log"}
 _APART = re.compile(r"^[\W\d_]*|[,;] +")
 _TABLE = re.compile("[│|]")
 _CLOSED = re.compile(r"\d[^\d.,eE]\D{0,2}$|\}\s*$")  # a unit, a quotation mark or a bracket follows the last number
@@ -106,7 +107,7 @@ def _broken(before: str, text: str) -> bool:
 
 
 def _object(text: str) -> list[tuple[str, float | None, str]]:
-    """The numbers of a JSON object on a line."""
+    """The pairs of what a JSON object on a line says in words, as loggers and journald write it; else its numbers."""
     start = text.find('{"')
     if start < 0:
         return []
@@ -114,7 +115,9 @@ def _object(text: str) -> list[tuple[str, float | None, str]]:
         found, _ = json_object(text, start)
     except ValueError:
         return []
-    return [(key, value, "") for key, value in flat_numbers(found).items()]
+    said = (value for key, value in found.items() if key.lower() in _SAYS and isinstance(value, str))
+    pairs = [pair for value in said for pair in _pairs(value)]
+    return pairs or [(key, value, "") for key, value in flat_numbers(found).items()]
 
 
 def _pairs(text: str) -> list[tuple[str, float | None, str]]:
