@@ -403,6 +403,16 @@ def test_two_changes_come_from_the_best_of_their_class(said: Inputs, base: Outco
     assert [sorted(one.values) for one in both] == [["micro_batch_tokens", "rollout_tensor_parallel"]]
 
 
+@pytest.mark.long
+def test_people_see_the_best_pairs_of_each_class(rlsize: Any) -> None:
+    """Two of each stand first, though those of one class alone would fill the table."""
+    ran = rlsize("whatif", str(EXAMPLES.parent / "unmeasured-8b.yaml"), "--json")
+    found = [row["training"] for row in ran.document["rows"]["pairs"]]
+    first = [kind for kind in dict.fromkeys(found) for _ in range(min(2, found.count(kind)))]
+    assert len(set(first)) == 3
+    assert found[: len(first)] == first
+
+
 @pytest.mark.parametrize(
     ("values", "kind"),
     [

@@ -39,6 +39,7 @@ _RESULTS = (
 )  # fmt: skip
 _VERDICTS = {"fits": "yes", "not sure": "not sure", "dies": "no"}
 _MOST_SEEN = 6
+_PAIRS_SEEN = 2  # of each class
 _WIDE = 1.15  # upper over lower end of a band from which it is said why
 _LABEL = 44  # characters beside a picture, so that it keeps most of the width
 _AS_MUCH = 1.005  # a gain that is told as none
@@ -131,12 +132,14 @@ def whatif_report(
     for name, kind in zip(("unchanged", "numerics", "changed"), KINDS, strict=True):
         ones = [one for one in single if one.change.kind == kind and not one.other_gpu]
         if ones:
-            tables[name] = _table(kind.capitalize(), inputs, ones, base, most=_MOST_SEEN)
+            tables[name] = _table(kind.capitalize(), inputs, ones, base, most=_MOST_SEEN, mixed=False)
     others = [one for one in single if one.other_gpu]
     if others:
         tables["other_gpus"] = _table("Other kinds of GPUs", inputs, others, base)
     if both:
-        tables["pairs"] = _table("Two changes at once", inputs, both, base, most=3)
+        first = [one for kind in KINDS for one in [pair for pair in both if pair.change.kind == kind][:_PAIRS_SEEN]]
+        every = [*first, *(one for one in both if one not in first)]
+        tables["pairs"] = _table("Two changes at once", inputs, every, base, most=len(first))
     return Report(
         command="whatif",
         headline=_headline(inputs, base, sorted([*own, *single], key=lambda one: one.rank)),
@@ -191,8 +194,10 @@ def _told(one: OwnPhase, grows: bool) -> bool:
     return one.grows == grows and one.seconds >= 1.0
 
 
-def _table(title: str, inputs: Inputs, found: Sequence[Outcome], base: Outcome, *, most: int | None = None) -> Table:
-    """Changes, the best first; people see at most so many of those that help."""
+def _table(
+    title: str, inputs: Inputs, found: Sequence[Outcome], base: Outcome, *, most: int | None = None, mixed: bool = True
+) -> Table:
+    """Changes of one class or of several, the best first; people see at most so many of those that help."""
     helpful = sum(one.helps for one in found)
     shown = None if most is None else min(most, max(helpful, 1))
     left = 0 if shown is None else len(found) - shown
@@ -206,11 +211,11 @@ def _table(title: str, inputs: Inputs, found: Sequence[Outcome], base: Outcome, 
             Column("_band", "80 % band", "left"),
             Column("step_seconds", "step"),
             Column("verdict", "fits", "left"),
-            *((Column("training", "training", "left"),) if most != _MOST_SEEN else ()),
+            *((Column("training", "training", "left"),) if mixed else ()),
         ),
         rows=tuple(_row(inputs, one, base) for one in found),
         shown=shown,
-        note=f"{note}; {left} more bring less: --json" if left > 0 else note,
+        note=f"{note}; {left} more{'' if mixed else ' bring less'}: --json" if left > 0 else note,
     )
 
 
