@@ -52,6 +52,7 @@ if TYPE_CHECKING:
 
 PUBLISHED = Path(__file__).parent / "published"
 _KEYS = {phase: f"{phase}_seconds" for phase in ("step", "generation", "logprob", "update")}
+_GUESSES = {"Twin": "predicted", "As tokens": "as_tokens", "Unchanged": "unchanged"}
 _TAIL = 0.025
 _STAGES = (untuned(rl_step.STAGES[0]), *rl_step.STAGES[1:])
 
@@ -253,23 +254,32 @@ def untested_spread(told: Sequence[Told]) -> float:
 
 
 def lines(told: Sequence[Told]) -> list[str]:
-    """The table: each phase, and of the step each knob, beside what needs no model."""
+    """The table: each phase, and each knob of it, beside what needs no model."""
     head = ("Phase", "Knob", "Pairs", "Sources", "Median", "p90", "In 80 % band", "Right at", "Width")
-    found = [f"| {' | '.join((*head, 'As tokens', 'Unchanged'))} |", "| --- | --- |" + " ---: |" * (len(head))]
+    found = [f"| {' | '.join((*head, *_GUESSES))} |", "| --- | --- |" + " ---: |" * (len(head) + 1)]
     for phase in _KEYS:
         whole = [one for one in told if one.phase == phase]
-        knobs = dict.fromkeys(one.knob for one in whole) if phase == "step" else {}
-        for knob in ("all", *knobs):
+        for knob in ("all", *dict.fromkeys(one.knob for one in whole)):
             found += [_line(phase, knob, [one for one in whole if knob in {"all", one.knob}])]
     return found
+
+
+def beside(ones: Sequence[Told]) -> tuple[float, ...]:
+    """How far twins are off, and each guess that needs no model: medians of a publication, all publications alike."""
+
+    def off(name: str) -> float:
+        return mean(by_source(ones, lambda some: median(one.error(getattr(one, name)) for one in some)))
+
+    return tuple(map(off, _GUESSES.values()))
 
 
 def _line(phase: str, knob: str, ones: Sequence[Told]) -> str:
     errors = [one.error(one.predicted) for one in ones]
     sources = len({one.source for one in ones})
     low, high = expected_coverage(sources)
-    others = (median(one.error(getattr(one, name)) for one in ones) for name in ("as_tokens", "unchanged"))
-    shares = [f"{100 * x:.1f} %" for x in (median(errors), float(np.quantile(errors, 0.9)), coverage(ones), *others)]
+    shares = [
+        f"{100 * x:.1f} %" for x in (median(errors), float(np.quantile(errors, 0.9)), coverage(ones), *beside(ones))
+    ]
     width = median(one.band[1] / one.band[0] for one in ones)
     counts = (phase, knob, str(len(ones)), str(sources))
     cells = (*counts, *shares[:3], f"{100 * low:.0f} to {100 * high:.0f} %", f"x {width:.2f}", *shares[3:])

@@ -57,6 +57,14 @@ def test_a_log_and_a_nameplate_give_the_matched_count(rlsize: Any, starving: str
     assert (step["check"], step["action"]) == ("fleet_size", "Add 5 rollout instances, to 13")
 
 
+def test_a_log_alone_bounds_the_count(rlsize: Any, starving: str) -> None:
+    """A third of the step waits: half as many instances again would match, if those that there are do all they can."""
+    told = rlsize("diagnose", starving, "--instances", "8", "--json")
+    assert told.document["rows"]["steps"][0]["action"].startswith(
+        "Add rollout instances, 5 at most, to 13; how many needs"
+    )
+
+
 def test_both_rates_in_one_command_size_a_fleet(rlsize: Any, starving: str, checkout: Path, tmp_path: Path) -> None:
     """Engines and a log are observed together; the file that is saved is all that `fleet` needs."""
     pages = [str(checkout / "tests/readers/data/vllm_metrics" / f"engine_{name}.prom") for name in ("first", "second")]

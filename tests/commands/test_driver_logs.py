@@ -58,6 +58,16 @@ def test_both_pools_are_read_of_one_log(tmp_path: Path, origin: str) -> None:
     assert ask("diagnose", str(file))[1]["results"]["train_seconds"] == 36.0
 
 
+def test_an_engine_that_sleeps_in_between_is_not_busy_then(tmp_path: Path) -> None:
+    """Half of a window in which it says nothing lowers its rate by the clock, and not that while requests ran."""
+    file = tmp_path / "engines.log"
+    awake = (second for second in range(0, 300, 10) if second % 100 < 50)
+    file.write_text("".join(engine("Ray", number, second) for second in awake for number in range(4)), encoding="utf-8")
+    rows = ask("observe", str(file))[1]["rows"]["instances"]
+    assert [row["busy_tokens_per_second"] for row in rows] == pytest.approx(RATES, rel=1e-3)
+    assert all(row["tokens_per_second"] < 0.7 * row["busy_tokens_per_second"] for row in rows)
+
+
 def test_a_pipe_tells_what_a_file_does(tmp_path: Path) -> None:
     """Both pools of a driver's log, engines alone, and a fault for what is neither."""
     file = tmp_path / "driver.log"

@@ -15,8 +15,6 @@ from tests.effort import CI
 from rlsize.verdicts.usual_phases import SPREADS
 
 MISSED = {"verl-7833", "verl-7029"}
-EAGER = "sunbc0120/b200-nemo-rl"  # 1 B on B200 without CUDA graphs: nobody complained, and it is slow
-STEADY = "soumyarani/verl-gaudi"
 
 
 @pytest.fixture(scope="module")
@@ -37,10 +35,9 @@ def test_phase_and_cause_of_a_slow_run_are_named(row: dict[str, object]) -> None
 
 @pytest.mark.long
 def test_good_runs_are_not_called_abnormal(usual: list[Run]) -> None:
-    """Four of 44: three of a source with eager engines, one of small models whose one other source has steady steps."""
-    bad = {run.row["id"]: run.row["source"] for run in usual if abnormal(run, left_out(usual, run))}
-    assert set(bad.values()) <= {EAGER, STEADY}
-    assert not CI or len(bad) <= len(usual) // 10
+    """At most one in ten, by the scatter of other publications than a run's own."""
+    bad = [run.row["id"] for run in usual if abnormal(run, left_out(usual, run))]
+    assert len(bad) <= len(usual) // 10
 
 
 @pytest.mark.skipif(not CI, reason="needs all runs, which only CI predicts")

@@ -33,13 +33,15 @@ _KINDS_OF_GPUS = ("a100-80-sxm", "h100-sxm", "h200-sxm", "b200-sxm")
 _FEWEST_PAIRED = 2
 
 _RESULTS = (
-    "step_seconds", "generation_seconds", "train_seconds", "sync_seconds", "overhead_seconds", "trainer_idle_fraction",
-    "rollout_idle_fraction", "loop_tokens_per_gpu_second", "cost_per_step_usd", "gpu_hours_per_step",
-    "rollout_memory_headroom_fraction", "trainer_memory_headroom_fraction",
+    "step_seconds", "generation_seconds", "train_seconds", "update_seconds", "logprob_seconds", "sync_seconds",
+    "overhead_seconds", "trainer_idle_fraction", "rollout_idle_fraction", "loop_tokens_per_gpu_second",
+    "cost_per_step_usd", "gpu_hours_per_step", "rollout_memory_headroom_fraction", "trainer_memory_headroom_fraction",
 )  # fmt: skip
 _VERDICTS = {"fits": "yes", "not sure": "not sure", "dies": "no"}
 _MOST_SEEN = 6
+_PAIRS_SEEN = 2  # of each class
 _WIDE = 1.15  # upper over lower end of a band from which it is said why
+_LABEL = 44  # characters beside a picture, so that it keeps most of the width
 _AS_MUCH = 1.005  # a gain that is told as none
 
 
@@ -123,18 +125,21 @@ def whatif_report(
         notes: What explains it.
     """
     own, single, both = found
-    results = () if base.found is None else tuple(base.found.results[key] for key in _RESULTS)
+    those = {} if base.found is None else base.found.results  # phases of a rate are not told apart
+    results = tuple(those[key] for key in _RESULTS if key in those)
     results += () if base.phases is None else (_fullest(base.phases),)
     tables = {"own": _table("Your changes", inputs, own, base)} if own else {}
     for name, kind in zip(("unchanged", "numerics", "changed"), KINDS, strict=True):
         ones = [one for one in single if one.change.kind == kind and not one.other_gpu]
         if ones:
-            tables[name] = _table(kind.capitalize(), inputs, ones, base, most=_MOST_SEEN)
+            tables[name] = _table(kind.capitalize(), inputs, ones, base, most=_MOST_SEEN, mixed=False)
     others = [one for one in single if one.other_gpu]
     if others:
         tables["other_gpus"] = _table("Other kinds of GPUs", inputs, others, base)
     if both:
-        tables["pairs"] = _table("Two changes at once", inputs, both, base, most=3)
+        first = [one for kind in KINDS for one in [pair for pair in both if pair.change.kind == kind][:_PAIRS_SEEN]]
+        every = [*first, *(one for one in both if one not in first)]
+        tables["pairs"] = _table("Two changes at once", inputs, every, base, most=len(first))
     return Report(
         command="whatif",
         headline=_headline(inputs, base, sorted([*own, *single], key=lambda one: one.rank)),
@@ -189,8 +194,10 @@ def _told(one: OwnPhase, grows: bool) -> bool:
     return one.grows == grows and one.seconds >= 1.0
 
 
-def _table(title: str, inputs: Inputs, found: Sequence[Outcome], base: Outcome, *, most: int | None = None) -> Table:
-    """Changes, the best first; people see at most so many of those that help."""
+def _table(
+    title: str, inputs: Inputs, found: Sequence[Outcome], base: Outcome, *, most: int | None = None, mixed: bool = True
+) -> Table:
+    """Changes of one class or of several, the best first; people see at most so many of those that help."""
     helpful = sum(one.helps for one in found)
     shown = None if most is None else min(most, max(helpful, 1))
     left = 0 if shown is None else len(found) - shown
@@ -204,16 +211,16 @@ def _table(title: str, inputs: Inputs, found: Sequence[Outcome], base: Outcome, 
             Column("_band", "80 % band", "left"),
             Column("step_seconds", "step"),
             Column("verdict", "fits", "left"),
-            *((Column("training", "training", "left"),) if most != _MOST_SEEN else ()),
+            *((Column("training", "training", "left"),) if mixed else ()),
         ),
         rows=tuple(_row(inputs, one, base) for one in found),
         shown=shown,
-        note=f"{note}; {left} more bring less: --json" if left > 0 else note,
+        note=f"{note}; {left} more{'' if mixed else ' bring less'}: --json" if left > 0 else note,
     )
 
 
 def _row(inputs: Inputs, one: Outcome, base: Outcome) -> dict[str, Cell]:
-    results = {} if one.found is None else {key: one.found.results[key] for key in _RESULTS}
+    results = {} if one.found is None else {key: one.found.results.get(key) for key in _RESULTS}
     gain = one.gain
     return {
         "change": _words(inputs, one),
@@ -244,8 +251,18 @@ def _doubt(one: Outcome, base: Outcome) -> str:
 
 
 def _short(words: str) -> str:
-    """A change for a picture: its keys by their last two parts."""
-    return re.sub(r"[\w.]+\.(?=[\w]+\.[\w]+=)", "", words)
+    """
+    A change for a picture: its keys by their last two parts, or one; of many keys the first.
+
+    >>> _short("a.rollout.n=8"), _short("a.rollout.n=8, a.trainer.number_of_all_nodes=2, a.trainer.gpus_per_node=4")
+    ('rollout.n=8', 'rollout.n=8 + 2 more')
+    """
+    keys = re.sub(r"[\w.+]+\.(?=[\w]+\.[\w]+=)", "", words)
+    first, *more = keys.split(", ")
+    if len(keys) <= _LABEL:
+        return keys
+    first = first if len(first) <= _LABEL else first.rpartition(".")[2]
+    return f"{first} + {len(more)} more" if more else first
 
 
 def _takeaway(inputs: Inputs, best: Sequence[Outcome]) -> str:

@@ -12,7 +12,7 @@ from rlsize.estimates.figures import alike, apply
 from rlsize.estimates.figures import known as known_figures
 from rlsize.facts.figure import Figure, absent
 from rlsize.facts.run_log import RunSummary, SetApart, StepRecord
-from rlsize.units import some_of
+from rlsize.units import listed, some_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -65,6 +65,7 @@ _RATED = (  # rates go by them: a log in which all of them are 0 has not measure
     *("step_seconds", "generation_seconds", "update_seconds", "response_tokens"),
 )
 _PARTS_TOLD = ("step_seconds", "generation_seconds", "update_seconds", "logprob_seconds", "sync_seconds")
+_OVER = 1.05  # times its step, from which a phase is no part of it
 _SHOWN = 8
 _GUESSES = 4
 _SOMETIMES = ("reward_seconds", "validation_seconds", "checkpoint_seconds")  # of which most steps have nothing
@@ -96,7 +97,7 @@ def run_summary(log: RunLog, warm_up: int | None = None) -> RunSummary:
         "columns": columns,
         "figures": {**means, **_ratios(log, means)},
         "set_apart": apart,
-        "warnings": (*log.warnings, *_guesses(log), *_gaps(settled, columns), *few),
+        "warnings": (*log.warnings, *_guesses(log), *_gaps(settled, columns), *_longer(log, means), *few),
     }
     return RunSummary(**alike(log, RunSummary) | own)
 
@@ -119,6 +120,18 @@ def _gaps(settled: Sequence[StepRecord], columns: Iterable[str]) -> list[str]:
     named = {entry.name for entry in fields(StepRecord)} - {*_SOMETIMES}
     lacking = [name for name in columns if name in named and any(getattr(one, name) is None for one in settled)]
     return [f"not all settled steps have {some_of(lacking, _SHOWN)}: means are of those that do"] if lacking else []
+
+
+def _longer(log: RunLog, means: Mapping[str, Figure]) -> list[str]:
+    """Phases that take longer than the step of a loop whose phases follow each other."""
+    step = means.get("step_seconds")
+    if step is None or log.mode not in {"colocated", "synchronous"}:
+        return []
+    found = [
+        log.keys.get(key, key) for key in _PARTS_TOLD[1:] if key in means and means[key].number > _OVER * step.number
+    ]
+    told = f"longer than the step ({log.keys.get('step_seconds', 'step_seconds')}): {listed(found)}"
+    return [f"{told}; phases overlap, or a key means something else (--map)"] if found else []
 
 
 def _timed(log: RunLog) -> bool:

@@ -35,7 +35,7 @@ _PHASES = {  # columns of a log, by phase
     "overhead": "other_seconds",
     "step": "step_seconds",
 }
-_BESIDE = ("reward_seconds", "validation_seconds", "checkpoint_seconds")  # that belong to no side, where a log has them
+BESIDE = ("reward_seconds", "validation_seconds", "checkpoint_seconds")  # that belong to no side, where a log has them
 _LEAST = 1.0  # seconds below which a phase says nothing of its constants
 
 
@@ -54,7 +54,7 @@ def measured_phases(run: RunSummary, *, overlapping: bool) -> dict[str, tuple[fl
         for phase, figure in figures.items()
         if figure.known
     }
-    beside = sum(figure.number for key in _BESIDE if (figure := run.figure(key)).known)
+    beside = sum(figure.number for key in BESIDE if (figure := run.figure(key)).known)
     if "overhead" in found:
         found["overhead"] = (found["overhead"][0] + beside, found["overhead"][1])
     return found
@@ -148,3 +148,19 @@ def left_of_step(seconds: float, predicted: float, overhead: float) -> OwnPhase:
     if beyond >= 0 or not overhead:
         return OwnPhase(phase="overhead", seconds=max(0.0, beyond))
     return OwnPhase(phase="overhead", factor=max(0.0, overhead + beyond) / overhead)
+
+
+def shortened(measured: Mapping[str, tuple[float, float]], after: Mapping[str, float]) -> list[OwnPhase]:
+    """
+    Phases that a log does not time, where its step is shorter than they are without any overhead and sync.
+
+    Args:
+        measured: Seconds and scatter of each phase, the step among them.
+        after: The phases as they are predicted after calibration, the step among them. [s]
+    """
+    untimed = [phase for phase in DRIFTS if phase not in measured]
+    together = sum(after[phase] for phase in untimed)
+    left = measured["step"][0] - (after["step"] - after["overhead"] - together)
+    if not 0 < left < together:
+        return []
+    return [OwnPhase(phase=phase, factor=left / together) for phase in untimed]

@@ -89,6 +89,7 @@ def changes(reading: Reading, wanted: Mapping[str, Any], given: Mapping[str, Any
     Returns:
         Only keys whose values change. Those are told apart that repeat a quantity around the program.
     """
+    wanted = {name: _whole(value) for name, value in wanted.items()}
     keys, after = _reached(reading, wanted, given or {}, every=False)
     told, now = values(reading), values(after)
     around, notes = _around(reading, told, now)
@@ -125,6 +126,11 @@ def whole(
     keys, after = _reached(begun, wanted, given, every=True)
     now = values(after)
     return Changes({**fixed, **keys}, refused=tuple(_refused(framework, wanted, now))), now
+
+
+def _whole(value: object) -> object:
+    """A count as configurations write it: 4, not 4.0."""
+    return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
 def _holds(reading: Reading, key: str, value: object) -> bool:

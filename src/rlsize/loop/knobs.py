@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 
     from rlsize.loop.resolve import Loop
     from rlsize.loop.said import Said
+    from rlsize.planner.options import Placement
 
 Kind: TypeAlias = Literal["training unchanged", "numerics changed", "training changed"]
 KINDS: tuple[Kind, ...] = ("training unchanged", "numerics changed", "training changed")
@@ -35,9 +36,10 @@ _SWITCHES = ("offload", "reference_offload", "activation_offload", "chunked_loss
 _BETWEEN = ("optimizer", "params", "gradients")
 _DOUBLED = (  # numbers that may as well be twice as large, or half as large
     "micro_batch_samples", "micro_batch_tokens", "logprob_micro_batch_samples", "logprob_micro_batch_tokens",
-    "max_num_seqs", "concurrency", "rollout_tensor_parallel", "tensor_parallel", "group_size", "prompts_per_step",
-    "mini_batches", "max_staleness", "sync_every",
+    "max_num_seqs", "concurrency", "rollout_tensor_parallel", "group_size", "prompts_per_step", "mini_batches",
+    "max_staleness", "sync_every",
 )  # fmt: skip
+_WAYS = ("tensor_parallel", "pipeline_parallel", "context_parallel")
 _WORDS: Mapping[str, tuple[str, ...]] = {
     "recompute": ("none", "selective", "full"),
     "kv_dtype": ("bf16", "fp8"),
@@ -134,12 +136,28 @@ def _steps(said: Said, loop: Loop, kinds: Iterable[str]) -> Iterator[Change]:
         if now in words:
             yield from (Change({key: word}) for word in words if word != now)
     yield from (Change({key: False}) for key in _SWITCHES if said.yes(key))
-    yield from (Change({key: True}) for key in ("cuda_graphs",) if said.yes(key) is False)
+    yield Change({"cuda_graphs": said.yes("cuda_graphs") is False})
+    yield from _narrower(asked)
     yield from _lengths(said, loop)
     yield from _pools(said, loop)
     yield from _modes(loop)
     if loop.fleet.gpu == loop.trainer.gpu:
         yield from (Change({"gpu": name}) for name in kinds if name != loop.fleet.gpu)
+
+
+def _narrower(asked: Said) -> Iterator[Change]:
+    """Half as many GPUs for each micro-batch."""
+    for way in _WAYS:
+        degree = asked.ask(way)
+        if degree.known and degree.number % 2 == 0:
+            kept = _budgets(asked) if way == "context_parallel" else {}
+            yield Change({way: degree.number / 2, **_ranks(asked, 2.0), **kept})
+
+
+def _ranks(asked: Said, factor: float) -> dict[str, Any]:
+    """Data-parallel ranks as a layout states them, so many times as many."""
+    stated = {key: asked.ask(key) for key in ("fsdp", "data_parallel")}
+    return {key: figure.number * factor for key, figure in stated.items() if figure.known}
 
 
 def _lengths(said: Said, loop: Loop) -> Iterator[Change]:
@@ -157,35 +175,32 @@ def _lengths(said: Said, loop: Loop) -> Iterator[Change]:
 
 def _pools(said: Said, loop: Loop) -> Iterator[Change]:
     """More and fewer GPUs, and some of them moved from one side to the other."""
-    if loop.place is None:
-        return
-    asked, place = said.apart(), loop.place
-    ranks = asked.ask("fsdp")
+    found = () if loop.place is None else _counts(said.apart(), loop.place)
+    yield from (Change(values) for values in found if all(value % 1 == 0 and value > 0 for value in values.values()))
+
+
+def _counts(asked: Said, place: Placement) -> Iterator[dict[str, Any]]:
+    """GPUs of each side; ranks of the trainer follow."""
 
     def trainer(key: str, count: float) -> dict[str, Any]:
-        spread = {"fsdp": ranks.number * count / place.trainer_gpus} if ranks.known else {}
-        return {key: count, **spread}
+        return {key: count, **_ranks(asked, count / place.trainer_gpus)}
 
     if place.shared:
-        yield from (Change(trainer("gpus", place.trainer_gpus * times)) for times in (0.5, 2.0))
+        yield from (trainer("gpus", place.trainer_gpus * times) for times in (0.5, 2.0))
         return
     size = place.fleet.gpus
-    for count in (place.instances * 2, place.instances / 2):
-        if count % 1 == 0:
-            yield Change({"rollout_gpus": count * size})
-    yield from (Change(trainer("trainer_gpus", place.trainer_gpus * times)) for times in (0.5, 2.0))
+    yield from ({"rollout_gpus": size * (place.instances * times // 1)} for times in (2.0, 0.5))
+    yield from (trainer("trainer_gpus", place.trainer_gpus * times) for times in (0.5, 2.0))
     moved = max(size, size * (place.instances // 4))
-    for sign in (1.0, -1.0):
-        rollout, trains = place.rollout_gpus + sign * moved, place.trainer_gpus - sign * moved
-        if min(rollout, trains) > 0:
-            yield Change({"rollout_gpus": rollout, **trainer("trainer_gpus", trains)})
+    for rollout in (place.rollout_gpus + moved, place.rollout_gpus - moved):
+        yield {"rollout_gpus": rollout, **trainer("trainer_gpus", place.gpus - rollout)}
 
 
 def _modes(loop: Loop) -> Iterator[Change]:
     """The same GPUs in another mode, split in the quickest way where they were shared."""
     if loop.place is None:
         return
-    whole = {"gpus": float(loop.place.gpus), "rollout_gpus": None, "trainer_gpus": None}
+    whole = {"gpus": float(loop.place.gpus), **dict.fromkeys(("rollout_gpus", "trainer_gpus", "fsdp", "data_parallel"))}
     own = loop.place.loop
     for mode, name in (("colocated", "colocated"), ("sync", "synchronous"), ("one-step-off",) * 2, ("async",) * 2):
         if name != own:
@@ -275,37 +290,21 @@ def _budgets(said: Said) -> dict[str, Any]:
 def _wider(said: Said, loop: Loop) -> Iterator[Knob]:
     """More GPUs, and more of them for each instance or micro-batch."""
     asked = said.apart()
-    tensor, ranks = asked.ask("rollout_tensor_parallel"), asked.ask("fsdp")
+    tensor = asked.ask("rollout_tensor_parallel")
     if tensor.known:
         yield Knob(tuple({"rollout_tensor_parallel": tensor.number * factor} for factor in _FACTORS))
-    if ranks.known:  # of which each micro-batch then takes more
-        for way in ("context_parallel", "tensor_parallel"):
-            degree = asked.ask(way)
+    ranks = next(iter(_ranks(asked, 1.0).values()), 0.0)  # of which each micro-batch then takes more
+    for way in _WAYS if not asked.ask("fsdp").known else ("context_parallel", "tensor_parallel"):
+        degree = asked.ask(way)
+        if degree.known or asked.ask("fsdp").known:
             base = degree.number if degree.known else 1.0
-            possible = [factor for factor in _FACTORS if ranks.number % factor == 0]
             kept = _budgets(said) if way == "context_parallel" else {}
-            yield Knob(tuple({way: base * factor, "fsdp": ranks.number / factor, **kept} for factor in possible))
-    else:  # of Megatron, say, whose copies become fewer; experts go over ranks that there are
-        copies = asked.ask("data_parallel")
-        for way in ("tensor_parallel", "pipeline_parallel", "context_parallel", "expert_parallel"):
-            degree = asked.ask(way)
-            if degree.known:
-                fewer = copies.known and way != "expert_parallel"
-                possible = [factor for factor in _FACTORS if not fewer or copies.number % factor == 0]
-                yield Knob(
-                    tuple(
-                        {way: degree.number * factor, **({"data_parallel": copies.number / factor} if fewer else {})}
-                        for factor in possible
-                    )
-                )
-    pools = ("gpus",) if loop.pools.shared else ("trainer_gpus",)
-    for pool in pools:
-        count = asked.ask(pool)
-        if count.known:
-            spread = {"fsdp": ranks.number} if ranks.known else {}
-            yield Knob(
-                tuple(
-                    {pool: count.number * factor, **{key: value * factor for key, value in spread.items()}}
-                    for factor in _FACTORS
-                ),
-            )
+            possible = [factor for factor in _FACTORS if ranks % factor == 0]
+            yield Knob(tuple({way: base * factor, **_ranks(asked, 1 / factor), **kept} for factor in possible))
+    experts = asked.ask("expert_parallel")  # which go over ranks that there are
+    if experts.known and loop.stages is not None and loop.stages.train.model.architecture.moe is not None:
+        yield Knob(tuple({"expert_parallel": experts.number * factor} for factor in _FACTORS))
+    pool = "gpus" if loop.pools.shared else "trainer_gpus"
+    count = asked.ask(pool)
+    if count.known:
+        yield Knob(tuple({pool: count.number * factor, **_ranks(asked, factor)} for factor in _FACTORS))

@@ -16,12 +16,17 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from rlsize.frameworks.told import Reading
+    from rlsize.frameworks.wanted import Changes
     from rlsize.readers.launch.launch import Launch
     from rlsize.shell.inputs import Inputs
 
 
-_AS_SAID = ("model", "gpu", "framework", "data_parallel", "fsdp")
+_RANKS = ("data_parallel", "fsdp")
+_AS_SAID = ("model", "gpu", "framework", *_RANKS)
 """What plans leave as it is, and what follows from the trainer's GPUs and the other degrees, as plans use all ranks."""
+
+_BATCH = frozenset({"prompts_per_step", "group_size", "mini_batches"})
+"""What no other change may move: keys such as a trainer's share of the batch tell both."""
 
 _DEGREES = tuple(key for key in QUANTITIES if key.endswith("_parallel"))
 
@@ -42,22 +47,35 @@ def can_change(inputs: Inputs, values: Mapping[str, Any]) -> bool:
     launch = launch_of(inputs)
     if launch is None:
         return True
-    from rlsize.frameworks.wanted import changes
-
-    found = changes(launch.reading, values)
-    return bool(found.keys) and not found.refused
+    if "mode" in values:  # by another program, at times, which keys do not name
+        return launch.framework.runs is not None and values["mode"] in launch.framework.runs.modes
+    found = _changes(launch.reading, values)
+    return bool(found.keys) and not found.refused and found.follows.keys().isdisjoint(_BATCH)
 
 
 def in_own_keys(inputs: Inputs, values: Mapping[str, Any]) -> str:
     """A change in the keys of the framework of a launch, else in those of a scenario."""
     launch = launch_of(inputs)
-    if launch is None:
+    found = None if launch is None else _changes(launch.reading, values)
+    if launch is None or found is None or found.refused or not found.keys:  # none, or another program
         said = {key: str(value).lower() if isinstance(value, bool) else value for key, value in values.items()}
-        return _settings({QUANTITIES[key].scenario: value for key, value in said.items()})
-    from rlsize.frameworks.wanted import changes, spelled
+        return _settings({QUANTITIES[key].scenario: value for key, value in said.items() if key in QUANTITIES})
+    from rlsize.frameworks.wanted import spelled
 
-    keys = changes(launch.reading, values).keys
-    return _settings({spelled(launch.reading, key): value for key, value in keys.items()})
+    return _settings({spelled(launch.reading, key): value for key, value in found.keys.items()})
+
+
+def _changes(reading: Reading, values: Mapping[str, Any]) -> Changes:
+    """The keys of a change, with those that keep the batch; ranks follow from GPUs where no key says them."""
+    from rlsize.frameworks.wanted import changes
+    from rlsize.frameworks.wanted import values as told
+
+    kept = {key: value for key, value in told(reading).items() if key in _BATCH}
+    for wanted in (dict(values), {key: value for key, value in values.items() if key not in _RANKS}):
+        found = changes(reading, _holding(reading, wanted, kept))
+        if not found.refused:
+            return found
+    return found
 
 
 def _settings(values: Mapping[str, Any]) -> str:

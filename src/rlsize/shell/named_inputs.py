@@ -110,13 +110,15 @@ def _stated(inputs: Inputs, format: str | None) -> tuple[bool, bool]:  # noqa: A
 
 def sort_of(name: str) -> str:
     """
-    What a file is to a calibration: a `log`, one of rlsize's `own` files or a list of records, else a `launch`.
+    What a file is to a calibration: a `log`, that of `engines` alone, one of rlsize's `own` files or a list of records,
+    else a `launch`.
 
     Raises:
         InputError: It cannot be read.
     """
     from rlsize.readers.logs.recognising import is_log
     from rlsize.readers.logs.source import unpacked_head
+    from rlsize.readers.metrics.engine_logs import engine_lines
     from rlsize.readers.scenarios import read_scenario
 
     if Path(name).is_dir():
@@ -130,7 +132,7 @@ def sort_of(name: str) -> str:
     try:
         read_scenario(name)
     except InputError:
-        return "log" if is_log(name) else "launch"
+        return "log" if is_log(name) else "engines" if engine_lines(name) else "launch"
     return "launch"
 
 

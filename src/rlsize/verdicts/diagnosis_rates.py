@@ -115,7 +115,8 @@ def trainer_idle_of(evidence: Evidence) -> Figure:
 
     By rates it is known only of a fleet that gave all it could: one that was asked for less makes less.
     """
-    logged = evidence.run.figure("trainer_idle_fraction", "a training log that times waiting")
+    apart = "pools of their own" if evidence.run.mode == "colocated" else "a training log that times waiting"
+    logged = evidence.run.figure("trainer_idle_fraction", apart)
     false = contradicted(evidence)
     if "trainer" in false and not evidence.run.figure("wait_seconds").known:
         return false["trainer"]

@@ -54,7 +54,7 @@ _Z95, _Z80 = 1.96, 1.2816
 SMALL = 1.2e9  # parameters up to which a model keeps GPUs waiting for the host
 SPREADS: Mapping[bool, Mapping[str, float]] = MappingProxyType({
     False: {"generation": 0.48, "update": 0.29, "logprob": 0.29, "sync": 0.81, "other": 0.81, "step": 0.23},
-    True: {"generation": 0.64, "update": 2.04, "logprob": 2.56, "sync": 0.81, "other": 0.81, "step": 0.82},
+    True: {"generation": 0.64, "update": 1.74, "logprob": 1.83, "sync": 0.81, "other": 0.81, "step": 0.80},
 })  # fmt: skip
 """
 Spread of the logarithm of measured over predicted, by phase, of large models and of small ones: from 40 runs of three

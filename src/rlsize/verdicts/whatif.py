@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import combinations
 from typing import TYPE_CHECKING, Any
 
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from rlsize.loop.resolve import Loop
     from rlsize.loop.said import Said
     from rlsize.planner.evaluation import Evaluation
+    from rlsize.planner.options import Placement
 
 _MOST_PAIRED = 4  # single steps of which pairs are tried, of each kind
 _LEAST_GAIN = 1.001  # below which a change brings nothing worth a line
@@ -125,7 +126,7 @@ def outcome_in(other: Said, change: Change, base: Outcome | None = None) -> Outc
         return Outcome(change=change, loop=loop, refused=loop.refused)
     run = loop.problem.run
     return Outcome(
-        change=change,
+        change=_placed(change, loop.place),
         loop=loop,
         found=found,
         phases=phases,
@@ -133,6 +134,15 @@ def outcome_in(other: Said, change: Change, base: Outcome | None = None) -> Outc
         gain=None if base is None or base.found is None else _gain(change, loop, found, base, phases),
         doubts=tuple(dict.fromkeys(other.warnings)),
     )
+
+
+def _placed(change: Change, place: Placement) -> Change:
+    """A change of mode with the split that was chosen for it, which has to be said where it runs."""
+    if "mode" not in change.values or place.shared:
+        return change
+    stale = {"max_staleness": place.max_staleness} if place.loop == "async" else {}
+    split = {"gpus": place.gpus, "rollout_gpus": place.rollout_gpus, "trainer_gpus": place.trainer_gpus}
+    return replace(change, values={**change.values, **split, **stale})
 
 
 def _gain(change: Change, loop: Loop, found: Evaluation, base: Outcome, phases: Phases | None) -> Figure | None:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from rlsize.errors import InputError
+from rlsize.estimates.run_summary import run_summary
 from rlsize.readers.logs.reading import read_log
 from rlsize.readers.logs.said import said_figures
 
@@ -24,6 +25,8 @@ WAYS = {
     "key=value": "[trainer] iter={n} generate_secs=30.5 train_secs=20.25 iter_secs=60.0 loss=0.25\n",
     "milliseconds": "iter {n}: t_gen_ms: 30500 t_train_ms: 20250 t_step_ms: 60000\n",
     "took": "Step {n}\nRollout took 30.5 seconds\nTraining took 20.25 seconds\nWhole step took 1m0s\n",
+    "by hand": "[step {n}/9] rollout 30.5s, train 20.25 s, whole step 60s\n",
+    "by hand, a line each": "Step {n}:\n  - rollout 30.5s\n  - train 20250ms\n  - total 60.0s\n",
     "bullets": (
         "=== Step {n}/9 ===\n  • Total step time: 60.00s\n  • generation: 30.50s (51%)\n"
         "  • policy_training: 20.25s (34%)\n"
@@ -31,11 +34,18 @@ WAYS = {
     "a table": "Step {n} done\n│ secs/rollout │ 30.5 │ secs/update │ 20.25 │\n│ secs/step │ 6.0e+01 │ kl │ 0.1 │\n",
     "a printed dict": "{{'step': {n}, 'time/gen': 30.5, 'time/train': np.float64(20.25), 'time/step': '60.0'}}\n",
     "nested JSON": '{{"step": {n}, "metrics": {{"timing": {{"gen": 30.5, "train": 20.25, "step": 60.0}}}}}}\n',
+    "a logger's JSON": (
+        '{{"ts": 1700000000.5, "line": 55, "msg": "step {n} gen_time: 30.5s train_time: 20.25s step_time: 60.0s"}}\n'
+    ),
+    "journald's JSON": (
+        '{{"MESSAGE": "step={n} gen_time=30.5 train_time=20.25 step_time=60.0", "_PID": "7", "PRIORITY": "6"}}\n'
+    ),
     "behind a bar": "10%|#| {n}/9 [01:00<07:20, 5.0s/it, generate_time=30.5, train_time=20.25, step_time=60.0]\n",
     "paths of timers": (
         "METRICS STEP {n}\n  perf/loop/total_duration_avg_s: 60.0\n  perf/loop/generate/duration_avg_s: 30.5\n"
         "  perf/loop/train_step/duration_avg_s: 20.25\n"
     ),
+    "logger's places": "10:00:00.1 | INFO | run:step:55 - step={n} gen_time=30.5s train_time=20.25s step_time=60s\n",
     "logger's bars": "10:00:00.1 | INFO | run:55 - step {n} | gen_time: 30.5s | train_time: 20.25s | step_time: 60s\n",
 }
 
@@ -171,6 +181,19 @@ def test_decimal_commas_are_told_where_nothing_else_is_read(tmp_path: Path) -> N
     """A line with many of them is no table."""
     with pytest.raises(InputError, match="may be the decimal one"):
         read(tmp_path, "".join(f"step: {n} loss: 8,01 memory: 47,12GiB(33,81%) mfu: 51,80%\n" for n in (1, 2, 3)))
+
+
+def test_commas_between_thousands_are_read_where_they_can_be_nothing_else(tmp_path: Path) -> None:
+    """A point follows, or another comma: in times too."""
+    line = "step: {n} - timing_s/gen: 1,060.5 - timing_s/step: 1,095.25 - perf/total_num_tokens: 2,400,000\n"
+    step = read(tmp_path, "".join(line.format(n=n) for n in (1, 2))).steps[0]
+    assert (step.generation_seconds, step.step_seconds, step.total_tokens) == (1060.5, 1095.25, 2_400_000.0)
+
+
+def test_a_phase_that_outlasts_its_step_is_told(tmp_path: Path) -> None:
+    """Of a framework's own keys too, where phases follow each other."""
+    log = read(tmp_path, "".join(f"step:{n} - timing_s/gen:90.0 - timing_s/step:60.0\n" for n in (1, 2)))
+    assert any("longer than the step" in text and "timing_s/gen" in text for text in run_summary(log).warnings)
 
 
 def test_times_that_add_up_to_more_than_the_step_run_beside_each_other(tmp_path: Path) -> None:

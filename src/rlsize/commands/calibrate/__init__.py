@@ -106,7 +106,7 @@ def calibrate(
     if files.logs:
         from rlsize.commands.calibrate.run import Run, read_runs
 
-        run = Run(planned, read_runs(planned, files.logs, mapped or ()), changes or ())
+        run = Run(planned, read_runs(planned, files.logs, mapped or ()), changes or (), files.logs)
     gathered = all_points(planned, files.rates, files.records, (said, heart), way, run)
     inputs.warnings += planned.warnings
     fact, found = calibration_of(gathered, sources)
@@ -156,6 +156,9 @@ def _sorted_out(paths: Sequence[str]) -> _Files:
         if sort == "log":
             found.logs.append(path)
             continue
+        if sort == "engines":
+            todo = "name the trainer's log; `rlsize observe` makes rates of this one, which may stand beside it"
+            raise InputError(Fault("has the lines of engines alone, and times no step", path, todo))
         data = read_document(path) if sort == "own" else None
         kind = "scenario" if data is None else str(data.kind or "")
         if data is not None and isinstance(data.data, list):
@@ -165,7 +168,7 @@ def _sorted_out(paths: Sequence[str]) -> _Files:
         elif kind in {"scenario", "plan"} and found.scenario is None:
             found.scenario = path
         elif kind in {"scenario", "plan"}:
-            what = f"is a second scenario, after {found.scenario}"
+            what = f"is a second scenario, after {found.scenario}, which is no log that can be read"
             raise InputError(Fault(what, path, "calibrate each run by itself, or write them as records"))
         else:
             what = f"is {a_file(str(kind))}" if kind else "does not say what it is"

@@ -108,7 +108,7 @@ def _run(run: CalibratedRun) -> Table:
         Column("scales", "its own grows with", "left", of=lambda one: _SCALES[one.grows] if one.seconds else ""),
     )
     note = "its own: beyond what constants may explain; GPUs and layouts shorten none of it but in passes"
-    return Table.of("The run's phases", run.own, cells, note=note)
+    return Table.of("The run's phases", [one for one in run.own if one.measured or one.seconds], cells, note=note)
 
 
 def _doubt(one: Compared) -> str:

@@ -13,16 +13,25 @@ from rlsize.estimates import step_prediction
 from rlsize.estimates.calibration_belief import believed
 from rlsize.estimates.figures import numbers
 from rlsize.estimates.run_memory import own_memory
-from rlsize.estimates.run_twin import left_of_step, measured_phases, own_phases, twin_points, without_tools
+from rlsize.estimates.run_twin import (
+    BESIDE,
+    left_of_step,
+    measured_phases,
+    own_phases,
+    shortened,
+    twin_points,
+    without_tools,
+)
 from rlsize.estimates.step_assembly import OVERLAPPING, assembled
 from rlsize.facts.calibration import CalibratedRun
+from rlsize.facts.figure import Figure
 from rlsize.facts.records import Refused
 from rlsize.loop.phases import phases_of
 from rlsize.loop.resolve import resolve, setting_of
 from rlsize.planner.step_parts import loop_parts
 from rlsize.quantities.table import PLACES
 from rlsize.shell.observation import DECIDED, read_run, shown_by
-from rlsize.units import show
+from rlsize.units import listed, show
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -38,6 +47,9 @@ _FREE = frozenset(
     {"seed", "calibration", "steps", "response_cv", "gpu_hour_usd", "rollout_gpu_hour_usd", "trainer_gpu_hour_usd"}
 )
 """What may be said otherwise of the same run."""
+_TIMED = ("step_seconds", "generation_seconds", "logprob_seconds", "update_seconds", "sync_seconds")
+_FOLLOWING = ("train_seconds", "other_seconds")
+"""What a log has of its other times."""
 _OTHER = 0.05  # from which it is said that a log and what was said are not of one run
 
 
@@ -49,11 +61,12 @@ class Run:
         inputs: What was said of it; takes what the log shows.
         log: Its log, summed up.
         changes: What `--set` says, which no script does.
+        logs: All files that the log was summed up from.
     """
 
-    def __init__(self, inputs: Inputs, log: RunSummary, changes: Sequence[str] = ()) -> None:
+    def __init__(self, inputs: Inputs, log: RunSummary, changes: Sequence[str] = (), logs: Sequence[str] = ()) -> None:
         self.log = log
-        files = [log.source, *([inputs.file.document.name] if inputs.file is not None else [])]
+        files = [log.source, *logs, *([inputs.file.document.name] if inputs.file is not None else [])]
         self.digests = {name: digest for name in files if (digest := _digest(name))}
         seen = shown_by(self.log)
         expected = {key: inputs.apart().ask(key, assume=False) for key in DECIDED}
@@ -146,9 +159,16 @@ class Run:
         values = believed(fact, *step_prediction.STAGES).central()
         own = own_phases(self.phases, {phase: float(part) for phase, part in self.parts(values).items()})
         if "step" in self.phases:
-            again = self.parts(values, own)
-            overhead = float(again["overhead"])
-            own.append(left_of_step(self.phases["step"][0], float(again["step"]), overhead))
+            again = {phase: float(part) for phase, part in self.parts(values, own).items()}
+            left = left_of_step(self.phases["step"][0], again["step"], again["overhead"])
+            own += [left, *([] if "sync" in self.phases else [replace(left, phase="sync", seconds=0.0)])]
+            untimed = shortened(self.phases, again) if self.loop.place.loop not in OVERLAPPING else []
+            own += untimed
+            if untimed:
+                untold = f"{listed([one.phase for one in untimed])}, which {self.log.source} does not time,"
+                self.warnings.append(
+                    f"{untold} stand at {untimed[0].factor:.0%} of the prediction, which makes its step"
+                )
         step, told = self.log.figure("step_seconds"), float(self.parts(values, own)["step"])
         if step.known and _off(told, step.number):
             self.warnings.append(
@@ -159,8 +179,34 @@ class Run:
 
 
 def read_runs(inputs: Inputs, logs: Sequence[str], mapped: Sequence[str] = ()) -> RunSummary:
-    """Of the logs of a run, the one with the most settled steps; what their keys mean may be said."""
-    return max((read_run(inputs, [log], None, mapped) for log in logs), key=lambda run: len(run.steps))
+    """
+    The logs of a run: the one with the most settled steps, with what it lacks and others have.
+
+    Args:
+        inputs: What was said of the run.
+        logs: Its logs.
+        mapped: What their keys mean, as `--map` says it.
+
+    Raises:
+        InputError: One cannot be read, or has no settled step.
+    """
+    runs = [read_run(inputs, [log], None, mapped) for log in logs]
+    best = max(runs, key=lambda run: len(run.steps))
+    if len(runs) == 1:
+        return best
+    found = dict[str, Figure]()
+    for run in runs:
+        measured = {key: one for key, one in run.figures.items() if one.provenance == "measured"}
+        found = {key: one for key, one in measured.items() if key not in {*best.figures, *_FOLLOWING}} | found
+    figures = {**best.figures, **found}
+    if found.keys() & {*_TIMED} and figures.keys() >= {"step_seconds", "update_seconds"}:
+        parts = sum(figures[key].number for key in (*_TIMED[1:], *BESIDE) if key in figures)
+        left = max(0.0, figures["step_seconds"].number - parts)
+        figures["other_seconds"] = Figure(key="other_seconds", value=left, source="the step less its parts")
+    lacked = f"; from the others what it lacks: {listed(sorted(found))}" if found else ""
+    told = f"of {len(runs)} logs {best.source} counts, which has the most settled steps ({len(best.steps)}){lacked}"
+    mode = next((run.mode for run in (best, *runs) if run.mode != "unknown"), best.mode)
+    return replace(best, mode=mode, figures=figures, warnings=(*best.warnings, told))
 
 
 def _off(one: float, other: float) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import ceil
 from typing import TYPE_CHECKING
 
 from rlsize.reports.report import Column, Table, Unseen
@@ -229,7 +230,9 @@ def _resize(found: Finding) -> str:
     if found.kind == "grow":
         if matched == "-":
             required = "" if "required_tokens_per_second" in found.figures else "the trainer's consumption and "
-            return f"Add rollout instances; how many needs {required}--per-instance, a rate at saturation"
+            return (
+                f"Add rollout instances{_at_most(found)}; how many needs {required}--per-instance, a rate at saturation"
+            )
         return _grown(found, matched, there)
     if found.kind == "backlog":
         if matched != "-" and there != "-" and not _less(found):
@@ -240,6 +243,15 @@ def _resize(found: Finding) -> str:
         return "Shorten the tail: partial rollouts, refill, or a shorter cap on responses; more GPUs would wait too"
     size = f"give instances back, down to {matched}" if _less(found) else "measure an instance at saturation"
     return f"Add nothing: the fleet is held back. To save GPUs, {size}"
+
+
+def _at_most(found: Finding) -> str:
+    """How many instances match where those there do all they can; else the trainer waits for something else."""
+    there, idle = (found.figures.get(key) for key in ("instances", "trainer_idle_fraction"))
+    if there is None or idle is None or not 0 < idle.number < 1:
+        return ""
+    match = ceil(there.number / (1.0 - idle.number))
+    return f", {match - there.number:.0f} at most, to {match}"
 
 
 def _grown(found: Finding, matched: str, there: str) -> str:

@@ -359,6 +359,8 @@ def _lacking(run: RunSummary, key: str) -> str:
     """What a figure lacks: a key that some step does not have, or a log that says more."""
     if key in run.keys:
         return f"{run.keys[key]} in every step"
+    if key == "trainer_idle_fraction" and run.mode == "colocated":
+        return "pools of their own"
     if run.unread and key != "consumption_tokens_per_second":
         return "--map, as a key of the log may say it"
     return {

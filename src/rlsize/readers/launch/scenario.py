@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 from rlsize.errors import InputError
 from rlsize.facts.inference_engines import ENGINES, WITHOUT, inference_engine
 from rlsize.facts.records import Refused
-from rlsize.frameworks.told import Told
 from rlsize.quantities.row import Switch, Word
 from rlsize.quantities.table import QUANTITIES, nested
 from rlsize.readers.names import model_named, model_of_size
@@ -18,7 +17,7 @@ from rlsize.readers.yaml_documents import Document, Path_
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from rlsize.facts.launch import Setting
+    from rlsize.frameworks.told import Told
     from rlsize.readers.launch.launch import Launch
     from rlsize.readers.profiles import Catalogue
 
@@ -43,8 +42,6 @@ def scenario_of_launch(launch: Launch, catalogue: Catalogue) -> tuple[Document, 
         The document; where each of its keys was said, in the framework's words.
     """
     told = launch.reading.all()
-    if (eager := _eager(launch)) is not None:
-        told |= {"cuda_graphs": Told(key="cuda_graphs", value=False, provenance="said", settings=(eager,))}
     data: dict[str, Any] = {"framework": launch.framework.name}
     lines: dict[Path_, int] = {}
     places: dict[str, str] = {}
@@ -119,12 +116,6 @@ def _known(catalogue: Catalogue, kind: str, name: str) -> str:
         return catalogue.path_of(kind, name).stem
     except InputError:
         return ""
-
-
-def _eager(launch: Launch) -> Setting | None:
-    """What keeps engines from CUDA graphs."""
-    eager = next((one for key, one in launch.reading.settings.items() if key.endswith("enforce_eager")), None)
-    return eager if eager is not None and str(eager.value).lower() == "true" else None
 
 
 def doubts(launch: Launch, model: str = "") -> Iterator[str]:

@@ -79,6 +79,16 @@ def decimal(text: str) -> float | None:
         return None
 
 
+def doubtful(text: str) -> bool:
+    """
+    Whether the comma of a number may be the decimal one; not where a point follows it, or another comma.
+
+    >>> doubtful("1,095"), doubtful("1,095.5"), doubtful("2,400,000"), doubtful("12,5")
+    (True, False, False, True)
+    """
+    return "," in text and (decimal(text) is None or ("." not in text and text.count(",") == 1))
+
+
 def in_full(text: str) -> float:
     """
     A number, with or without commas between thousands.

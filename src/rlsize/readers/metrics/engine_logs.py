@@ -36,6 +36,7 @@ MOST_LINES = 200_000  # of all engines, the newest of each: about three days of 
 MOST_ENGINES = 256
 _USUAL = 60.0  # seconds between two lines, at most; engines write every ten, and SGLang more often
 _SILENT = 3.0  # times the usual interval from which an engine is taken to have been idle in between
+_SOON = 1e-3  # seconds after its last line from which it is taken so
 _HALF_YEAR = 180 * 86_400.0
 _LEAP_YEAR = 2000  # vLLM writes no year; one that has a 29th of February
 _NUMBER = r"([0-9]{1,12}(?:\.[0-9]{1,12})?)"
@@ -64,6 +65,9 @@ _FIELDS = {
     "cache": re.compile(rf"token usage: {_NUMBER}"),
     "hit_percent": re.compile(rf"Prefix cache hit rate: {_NUMBER}%"),
 }
+_USUALLY = ("prompt", "generation", "running", "waiting", "cache_percent", "hit_percent")
+_WHOLE = re.compile(r"(?: tokens/s| reqs)?, (?:GPU )?".join(_FIELDS[name].pattern for name in _USUALLY))
+"""The usual line of vLLM in one search, as a log has millions of them."""
 _KEYS = {
     "vllm": {
         "generation_tokens": "Avg generation throughput x time",
@@ -186,15 +190,19 @@ def _entries(cursor: Cursor, skips: Skips) -> Iterator[_Entry]:
 
 def _entry(line: Line) -> _Entry | None:
     """What a line says; None if it is damaged, without an engine if it is another rank's copy."""
-    said = {name: float(found[1]) for name, pattern in _FIELDS.items() if (found := pattern.search(line.text))}
+    whole = _WHOLE.search(line.text)
+    if whole is not None:
+        said = dict(zip(_USUALLY, map(float, whole.groups()), strict=True))
+    else:
+        said = {name: float(found[1]) for name, pattern in _FIELDS.items() if (found := pattern.search(line.text))}
     if not {"generation", "running", "waiting"} <= said.keys():
         return None
     origin = next((found[1] for pattern in _ORIGINS if (found := pattern.search(line.text))), "")
-    left_out = _LEFT_OUT.search(line.text)
+    left_out = _LEFT_OUT.search(line.text) if "repeated" in line.text else None
     repeats = int(left_out[1]) if left_out else 0
     try:
-        time = _SGLANG_TIME.search(line.text)
-        if time is not None and "#running-req" in line.text:
+        time = _SGLANG_TIME.search(line.text) if "#running-req" in line.text else None
+        if time is not None:
             ranks = dict(re.findall(r"([A-Z]+)([0-9]+)", time[2]))
             moment = datetime.fromisoformat(f"{time[1]}Z").timestamp()
             engine = "sglang" if ranks.get("TP", "0") == "0" else ""
@@ -233,7 +241,12 @@ def _snapshots(name: str, entries: Sequence[_Entry], *, silent: bool) -> list[Sn
     totals = dict.fromkeys(("generation", "prompt", "queries", "hits", "preemptions"), 0.0)
     found = [_snapshot(name, entries[0], totals)]
     for entry, gap in zip(entries[1:], gaps, strict=True):
-        _grow(totals, entry.said, usual if silent and gap > _SILENT * usual else gap)
+        if silent and gap > _SILENT * usual:
+            still = entry.said | {"running": 0.0, "waiting": 0.0}
+            stood = (entry.seconds - gap + _SOON, entry.seconds - usual)
+            found += [_snapshot(name, entry._replace(seconds=moment, said=still), totals) for moment in stood]
+            gap = usual  # noqa: PLW2901 (so much of it was work)
+        _grow(totals, entry.said, gap)
         found.append(_snapshot(name, entry, totals))
     return found
 

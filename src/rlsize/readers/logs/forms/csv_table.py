@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from rlsize.readers.logs.figures import COMMA, CUT, Row
 from rlsize.readers.logs.forms import Form
 from rlsize.readers.logs.names import is_time
-from rlsize.readers.logs.numbers import decimal
+from rlsize.readers.logs.numbers import decimal, doubtful
 from rlsize.readers.logs.source import Cursor
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ def rows(blocks: Blocks, skips: Skips) -> Iterator[Row]:
         values: dict[str, float] = {}
         for key, cell in zip(keys, _cells(line.text, apart), strict=False):
             value = decimal(cell)
-            if "," in cell and (value is None or is_time(key)):
+            if doubtful(cell) and (value is None or is_time(key)):
                 skips.add(COMMA, line.place)
             elif value is not None and key:
                 values.setdefault(key, value)

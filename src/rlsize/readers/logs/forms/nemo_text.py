@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from rlsize.readers.logs.figures import COMMA, CUT, Row
 from rlsize.readers.logs.forms import Form
-from rlsize.readers.logs.numbers import decimal
+from rlsize.readers.logs.numbers import decimal, doubtful
 from rlsize.readers.logs.source import Cursor
 
 if TYPE_CHECKING:
@@ -118,7 +118,7 @@ def _note(block: _Block, bullet: re.Match[str]) -> bool:
     """Add a figure under the key that the other loggers have for it, the first one of a block; False if it is none."""
     name, text, unit = bullet.groups()
     number = decimal(text)
-    if number is None:
+    if number is None or (unit == "s" and doubtful(text)):
         return False
     key = _NAMES.get(name) or (f"timing/train/{name}" if unit == "s" else name)
     block.values.setdefault(key, number * (0.01 if unit == "%" else 1.0))

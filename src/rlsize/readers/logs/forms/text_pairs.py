@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from rlsize.readers.logs.figures import COMMA, CUT_NUMBER, Row
 from rlsize.readers.logs.forms import Form
 from rlsize.readers.logs.names import is_time, words
-from rlsize.readers.logs.numbers import decimal, flat_numbers, json_object
+from rlsize.readers.logs.numbers import decimal, doubtful, flat_numbers, json_object
 from rlsize.readers.logs.source import Cursor
 
 if TYPE_CHECKING:
@@ -40,10 +40,13 @@ _PROCESS = re.compile(r"^\([^()]{1,100} pid=[^()]{1,60}\) ?")
 _BAR = re.compile(r"\d+%\|.*?(?:it/s|s/it|$)")
 _COST = re.compile(r"'(\w+)', time cost: ")  # SkyRL's timers
 _ENGINE = re.compile(r"est\. speed input: |generation throughput: |gen throughput \(token/s\): ")
-_LIKELY = re.compile(r"[|│]|[:=] ?[^ ]{0,40}\d|took \d|:\s+\d|(?i:step|iter)[^ ]{0,20} ?.{0,3}\d")
+_LIKELY = re.compile(r"[|│]|[:=] ?[^ ]{0,40}\d|took \d|:\s+\d|[a-z] \d[\d.]*m?s\b|(?i:step|iter)[^ ]{0,20} ?.{0,3}\d")
 _GOES_ON = re.compile(r"[\d.]*\d(?: - |, ?['\"]|\}|$)")
 _HEADLESS = re.compile(r"[\w/]*:[^ ]* - ")
 _WHOLE = re.compile(rf"\s*[\w/@.-]+:(?:{_NUMBER})\)?")
+_ENDING = re.compile(r"\d ?[a-z]{1,7}\W{0,3}$")
+_SAYS = {"message", "msg", "event", "text", "log"}
+_APART = re.compile(r"^[\W\d_]*|[,;] +")
 _TABLE = re.compile("[│|]")
 _CLOSED = re.compile(r"\d[^\d.,eE]\D{0,2}$|\}\s*$")  # a unit, a quotation mark or a bracket follows the last number
 
@@ -60,13 +63,20 @@ def rows(blocks: Blocks, skips: Skips) -> Iterator[Row]:
             skips.add(CUT_NUMBER, place)
         values: dict[str, float] = {}
         for key, value, said in pairs:
-            if "," in said and (is_time(key) or value is None):
+            if doubtful(said) and (is_time(key) or value is None):
                 skips.add(COMMA, place)
             elif value is not None:
                 values.setdefault(key, value)
-        step = _HEAD.search(text)
+        step = _step(text)
         if values or (step is not None and _ALONE.fullmatch(_PROCESS.sub("", text))):
             yield Row(float(step[1]) if step else None, values, place)
+
+
+def _step(text: str) -> re.Match[str] | None:
+    """Where a line has its step; what stands behind a colon may be the function and line of a logger."""
+    found = _HEAD.search(text)
+    placed = found is not None and text[found.start() - 1 : found.start()] == ":"
+    return (_HEAD.search(text, found.end()) if found is not None and placed else None) or found
 
 
 def _lines(cursor: Cursor) -> Iterator[tuple[str, str, bool]]:
@@ -97,7 +107,7 @@ def _broken(before: str, text: str) -> bool:
 
 
 def _object(text: str) -> list[tuple[str, float | None, str]]:
-    """The numbers of a JSON object on a line."""
+    """The pairs of what a JSON object on a line says in words, as loggers and journald write it; else its numbers."""
     start = text.find('{"')
     if start < 0:
         return []
@@ -105,12 +115,24 @@ def _object(text: str) -> list[tuple[str, float | None, str]]:
         found, _ = json_object(text, start)
     except ValueError:
         return []
-    return [(key, value, "") for key, value in flat_numbers(found).items()]
+    said = (value for key, value in found.items() if key.lower() in _SAYS and isinstance(value, str))
+    pairs = [pair for value in said for pair in _pairs(value)]
+    return pairs or [(key, value, "") for key, value in flat_numbers(found).items()]
 
 
 def _pairs(text: str) -> list[tuple[str, float | None, str]]:
     """The pairs of a line: key, number, and how it is written."""
-    return [_of_match(found) for found in _PAIR.finditer(text)]
+    return [_of_match(found) for found in _PAIR.finditer(text)] or _spoken(text)
+
+
+def _spoken(text: str) -> list[tuple[str, float | None, str]]:
+    """The pairs of a line that is nothing but names and times: `step 3: rollout 60.5s, train 30.2s`."""
+    if not _ENDING.search(text, max(0, len(text) - 20)):
+        return []
+    step = _step(text)
+    cells = [_CELL.fullmatch(cell) for cell in _APART.split(text[step.end() :] if step else text) if cell]
+    found = [cell for cell in cells if cell is not None and (cell.groups()[-1] or "").lower() in _UNITS]
+    return [_of_match(cell) for cell in found] if len(found) == len(cells) else []
 
 
 def _of_match(found: re.Match[str]) -> tuple[str, float | None, str]:
