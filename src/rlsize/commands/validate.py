@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import math
 import re
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import typer
 
+from rlsize.dataclass import dataclass
 from rlsize.errors import Fault, InputError, suggestion
 from rlsize.estimates.model_size import model_size
 from rlsize.facts.figure import Figure

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from rlsize.dataclass import dataclass
 from rlsize.equations.time_series import block_length, interval_widening, unbiased_autocorrelation
 
 if TYPE_CHECKING:

@@ -8,12 +8,13 @@ their order does not matter.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import field
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from rlsize.dataclass import dataclass
 from rlsize.estimates.belief import prior, sensitivity, settled
 from rlsize.facts.calibration import CalibrationSetting
 from rlsize.facts.records import Refused

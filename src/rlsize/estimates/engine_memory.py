@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from rlsize.dataclass import dataclass
 from rlsize.equations import engine_cache, engine_memory, kv_cache, memory_fit
 from rlsize.estimates.engine_shape import engine_shape, plainly
 from rlsize.facts.inference_engines import inference_engine

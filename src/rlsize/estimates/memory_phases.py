@@ -7,9 +7,9 @@ there when.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from rlsize.dataclass import dataclass
 from rlsize.equations import engine_cache, memory_fit, training_peak
 from rlsize.estimates.engine_memory import kv_capacity
 from rlsize.estimates.figures import added

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from math import sqrt
 from statistics import fmean, median
 from typing import TYPE_CHECKING, NamedTuple
 
+from rlsize.dataclass import dataclass
 from rlsize.equations.weight_sync import transfer_time
 
 if TYPE_CHECKING:

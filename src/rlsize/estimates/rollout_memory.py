@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from rlsize.dataclass import dataclass
 from rlsize.equations import kv_cache, memory, memory_fit
 from rlsize.estimates.figures import apply, total
 from rlsize.facts.figure import Figure, absent

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from rlsize.dataclass import dataclass
 from rlsize.equations import affine_step, engine_step, kernel_time, kv_cache, rollout_batch
 from rlsize.estimates.constants_rollout import SEEN
 from rlsize.estimates.engine_compiled import compiled

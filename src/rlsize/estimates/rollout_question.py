@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from rlsize.dataclass import dataclass
 from rlsize.equations import rollout_batch
 from rlsize.estimates.belief import drawn_inputs
 from rlsize.estimates.figures import apply, figures_in, numbers

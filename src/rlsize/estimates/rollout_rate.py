@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from itertools import pairwise
 from statistics import fmean, median, stdev
 from typing import TYPE_CHECKING
 
+from rlsize.dataclass import dataclass
 from rlsize.equations.engine_step import engine_step_time, live_kv_tokens
 from rlsize.equations.redundancy import cacheable_prompt_tokens
 from rlsize.estimates.counter_growth import grown, hit_fraction

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from rlsize.dataclass import dataclass
 from rlsize.equations import matching, rl_step
 from rlsize.estimates import constants_memory, constants_rollout, constants_step, constants_sync, constants_train
 from rlsize.estimates.figures import numbers

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from rlsize.dataclass import dataclass
 from rlsize.estimates.all_constants import band_sources, constants_of
 from rlsize.estimates.belief import interval, scattered
 from rlsize.estimates.constants_sync import STAGE

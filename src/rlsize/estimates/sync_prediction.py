@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
+from rlsize.dataclass import dataclass
 from rlsize.equations import matching, sync_classes, sync_transports, weight_sync
 from rlsize.estimates.engine_shape import plainly
 from rlsize.estimates.figures import entries

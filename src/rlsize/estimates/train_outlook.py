@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from rlsize.dataclass import dataclass
 from rlsize.equations import matching, train_step_traffic
 from rlsize.equations import train_step as equations
 from rlsize.estimates.all_constants import band_sources, constants_of

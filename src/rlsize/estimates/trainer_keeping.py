@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from rlsize.dataclass import dataclass
 from rlsize.equations import activations, training_peak
 from rlsize.estimates.figures import alike, bare
 from rlsize.facts.inference_engines import TRAINER_BACKENDS, UNSAID

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Annotated
 
+from rlsize.dataclass import dataclass
 from rlsize.facts.fields import Says
 
 if TYPE_CHECKING:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping  # noqa: TC003 (a field's type, resolved at run time)
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Annotated
 
+from rlsize.dataclass import dataclass
 from rlsize.facts.fields import Quantity, Says
 
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
+from rlsize.dataclass import dataclass
 from rlsize.facts.figure import Figure, absent
 from rlsize.facts.run_log import RunSummary
 

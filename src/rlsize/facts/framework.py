@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Annotated, Any
 
+from rlsize.dataclass import dataclass
 from rlsize.facts.fields import Says
 
 

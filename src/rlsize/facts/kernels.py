@@ -11,10 +11,11 @@ the engine: `trtllm/fp8_block`. `pick` finds the entry of a type that was not me
 from __future__ import annotations
 
 import dataclasses
-from dataclasses import dataclass, field
+from dataclasses import field
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Annotated, Literal, TypeVar
 
+from rlsize.dataclass import dataclass
 from rlsize.facts.fields import Quantity, Says
 
 if TYPE_CHECKING:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Annotated, Literal, TypeAlias
 
+from rlsize.dataclass import dataclass
 from rlsize.facts.fields import Quantity, Says
 
 Stage: TypeAlias = Literal["rollout", "train", "sync"]

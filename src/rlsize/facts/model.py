@@ -6,9 +6,10 @@ Dimensions come in one piece from one document, so a block names its source once
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Annotated, Literal
 
+from rlsize.dataclass import dataclass
 from rlsize.facts.fields import (
     Quantity,
     Says,

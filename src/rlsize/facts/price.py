@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Annotated, Literal
 
+from rlsize.dataclass import dataclass
 from rlsize.facts.fields import (
     Quantity,
     Says,

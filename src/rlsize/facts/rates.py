@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Annotated, Literal, TypeAlias
 
+from rlsize.dataclass import dataclass
 from rlsize.facts.fields import Quantity, Says
 from rlsize.facts.headroom import HeadroomPart  # noqa: TC001 (pydantic resolves the annotations at run time)
 from rlsize.facts.measured import (  # noqa: TC001 (pydantic resolves the annotations at run time)

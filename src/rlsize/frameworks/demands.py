@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import ast
 import re
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from rlsize.dataclass import dataclass
 from rlsize.frameworks.expressions import Plain, evaluate, parsed
 from rlsize.frameworks.told import QUANTITY
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from rlsize.dataclass import dataclass
 from rlsize.frameworks.abilities import framework_mode
 from rlsize.frameworks.demands import Unmet, unmet
 from rlsize.frameworks.told import keys_of

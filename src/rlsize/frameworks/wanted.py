@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import ast
 import re
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
+from rlsize.dataclass import dataclass
 from rlsize.errors import Fault
 from rlsize.facts.launch import Setting
 from rlsize.frameworks.expressions import Plain, evaluate, items, names, parsed

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any
 
+from rlsize.dataclass import dataclass
 from rlsize.estimates.figures import numbers, predicted
 from rlsize.facts.algorithm import Agents
 from rlsize.facts.figure import Figure

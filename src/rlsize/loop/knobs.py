@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
+from rlsize.dataclass import dataclass
 from rlsize.equations.batch_drain import uncapped_mean
 from rlsize.equations.lengths import capped_mean
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from rlsize.dataclass import dataclass
 from rlsize.equations import long_tail
 from rlsize.estimates.figures import apply
 from rlsize.estimates.prefix_cache import SPREADS, routed_hits

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from rlsize.dataclass import dataclass
 from rlsize.equations import imbalance, matching
 from rlsize.equations.headroom import standard_error
 from rlsize.estimates.figures import apply, measured

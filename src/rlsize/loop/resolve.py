@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from rlsize.dataclass import dataclass
 from rlsize.equations import matching, planning, train_step
 from rlsize.errors import Fault, InputError
 from rlsize.estimates.figures import apply

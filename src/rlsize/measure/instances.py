@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import time
 from contextlib import ExitStack
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from rlsize.dataclass import dataclass
 from rlsize.errors import Fault, UnfinishedError
 from rlsize.facts.counters import EngineCounters, Finished, PhaseRun, Snapshot
 from rlsize.measure.child import Child, ChildDiedError, staged

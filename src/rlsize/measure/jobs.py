@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 import subprocess
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
+from rlsize.dataclass import dataclass
 from rlsize.errors import Fault, InputError
 from rlsize.measure.child import WHOLE_LOG, Child, ChildDiedError, staged
 

@@ -10,11 +10,12 @@ from __future__ import annotations
 
 import math
 import time
-from dataclasses import dataclass, field
+from dataclasses import field
 from random import Random
 from statistics import fmean
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
+from rlsize.dataclass import dataclass
 from rlsize.equations.engine_step import cache_concurrency
 from rlsize.equations.kv_cache import mean_live_tokens
 from rlsize.errors import RlsizeError

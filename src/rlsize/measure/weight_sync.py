@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, field
 from statistics import median
 from typing import TYPE_CHECKING, Any, Literal
 
+from rlsize.dataclass import dataclass
 from rlsize.errors import Fault, InputError, UnfinishedError
 from rlsize.estimates.message_cost import message_cost
 from rlsize.estimates.scatter import scatter

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from rlsize.dataclass import dataclass
 from rlsize.estimates.figures import with_bands
 from rlsize.estimates.flow import flow_of
 from rlsize.facts.figure import Figure, absent

@@ -6,11 +6,12 @@ A search ranks on central numbers; bands are drawn for the shortlist only.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from rlsize.dataclass import dataclass
 from rlsize.equations import rl_step
 from rlsize.estimates.figures import DRAWS, ends
 from rlsize.facts.figure import Figure

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
+from rlsize.dataclass import dataclass
 from rlsize.equations import iteration
 from rlsize.estimates.figures import apply, rounded, total, with_bands
 from rlsize.estimates.flow import Flow

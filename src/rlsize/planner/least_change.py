@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import combinations
 from math import gcd
 from typing import TYPE_CHECKING, Any
 
+from rlsize.dataclass import dataclass
 from rlsize.equations import planning, rollout_batch
 from rlsize.planner.choice import AS_GOOD
 from rlsize.planner.rounding import rounded_up

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from math import log2
 from typing import TYPE_CHECKING, Any
 
+from rlsize.dataclass import dataclass
 from rlsize.equations import rl_step
 from rlsize.equations.matching import tokens_per_step
 from rlsize.equations.train_step import trained_sequence_tokens

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from rlsize.dataclass import dataclass
 from rlsize.equations import matching
 from rlsize.estimates.step_assembly import REFILLING
 from rlsize.facts.records import Refused

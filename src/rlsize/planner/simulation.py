@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from functools import partial
 from math import ceil, inf
 from typing import TYPE_CHECKING, Any
 
+from rlsize.dataclass import dataclass
 from rlsize.equations import decode_step, rl_step, rollout_batch
 from rlsize.errors import Fault, InputError
 from rlsize.estimates.generation import StepBatch

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from math import lcm
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from rlsize.dataclass import dataclass
 from rlsize.equations import planning, train_step
 from rlsize.facts.headroom import MEMORY_MARGIN
 from rlsize.planner.rounding import rounded_down

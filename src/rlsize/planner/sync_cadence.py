@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from rlsize.dataclass import dataclass
 from rlsize.equations import sync_pause
 from rlsize.estimates.figures import apply, rounded, with_bands
 from rlsize.estimates.sync import SyncQuestion, link_rows, method_rows, sync_results

@@ -7,9 +7,10 @@ against them, and schema, template and reference page are read off them.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, make_dataclass
+from dataclasses import field, make_dataclass
 from typing import Annotated, Any, Literal
 
+from rlsize.dataclass import dataclass
 from rlsize.facts.budget import Budget
 from rlsize.facts.fields import Bare, Quantity, Says, Uncertain
 from rlsize.quantities.row import Switch, Text, Word

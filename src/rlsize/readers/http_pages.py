@@ -10,10 +10,11 @@ are the system's.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Any
 from urllib.parse import SplitResult, urlsplit, urlunsplit
 
+from rlsize.dataclass import dataclass
 from rlsize.errors import Fault, InputError, refuse
 from rlsize.units import cut
 

@@ -126,6 +126,6 @@ def _exactly(kinds: tuple[Any, ...], data: Any) -> Any:  # noqa: ANN401 (any dat
     return data
 
 
-def _require(holds: bool) -> None:  # noqa: FBT001 (what must be true)
+def _require(holds: bool) -> None:
     if not holds:
         raise NotPlainError

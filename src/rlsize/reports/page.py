@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from math import exp, log
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from rlsize.dataclass import dataclass
 from rlsize.facts.figure import Figure
 from rlsize.reports.chart import Gantt, Panels
 from rlsize.reports.report import Column, Table, Unseen

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 
+from rlsize.dataclass import dataclass
 from rlsize.facts.figure import Figure, Value
 from rlsize.reports.wording import band, origin_word, shown, words
 

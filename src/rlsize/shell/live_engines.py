@@ -7,11 +7,12 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
+from rlsize.dataclass import dataclass
 from rlsize.errors import Fault, InputError, UnfinishedError, noting
 from rlsize.facts.figure import Figure
 from rlsize.shell.access import AUTHORITY, INSECURE, TOKEN_FILE, access_to, blamed

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import sys
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from rlsize.dataclass import dataclass
 from rlsize.errors import Fault, InputError, a_file, suggestion
 from rlsize.readers.byte_sources import STDIN, shown_source
 from rlsize.shell.access import blamed

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from math import inf
 from typing import TYPE_CHECKING
 
+from rlsize.dataclass import dataclass
 from rlsize.equations import (
     affine_step,
     batch_drain,

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from rlsize.dataclass import dataclass
 from rlsize.estimates.figures import alike
 
 if TYPE_CHECKING:

@@ -11,7 +11,6 @@ from __future__ import annotations
 import zlib
 from collections import Counter
 from contextlib import suppress
-from dataclasses import dataclass
 from itertools import combinations, groupby
 from math import comb
 from operator import itemgetter
@@ -19,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from rlsize.dataclass import dataclass
 from rlsize.estimates.belief import prior, settled
 from rlsize.estimates.recorded.registry import calibrates_on, relation
 from rlsize.facts.records import Refused

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from itertools import combinations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from rlsize.dataclass import dataclass
 from rlsize.equations import planning
 from rlsize.errors import InputError
 from rlsize.facts.figure import Figure

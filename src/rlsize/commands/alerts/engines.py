@@ -7,9 +7,9 @@ The spellings are those of `readers/metrics`: `vllm:`, `vllm_` (prometheus_clien
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
+from rlsize.dataclass import dataclass
 from rlsize.facts.published import EXPORTED, RECORDED
 from rlsize.readers.metrics import sglang, trtllm, vllm
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
+from rlsize.dataclass import dataclass
 from rlsize.facts.published import AGE, QUEUED, STEP, SYNC, TRAINED, WAIT
 
 if TYPE_CHECKING:

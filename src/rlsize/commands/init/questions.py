@@ -12,11 +12,11 @@ import sys
 from collections import Counter
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from rlsize.dataclass import dataclass
 from rlsize.errors import Fault, InputError, noting, suggestion
 from rlsize.facts.budget import quantities
 from rlsize.facts.fields import Uncertain

@@ -10,7 +10,7 @@ import sys
 import threading
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import ExitStack, contextmanager
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, fields
 from functools import partial
 from importlib.util import find_spec
 from itertools import chain
@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import typer
 
+from rlsize.dataclass import dataclass
 from rlsize.errors import Fault, InputError, noting, suggestion
 from rlsize.facts.figure import Figure
 from rlsize.reports.wording import numbered

@@ -5,10 +5,11 @@ from __future__ import annotations
 import re
 from array import array
 from bisect import bisect_left
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import accumulate
 from typing import TYPE_CHECKING, TypeAlias
 
+from rlsize.dataclass import dataclass
 from rlsize.errors import Fault, InputError, too_deep
 from rlsize.facts.launch import Setting, Span, Value
 

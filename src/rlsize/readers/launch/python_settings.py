@@ -12,10 +12,11 @@ import ast
 import re
 import shlex
 from bisect import bisect_left
-from dataclasses import dataclass, field
+from dataclasses import field
 from itertools import chain
 from typing import TYPE_CHECKING, TypeGuard
 
+from rlsize.dataclass import dataclass
 from rlsize.errors import Fault, InputError
 from rlsize.frameworks.expressions import UnreadableError, arithmetic
 from rlsize.readers.launch.nodes import DEEPEST, Count, Node, Places, shown

@@ -10,10 +10,11 @@ from __future__ import annotations
 import posixpath
 import re
 import shlex
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import reduce
 from typing import TYPE_CHECKING
 
+from rlsize.dataclass import dataclass
 from rlsize.errors import Fault, InputError
 from rlsize.readers.launch.interpolation import interpolated
 from rlsize.readers.launch.nodes import DEEPEST, Count, Node, Places, merged, shown

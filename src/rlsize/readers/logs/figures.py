@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING
 
+from rlsize.dataclass import dataclass
 from rlsize.facts.run_log import Skipped
 
 if TYPE_CHECKING:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from itertools import chain, islice
 from typing import TYPE_CHECKING
 
+from rlsize.dataclass import dataclass
 from rlsize.readers.logs.figures import COMMA, Skips
 from rlsize.readers.logs.forms import csv_table, forms, text_pairs
 from rlsize.readers.logs.frameworks import frameworks

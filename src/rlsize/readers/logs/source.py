@@ -7,12 +7,12 @@ import stat
 import sys
 import zlib
 from contextlib import contextmanager
-from dataclasses import dataclass
 from functools import lru_cache
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, cast
 
+from rlsize.dataclass import dataclass
 from rlsize.errors import Fault, InputError
 from rlsize.readers.byte_sources import GZIP, GZIP_WINDOW, STDIN, ZSTD, shown_source, zstd_lacking
 from rlsize.readers.logs.numbers import plain

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import difflib
 import re
-from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from rlsize.dataclass import dataclass
 from rlsize.errors import DoesNotFitError, Fault, InputError
 from rlsize.frameworks.wanted import changes, same, spelled
 from rlsize.writers.launch.edits import edited

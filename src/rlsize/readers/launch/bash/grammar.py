@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cache
 from typing import TYPE_CHECKING
 
+from rlsize.dataclass import dataclass
 from rlsize.readers.launch.nodes import UnreadableError
 
 if TYPE_CHECKING:

@@ -8,9 +8,10 @@ line is there, or when the log goes on behind it.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING
 
+from rlsize.dataclass import dataclass
 from rlsize.readers.logs.figures import COMMA, CUT, Row
 from rlsize.readers.logs.forms import Form
 from rlsize.readers.logs.numbers import decimal
