@@ -10,7 +10,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from dataclasses import dataclass as dataclass  # noqa: PLC0414 (for type checkers the two are one)
+    from dataclasses import dataclass as dataclass  # noqa: PLC0414 (for type checkers they are one)
+    from dataclasses import replace as replace
 else:
     import dataclasses
     from dataclasses import MISSING, FrozenInstanceError, fields
@@ -32,6 +33,11 @@ else:
             if name not in vars(cls):
                 setattr(cls, name, function)
         return cls
+
+    def replace(thing, /, **changes):
+        """Another of the class with some fields otherwise."""
+        kept = {name: getattr(thing, name) for name in thing.__dataclass_fields__ if name not in changes}
+        return type(thing)(**kept, **changes)
 
     def _init(cls):
         """What takes the fields, those that are named only last."""

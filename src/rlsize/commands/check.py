@@ -5,13 +5,13 @@ from __future__ import annotations
 import os
 import re
 import sys
-from dataclasses import field, replace
+from dataclasses import field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import typer
 
-from rlsize.dataclass import dataclass
+from rlsize.dataclass import dataclass, replace
 from rlsize.errors import DoesNotFitError, Fault, InputError, RlsizeError, noting, refuse
 from rlsize.facts.budget import Change
 from rlsize.facts.figure import Figure

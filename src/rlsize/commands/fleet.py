@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from rlsize.dataclass import replace
 from rlsize.facts.figure import Figure
 from rlsize.loop.sides import IN_LOOP_RATE, sides
 from rlsize.planner.fleet import FleetAnswer, FleetQuestion, caching_savings, size_fleet

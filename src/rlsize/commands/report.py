@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from functools import partial
 from inspect import signature
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar
 
-from rlsize.dataclass import dataclass
+from rlsize.dataclass import dataclass, replace
 from rlsize.equations import decode_step, iteration, loop_time, matching, money, rl_step, rollout_batch
 from rlsize.errors import Fault, InputError
 from rlsize.facts.figure import Figure

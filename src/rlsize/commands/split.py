@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from rlsize.dataclass import replace
 from rlsize.equations import matching, rl_step
 from rlsize.estimates.figures import apply
 from rlsize.facts.figure import Figure

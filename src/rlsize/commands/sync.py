@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import typer
 
+from rlsize.dataclass import replace
 from rlsize.equations import matching, rollout_batch, sync_pause
 from rlsize.errors import suggestion
 from rlsize.estimates.figures import apply

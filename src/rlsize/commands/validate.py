@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import math
 import re
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import typer
 
-from rlsize.dataclass import dataclass
+from rlsize.dataclass import dataclass, replace
 from rlsize.errors import Fault, InputError, suggestion
 from rlsize.estimates.model_size import model_size
 from rlsize.facts.figure import Figure

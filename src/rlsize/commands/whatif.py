@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from rlsize.dataclass import replace
 from rlsize.facts.figure import Figure
 from rlsize.loop.knobs import KINDS
 from rlsize.reports.chart import Chart, Mark, Series

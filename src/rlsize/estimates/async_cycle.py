@@ -201,7 +201,9 @@ def rhythms(
     phases = np.linspace(0.0, 1.0, _PHASES)
     lacking = np.zeros(1) if late == "wait" else np.arange(parts - 1, -1, -1) / parts
     running, groups = loop.left(tokens, phases)
-    early = loop.early(tokens, phases, groups) - lacking.reshape(-1, *[1] * (tokens.ndim + 1)) * loop.kept(tokens, phases)
+    early = loop.early(tokens, phases, groups) - lacking.reshape(-1, *[1] * (tokens.ndim + 1)) * loop.kept(
+        tokens, phases
+    )
     falls = np.maximum(early[..., :-1] - early[..., 1:], 1e-12)
     before = np.clip(early[..., :-1] / falls, 0.0, 1.0)  # share of each part of a rhythm that comes before it is due
     dues, within = before.sum(axis=-1) / (_PHASES - 1), before[-1]

@@ -9,13 +9,12 @@ correlated with the others. Bands are draws from it; the same seed gives the sam
 from __future__ import annotations
 
 import zlib
-from dataclasses import replace
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from rlsize.dataclass import dataclass
+from rlsize.dataclass import dataclass, replace
 from rlsize.estimates.figures import DRAWS, HIGH, LOW, Draw, generator, in_draws, uncertain
 from rlsize.facts.records import Refused
 

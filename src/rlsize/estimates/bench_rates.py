@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from statistics import fmean, stdev
 from typing import TYPE_CHECKING
 
-from rlsize.dataclass import dataclass
+from rlsize.dataclass import dataclass, replace
 from rlsize.equations.headroom import standard_error
 from rlsize.errors import Fault, InputError
 from rlsize.facts.headroom import HEADROOM_PARTS

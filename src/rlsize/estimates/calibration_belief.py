@@ -7,11 +7,11 @@ few directions say what a matrix over all constants would, and no direction can 
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from rlsize.dataclass import replace
 from rlsize.estimates.belief import Belief, prior
 from rlsize.facts.calibration import CalibratedConstant, CalibratedDirection
 

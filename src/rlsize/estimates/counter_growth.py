@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import fields, replace
+from dataclasses import fields
 from itertools import pairwise
 from statistics import fmean
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from rlsize.dataclass import replace
 from rlsize.facts.counters import ADDED_UP, COUNTED, Buckets, LengthCounts, Totals
 
 if TYPE_CHECKING:

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from operator import attrgetter
 from typing import TYPE_CHECKING
 
-from rlsize.dataclass import dataclass
+from rlsize.dataclass import dataclass, replace
 from rlsize.equations import engine_memory, memory_fit, mixture_of_experts, parameters
 from rlsize.estimates.figures import apply, total
 from rlsize.estimates.memory_shape import memory_shape

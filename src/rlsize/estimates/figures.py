@@ -9,10 +9,11 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from copy import copy
-from dataclasses import fields, is_dataclass, replace
+from dataclasses import fields, is_dataclass
 from random import Random
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from rlsize.dataclass import replace
 from rlsize.facts.figure import Figure, absent
 
 if TYPE_CHECKING:

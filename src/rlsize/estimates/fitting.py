@@ -8,11 +8,11 @@ nothing of them. Records of one table count together as a few at most, so that a
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from rlsize.dataclass import replace
 from rlsize.estimates.belief import STEP, at_moved, prior
 
 if TYPE_CHECKING:

@@ -8,12 +8,11 @@ buckets; the cap is the one that was asked for where the engine counts that, els
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 from itertools import pairwise
 from statistics import NormalDist
 from typing import TYPE_CHECKING
 
-from rlsize.dataclass import dataclass
+from rlsize.dataclass import dataclass, replace
 from rlsize.equations.batch_drain import finished_share, uncapped_mean
 from rlsize.equations.lengths import lognormal_quantile
 from rlsize.facts.counters import LengthCounts, LengthFit

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from rlsize.dataclass import replace
 from rlsize.equations.headroom import standard_error
 from rlsize.equations.matching import consumption
 from rlsize.facts.rates import InstanceRate, MeasuredInstance, RateConditions, Rates, RateSource

@@ -7,10 +7,10 @@ each GPU comes beside it.
 
 from __future__ import annotations
 
-from dataclasses import field, replace
+from dataclasses import field
 from typing import TYPE_CHECKING
 
-from rlsize.dataclass import dataclass
+from rlsize.dataclass import dataclass, replace
 from rlsize.equations import kv_cache, memory, memory_fit, train_step, training_peak
 from rlsize.estimates.constants_memory import constant_figures
 from rlsize.estimates.engine_memory import weight_bytes

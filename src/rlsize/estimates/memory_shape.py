@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from rlsize.dataclass import dataclass
+from rlsize.dataclass import dataclass, replace
 from rlsize.equations import activations, memory_fit, mixture_of_experts, parameters
 from rlsize.estimates.figures import apply, total
 from rlsize.estimates.model_size import model_size, stated, working_width

@@ -7,11 +7,11 @@ counted: engines and RL trainers do without them, unless told otherwise.
 
 from __future__ import annotations
 
-from dataclasses import fields, replace
+from dataclasses import fields
 from inspect import signature
 from typing import TYPE_CHECKING, Any
 
-from rlsize.dataclass import dataclass
+from rlsize.dataclass import dataclass, replace
 from rlsize.equations import kv_cache, mixture_of_experts, parameters, recurrent
 from rlsize.estimates.figures import apply, total
 from rlsize.estimates.remembered import remembered

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from itertools import pairwise
 from statistics import fmean, median, stdev
 from typing import TYPE_CHECKING
 
+from rlsize.dataclass import replace
 from rlsize.estimates.counter_growth import (
     grown,
     hit_fraction,

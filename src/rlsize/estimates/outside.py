@@ -7,13 +7,13 @@ stretched so have the same rhythm as plain ones; of the samples under way only a
 
 from __future__ import annotations
 
-from dataclasses import replace
 from functools import lru_cache
 from math import comb
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from rlsize.dataclass import replace
 from rlsize.equations import agents as equations
 from rlsize.equations import batch_drain, prefill, rollout_batch
 from rlsize.equations import lengths as equal_lengths

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from rlsize.dataclass import dataclass
+from rlsize.dataclass import dataclass, replace
 from rlsize.equations import kv_cache, memory, memory_fit
 from rlsize.estimates.figures import apply, total
 from rlsize.facts.figure import Figure, absent

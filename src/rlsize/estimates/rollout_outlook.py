@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from rlsize.dataclass import dataclass
+from rlsize.dataclass import dataclass, replace
 from rlsize.equations import decode_step, kernel_time, matching, prefill, rollout_batch
 from rlsize.estimates import constants_memory, constants_rollout
 from rlsize.estimates.all_constants import band_sources, constants_of

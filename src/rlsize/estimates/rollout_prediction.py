@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from rlsize.dataclass import dataclass
+from rlsize.dataclass import dataclass, replace
 from rlsize.equations import affine_step, engine_step, kernel_time, kv_cache, rollout_batch
 from rlsize.estimates.constants_rollout import SEEN
 from rlsize.estimates.engine_compiled import compiled

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from rlsize.dataclass import dataclass
+from rlsize.dataclass import dataclass, replace
 from rlsize.equations import rollout_batch
 from rlsize.estimates.belief import drawn_inputs
 from rlsize.estimates.figures import apply, figures_in, numbers

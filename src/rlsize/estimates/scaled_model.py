@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from rlsize.dataclass import replace
 from rlsize.estimates.model_size import model_size, with_computed
 
 if TYPE_CHECKING:

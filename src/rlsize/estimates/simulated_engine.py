@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from rlsize.dataclass import dataclass
+from rlsize.dataclass import dataclass, replace
 from rlsize.equations import affine_step, engine_step, kernel_time, rollout_batch
 from rlsize.estimates.engine_memory import kv_capacity
 from rlsize.estimates.figures import numbers

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
-from rlsize.dataclass import dataclass
+from rlsize.dataclass import dataclass, replace
 from rlsize.equations import sync_achieved, sync_pause, sync_transports, weight_sync
 from rlsize.estimates.figures import apply, figures_in
 from rlsize.estimates.flow import Flow, rule

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from rlsize.dataclass import dataclass
+from rlsize.dataclass import dataclass, replace
 from rlsize.estimates.all_constants import band_sources, constants_of
 from rlsize.estimates.belief import interval, scattered
 from rlsize.estimates.constants_sync import STAGE

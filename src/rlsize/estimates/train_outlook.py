@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from rlsize.dataclass import dataclass
+from rlsize.dataclass import dataclass, replace
 from rlsize.equations import matching, train_step_traffic
 from rlsize.equations import train_step as equations
 from rlsize.estimates.all_constants import band_sources, constants_of

@@ -7,11 +7,11 @@ Kernels measured alone, the bytes that a step moves and the power of the board s
 
 from __future__ import annotations
 
-from dataclasses import field, replace
+from dataclasses import field
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal
 
-from rlsize.dataclass import dataclass
+from rlsize.dataclass import dataclass, replace
 from rlsize.equations import kernel_time, matching, memory
 from rlsize.equations import train_step as equations
 from rlsize.estimates.constants_memory import ATTENTION_COPIES

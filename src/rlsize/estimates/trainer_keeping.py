@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from rlsize.dataclass import dataclass
+from rlsize.dataclass import dataclass, replace
 from rlsize.equations import activations, training_peak
 from rlsize.estimates.figures import alike, bare
 from rlsize.facts.inference_engines import TRAINER_BACKENDS, UNSAID

@@ -7,10 +7,10 @@ published peaks are graded against it.
 
 from __future__ import annotations
 
-from dataclasses import field, replace
+from dataclasses import field
 from typing import TYPE_CHECKING
 
-from rlsize.dataclass import dataclass
+from rlsize.dataclass import dataclass, replace
 from rlsize.equations import (
     activations,
     engine_memory,

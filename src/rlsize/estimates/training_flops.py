@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from rlsize.dataclass import dataclass
+from rlsize.dataclass import dataclass, replace
 from rlsize.equations import matching, training_flops
 from rlsize.estimates.figures import apply, total
 from rlsize.estimates.model_size import attending_layers, model_parts, model_size, stated

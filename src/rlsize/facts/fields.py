@@ -10,11 +10,10 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from rlsize import units
-from rlsize.dataclass import dataclass
+from rlsize.dataclass import dataclass, replace
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

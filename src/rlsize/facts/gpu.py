@@ -6,10 +6,10 @@ The three are kept apart, because a specification is never reached and a measure
 
 from __future__ import annotations
 
-from dataclasses import field, replace
+from dataclasses import field
 from typing import TYPE_CHECKING, Annotated
 
-from rlsize.dataclass import dataclass
+from rlsize.dataclass import dataclass, replace
 from rlsize.facts.fields import (
     Quantity,
     Says,

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
+from rlsize.dataclass import replace
 from rlsize.equations import rl_step, rollout_batch
 from rlsize.estimates.figures import apply, predicted
 from rlsize.estimates.step_assembly import REFILLING

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from rlsize.dataclass import dataclass
+from rlsize.dataclass import dataclass, replace
 from rlsize.estimates.engine_work import EngineQuestion
 from rlsize.estimates.memory_shape import memory_shape
 from rlsize.estimates.model_size import model_size

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from rlsize.dataclass import dataclass
+from rlsize.dataclass import dataclass, replace
 from rlsize.equations import long_tail
 from rlsize.estimates.figures import apply
 from rlsize.estimates.prefix_cache import SPREADS, routed_hits

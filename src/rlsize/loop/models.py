@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from rlsize.dataclass import dataclass
+from rlsize.dataclass import dataclass, replace
 from rlsize.errors import InputError
 from rlsize.estimates.model_size import model_size
 from rlsize.facts.algorithm import ALGORITHMS

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
-from rlsize.dataclass import dataclass
+from rlsize.dataclass import dataclass, replace
 from rlsize.estimates.belief import interval, scattered
 from rlsize.estimates.constants_memory import STAGE, TRAINING_NOISE
 from rlsize.estimates.engine_memory import kv_capacity, memory_share, visible_memory

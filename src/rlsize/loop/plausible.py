@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from rlsize.dataclass import replace
 from rlsize.equations import matching
 from rlsize.errors import Fault
 from rlsize.estimates.figures import apply

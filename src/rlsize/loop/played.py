@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
-from dataclasses import replace
 from math import ceil
 from typing import TYPE_CHECKING, Any
 
 from rlsize import units
+from rlsize.dataclass import replace
 from rlsize.equations import rollout_batch
 from rlsize.estimates.simulated_engine import StepLine, constant_line
 from rlsize.estimates.step_assembly import REFILLING

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import fields, replace
+from dataclasses import fields
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeVar
 
-from rlsize.dataclass import dataclass
+from rlsize.dataclass import dataclass, replace
 from rlsize.equations import planning
 from rlsize.errors import Fault, InputError, suggestion
 from rlsize.facts.figure import Figure, absent

@@ -7,10 +7,9 @@ Nothing heavy is loaded unless a model and its GPUs are named, so that answers f
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from rlsize.dataclass import dataclass
+from rlsize.dataclass import dataclass, replace
 from rlsize.equations import matching, rollout_batch
 from rlsize.errors import InputError
 from rlsize.estimates.figures import Draw, apply

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from rlsize.dataclass import replace
 from rlsize.equations import train_step, training_peak
 from rlsize.errors import InputError
 from rlsize.estimates.figures import apply

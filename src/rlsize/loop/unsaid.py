@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from rlsize.dataclass import replace
 from rlsize.errors import InputError
 from rlsize.facts.records import Refused
 from rlsize.loop.phases import PHASE_KEYS, phases_of

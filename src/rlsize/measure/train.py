@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from contextlib import suppress
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from statistics import fmean
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
-from rlsize.dataclass import dataclass
+from rlsize.dataclass import dataclass, replace
 from rlsize.equations.matching import implied_mfu
 from rlsize.errors import Fault, InputError, UnfinishedError
 from rlsize.estimates.scatter import scatter

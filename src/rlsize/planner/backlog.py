@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from rlsize.dataclass import dataclass
+from rlsize.dataclass import dataclass, replace
 from rlsize.estimates.figures import with_bands
 from rlsize.estimates.flow import flow_of
 from rlsize.facts.figure import Figure, absent

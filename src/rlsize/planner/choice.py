@@ -6,12 +6,11 @@ A search ranks on central numbers; bands are drawn for the shortlist only.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from rlsize.dataclass import dataclass
+from rlsize.dataclass import dataclass, replace
 from rlsize.equations import rl_step
 from rlsize.estimates.figures import DRAWS, ends
 from rlsize.facts.figure import Figure

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from math import lcm
 from typing import TYPE_CHECKING
 
-from rlsize.dataclass import dataclass
+from rlsize.dataclass import dataclass, replace
 from rlsize.equations import kv_cache, matching, memory, memory_fit, training_peak
 from rlsize.estimates.engine_memory import kv_capacity
 from rlsize.estimates.figures import apply, rounded, total

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from rlsize.dataclass import replace
 from rlsize.equations import decode_step, iteration, kernel_time, matching, rl_step, rollout_batch
 from rlsize.estimates.figures import apply, bare, numbers, predicted
 from rlsize.estimates.generation import StepBatch, generation, shape_of

@@ -7,9 +7,9 @@ candidates: `work` and `said` decide which. Predictions are loaded only where so
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from rlsize.dataclass import replace
 from rlsize.equations import agents, matching, rl_step, rollout_batch, sync_pause
 from rlsize.estimates.figures import apply, bare
 from rlsize.estimates.flow import Flow

@@ -7,13 +7,13 @@ A candidate pairs an entry of each, so that its step needs only what both decide
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import field, replace
+from dataclasses import field
 from operator import le
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from rlsize.dataclass import dataclass
+from rlsize.dataclass import dataclass, replace
 from rlsize.estimates.step_assembly import REFILLING
 from rlsize.planner.evaluation import bare_asked, longest_tokens
 from rlsize.planner.options import SHARING, Placement, TrainerOption

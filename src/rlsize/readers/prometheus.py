@@ -11,13 +11,13 @@ from __future__ import annotations
 import json
 import math
 import re
-from dataclasses import replace
 from datetime import datetime
 from itertools import pairwise
 from statistics import median
 from typing import TYPE_CHECKING, Any, NamedTuple, get_args
 from urllib.parse import urlencode
 
+from rlsize.dataclass import replace
 from rlsize.errors import Fault, InputError, UnfinishedError
 from rlsize.facts import published
 from rlsize.facts.counters import Snapshot

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from rlsize.dataclass import replace
 from rlsize.errors import Fault, InputError, refuse
 from rlsize.facts.board import Board
 from rlsize.facts.budget import Budget

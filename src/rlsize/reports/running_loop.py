@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from rlsize.dataclass import replace
 from rlsize.facts.figure import Figure
 from rlsize.loop.said import cannot_run
 from rlsize.reports.report import Column, Decision, Report, Table, Unseen

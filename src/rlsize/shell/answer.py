@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import sys
-from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import typer
 
+from rlsize.dataclass import replace
 from rlsize.errors import Fault, InputError, noting
 from rlsize.shell.command import TERMINAL
 from rlsize.shell.progress import stop_waiting

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from contextlib import suppress
 from copy import copy
-from dataclasses import replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from rlsize.dataclass import replace
 from rlsize.errors import Fault, InputError, noting, refuse
 from rlsize.facts.fields import Quantity, Uncertain
 from rlsize.facts.figure import Figure, absent

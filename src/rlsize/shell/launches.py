@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import sys
-from dataclasses import replace
 from math import prod
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from rlsize.dataclass import replace
 from rlsize.errors import Fault, InputError
 from rlsize.loop.pools import LOOPS
 from rlsize.quantities.table import PLACES, QUANTITIES

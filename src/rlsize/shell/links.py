@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from rlsize.dataclass import replace
 from rlsize.equations.weight_sync import one_way_bandwidth
 from rlsize.estimates.sync import LinkFigures, link_figures
 from rlsize.facts.figure import Figure

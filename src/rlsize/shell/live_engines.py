@@ -7,12 +7,11 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
-from rlsize.dataclass import dataclass
+from rlsize.dataclass import dataclass, replace
 from rlsize.errors import Fault, InputError, UnfinishedError, noting
 from rlsize.facts.figure import Figure
 from rlsize.shell.access import AUTHORITY, INSECURE, TOKEN_FILE, access_to, blamed

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import os
 from contextlib import suppress
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from rlsize.dataclass import replace
 from rlsize.errors import InputError
 from rlsize.facts.figure import Figure, absent
 from rlsize.quantities.scenario import ModelNumbers

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from rlsize.dataclass import replace
 from rlsize.errors import DoesNotFitError, Fault, suggestion
 from rlsize.loop.phases import PHASE_KEYS
 from rlsize.quantities.row import Switch, Text, Word

@@ -5,12 +5,13 @@ from __future__ import annotations
 import inspect
 import sys
 from collections.abc import Mapping
-from dataclasses import fields, is_dataclass, replace
+from dataclasses import fields, is_dataclass
 from functools import wraps
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, TypeAlias, get_type_hints
 
 import typer
 
+from rlsize.dataclass import replace
 from rlsize.errors import InputError
 from rlsize.facts.fields import Quantity
 from rlsize.quantities.row import Switch, Text

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from dataclasses import field, replace
+from dataclasses import field
 from math import ceil, floor, inf
 from typing import Literal, NamedTuple, TypeAlias
 
-from rlsize.dataclass import dataclass
+from rlsize.dataclass import dataclass, replace
 
 Mode: TypeAlias = Literal["colocated", "sync", "one-step-off", "async"]
 Routing: TypeAlias = Literal["affine", "random", "round-robin", "queue"]

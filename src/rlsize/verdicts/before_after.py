@@ -7,12 +7,11 @@ leaves 1 out.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 import numpy as np
 
-from rlsize.dataclass import dataclass
+from rlsize.dataclass import dataclass, replace
 from rlsize.equations import money, train_step
 from rlsize.estimates.block_bootstrap import FEWEST_STEPS, above_zero, mean_change
 

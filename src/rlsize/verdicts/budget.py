@@ -8,10 +8,9 @@ with high: the same draws of the same constants stand behind both bands, so what
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal
 
-from rlsize.dataclass import dataclass
+from rlsize.dataclass import dataclass, replace
 from rlsize.equations import budget as equations
 from rlsize.estimates.figures import apply, ends, numbers
 from rlsize.facts.budget import Bound, Change, Limit, set_limits

@@ -8,13 +8,13 @@ Nothing here knows what a change is: a function works out what any set of them g
 from __future__ import annotations
 
 import math
-from dataclasses import field, replace
+from dataclasses import field
 from itertools import permutations
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
-from rlsize.dataclass import dataclass
+from rlsize.dataclass import dataclass, replace
 from rlsize.equations import attribution
 from rlsize.equations import budget as equations
 from rlsize.estimates.belief import interval

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from statistics import median
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
+from rlsize.dataclass import replace
 from rlsize.equations import budget, loop_time, redundancy, rollout_batch, train_step
 from rlsize.estimates.block_bootstrap import mean_change
 from rlsize.estimates.figures import apply, known, measured

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from statistics import median
 from typing import TYPE_CHECKING
 
+from rlsize.dataclass import replace
 from rlsize.equations import imbalance, loop_time, matching, rollout_batch, train_step
 from rlsize.estimates.figures import apply, generator, measured, rounded, with_bands
 from rlsize.estimates.headroom import headroom_left

@@ -11,12 +11,12 @@ is looked at. A record whose kind is in the fold alone has the band of a kind th
 from __future__ import annotations
 
 from contextlib import suppress
-from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from rlsize.dataclass import replace
 from rlsize.estimates.belief import prior
 from rlsize.estimates.fitting import fitted
 from rlsize.estimates.recorded.registry import as_unseen, fold, kinds, table

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from rlsize.dataclass import dataclass
+from rlsize.dataclass import dataclass, replace
 from rlsize.errors import RlsizeError
 from rlsize.estimates.belief import Belief, interval, prior, scattered
 from rlsize.estimates.recorded.registry import cell, contradictions

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 import warnings
-from dataclasses import replace
 from io import BytesIO
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 from xml.etree import ElementTree as ET
 
+from rlsize.dataclass import replace
 from rlsize.writers.colours import page_colour
 from rlsize.writers.html_parts import Html, harmless
 from rlsize.writers.plot import drawing

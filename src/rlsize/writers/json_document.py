@@ -10,9 +10,9 @@ import csv
 import io
 import json
 import math
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from rlsize.dataclass import replace
 from rlsize.reports.equation_page import page
 from rlsize.reports.report import Cell, Report, cell_value
 from rlsize.version import VERSION

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from rlsize.dataclass import replace
 from rlsize.reports.page import basis, figures_table, picture_tables, picture_words, table_notes
 from rlsize.reports.report import Column, Table
 from rlsize.reports.wording import shown

@@ -6,7 +6,7 @@ import os
 import re
 import tempfile
 from contextlib import contextmanager, suppress
-from dataclasses import fields, is_dataclass, replace
+from dataclasses import fields, is_dataclass
 from io import BytesIO
 from itertools import groupby
 from pathlib import Path
@@ -14,6 +14,7 @@ from stat import S_ISDIR
 from textwrap import wrap
 from typing import TYPE_CHECKING, Any
 
+from rlsize.dataclass import replace
 from rlsize.errors import Fault, InputError
 from rlsize.reports.chart import Gantt, Panels
 from rlsize.units import short

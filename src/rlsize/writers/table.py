@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import re
 import sys
-from dataclasses import replace
 from textwrap import wrap
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +13,7 @@ from rich.console import Console
 from rich.table import Table as RichTable
 from rich.text import Text
 
+from rlsize.dataclass import replace
 from rlsize.facts.figure import Figure
 from rlsize.reports.wording import inputs_line, lines, origin_word, shown, words
 from rlsize.units import printable

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from math import ceil, log10
 from typing import TYPE_CHECKING
 
 from rich.text import Text
 
+from rlsize.dataclass import replace
 from rlsize.reports.chart import Gantt, Panels, Series
 from rlsize.units import short
 from rlsize.writers.table import console

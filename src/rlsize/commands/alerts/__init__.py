@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -15,7 +14,7 @@ from rlsize.commands.alerts.rules import AlertSetup, Rules
 from rlsize.commands.alerts.signals import EXPRESSIONS, SIGNALS
 from rlsize.commands.alerts.text import duration, whole_minutes, yaml_below
 from rlsize.commands.alerts.thresholds import alert_plan, planned_loop
-from rlsize.dataclass import dataclass
+from rlsize.dataclass import dataclass, replace
 from rlsize.errors import Fault, InputError, noting, suggestion
 from rlsize.facts.figure import Figure
 from rlsize.reports.report import Column, Report, Table

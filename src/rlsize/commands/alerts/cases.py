@@ -7,7 +7,6 @@ What is scraped is made from what the signals should be, so a case does not know
 from __future__ import annotations
 
 import re
-from dataclasses import replace
 from itertools import chain, product
 from typing import TYPE_CHECKING, Any
 
@@ -15,7 +14,7 @@ from rlsize.commands.alerts.engines import InstanceState, Scraped
 from rlsize.commands.alerts.rules import SERIES
 from rlsize.commands.alerts.signals import DOWN, EXPRESSIONS, MISSING, SIGNALS
 from rlsize.commands.alerts.text import plain_number, rendered
-from rlsize.dataclass import dataclass
+from rlsize.dataclass import dataclass, replace
 from rlsize.errors import Fault, InputError
 from rlsize.facts.published import AGE, QUEUED, STEP, SYNC, TRAINED, WAIT
 from rlsize.planner.rounding import rounded_up

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from dataclasses import field, replace
+from dataclasses import field
 from textwrap import wrap
 from typing import TYPE_CHECKING, Any
 
@@ -11,7 +11,7 @@ from rlsize.commands.alerts.engines import ENGINES, EXPRS, NEEDED, OWN_LABELS
 from rlsize.commands.alerts.signals import DOWN, EXPRESSIONS, MISSING, SIGNALS, AlertWords
 from rlsize.commands.alerts.text import duration, filled, plain_number, templated
 from rlsize.commands.alerts.thresholds import BUDGETED, LOST_SECONDS
-from rlsize.dataclass import dataclass
+from rlsize.dataclass import dataclass, replace
 from rlsize.facts import published
 from rlsize.facts.published import METRICS, RECORDED
 from rlsize.shell.selectors import Matcher, selector_text

@@ -6,11 +6,11 @@ A budget's line goes before the rule of its quantity. What a plan does not say h
 
 from __future__ import annotations
 
-from dataclasses import field, replace
+from dataclasses import field
 from typing import TYPE_CHECKING, NamedTuple
 
 from rlsize.commands.alerts.signals import SIGNALS
-from rlsize.dataclass import dataclass
+from rlsize.dataclass import dataclass, replace
 from rlsize.equations import budget, imbalance, loop_time, matching, rl_step
 from rlsize.errors import DoesNotFitError, Fault, InputError, a_file, refuse
 from rlsize.estimates.figures import apply, measured

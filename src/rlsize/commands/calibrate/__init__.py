@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from contextlib import suppress
-from dataclasses import field, replace
+from dataclasses import field
 from typing import TYPE_CHECKING
 
 from rlsize.commands.calibrate.points import PHASES, Gathered, other_mode, phase_of, rate_of, sync_of, train_of
-from rlsize.dataclass import dataclass
+from rlsize.dataclass import dataclass, replace
 from rlsize.errors import Fault, InputError, a_file
 from rlsize.estimates.calibrating import Calibrated, Measurable, calibrated, contradiction, outlooks
 from rlsize.estimates.calibration_belief import kept

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +16,7 @@ from rlsize.commands.calibrate.points import (
     rollout_of,
     train_point,
 )
+from rlsize.dataclass import replace
 from rlsize.equations import train_step, weight_sync
 from rlsize.equations.long_tail import assumed_cap
 from rlsize.errors import Fault, InputError

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from hashlib import file_digest
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rlsize.commands.calibrate.points import loop_of
+from rlsize.dataclass import replace
 from rlsize.errors import Fault, InputError
 from rlsize.estimates import step_prediction
 from rlsize.estimates.calibration_belief import believed

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from statistics import fmean
 from typing import TYPE_CHECKING, Any
 
 import typer
 
+from rlsize.dataclass import replace
 from rlsize.errors import suggestion
 from rlsize.facts.evidence import EngineLoad, Evidence
 from rlsize.facts.figure import Figure, absent

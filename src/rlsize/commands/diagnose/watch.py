@@ -6,7 +6,6 @@ import sys
 import time
 from collections import deque
 from contextlib import contextmanager, suppress
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -14,6 +13,7 @@ import typer
 
 from rlsize.commands.diagnose import FAILING, evidence_of, failing_words, fails, limits_and_rates
 from rlsize.commands.diagnose.words import headline
+from rlsize.dataclass import replace
 from rlsize.equations import imbalance
 from rlsize.errors import Fault, UnfinishedError
 from rlsize.estimates.figures import apply, numbers

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from datetime import datetime
 from typing import TYPE_CHECKING, NamedTuple
 
 from rlsize.commands.diff import both, main_of
+from rlsize.dataclass import replace
 from rlsize.errors import InputError, noting
 from rlsize.facts.figure import Figure
 from rlsize.facts.records import Refused

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from rlsize.dataclass import replace
 from rlsize.reports.wording import band, bare, percent, settled, signed
 from rlsize.units import printable, short, show, unit_of
 

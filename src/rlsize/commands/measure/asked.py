@@ -8,13 +8,12 @@ import re
 import shlex
 import ssl
 import sys
-from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
 from statistics import fmean, pstdev
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from rlsize.dataclass import dataclass
+from rlsize.dataclass import dataclass, replace
 from rlsize.errors import Fault, InputError
 from rlsize.facts.fields import Quantity
 from rlsize.facts.figure import Figure

@@ -6,11 +6,11 @@ import os
 import secrets
 import sys
 from contextlib import suppress
-from dataclasses import fields, replace
+from dataclasses import fields
 from typing import TYPE_CHECKING, Any
 
 from rlsize.commands.measure.asked import KV_DTYPES, TORCH_DTYPES
-from rlsize.dataclass import dataclass
+from rlsize.dataclass import dataclass, replace
 from rlsize.errors import Fault, InputError, UnfinishedError
 from rlsize.facts.measured import RolloutMeasured
 from rlsize.facts.rates import MeasuredInstance, RateConditions

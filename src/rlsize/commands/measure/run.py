@@ -9,13 +9,13 @@ import shlex
 import sys
 import tempfile
 from collections.abc import Callable, Mapping
-from dataclasses import field, fields, is_dataclass, replace
+from dataclasses import field, fields, is_dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from rlsize.commands.measure.asked import NAME_ONE, NO_MODEL, TORCH_DTYPES, measurement
 from rlsize.commands.measure.rollout import RolloutResult, engine_arguments, rollout_plan, run_rollout
-from rlsize.dataclass import dataclass
+from rlsize.dataclass import dataclass, replace
 from rlsize.errors import Fault, InputError, RlsizeError
 from rlsize.facts.counters import PhaseRun
 from rlsize.facts.measured import STAGES, RolloutMeasured, SyncMeasured, TrainMeasured

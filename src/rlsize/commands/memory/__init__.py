@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, Any
 
+from rlsize.dataclass import replace
 from rlsize.facts.figure import Figure
 from rlsize.reports.report import Report
 from rlsize.shell.command import Force, option

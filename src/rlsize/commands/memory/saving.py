@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
 from rlsize.commands.memory.phases import VERDICTS
+from rlsize.dataclass import replace
 from rlsize.errors import DoesNotFitError, Fault
 from rlsize.loop.knobs import KINDS
 from rlsize.loop.savers import savers

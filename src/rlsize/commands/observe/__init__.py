@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from itertools import pairwise
 from statistics import quantiles
 from typing import TYPE_CHECKING
 
 import typer
 
+from rlsize.dataclass import replace
 from rlsize.errors import Fault, UnfinishedError
 from rlsize.estimates.figures import measured
 from rlsize.estimates.headroom import headroom_left

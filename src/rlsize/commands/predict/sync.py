@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from rlsize.dataclass import replace
 from rlsize.estimates.figures import ends
 from rlsize.facts.figure import Figure, absent
 from rlsize.reports.report import Column, Report, Table

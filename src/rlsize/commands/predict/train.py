@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from rlsize.dataclass import replace
 from rlsize.facts.figure import Figure
 from rlsize.reports.chart import Chart, Series
 from rlsize.reports.report import Column, Report, Table, Unseen

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import field, replace
+from dataclasses import field
 from itertools import chain, islice
 from math import ceil
 from typing import TYPE_CHECKING, NamedTuple
 
-from rlsize.dataclass import dataclass
+from rlsize.dataclass import dataclass, replace
 from rlsize.reports.chart import Bar, Chart, Gantt, Mark, Panels, Series
 
 if TYPE_CHECKING:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from math import ceil, inf
 from typing import TYPE_CHECKING, NamedTuple
 
 from rlsize import units
+from rlsize.dataclass import replace
 from rlsize.equations import iteration, matching, rollout_batch
 from rlsize.estimates.figures import apply
 from rlsize.facts.figure import Figure

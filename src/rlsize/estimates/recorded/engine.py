@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import field, replace
+from dataclasses import field
 from functools import lru_cache
 from math import hypot
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from rlsize.dataclass import dataclass
+from rlsize.dataclass import dataclass, replace
 from rlsize.estimates.belief import prior
 from rlsize.estimates.constants_memory import STAGE as MEMORY
 from rlsize.estimates.constants_rollout import STAGE as ROLLOUT

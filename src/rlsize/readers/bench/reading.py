@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from rlsize.dataclass import replace
 from rlsize.errors import Fault, InputError, noting, suggestion
 from rlsize.readers.bench.aiperf import aiperf
 from rlsize.readers.bench.guidellm import guidellm

@@ -11,11 +11,11 @@ import math
 import re
 from collections import deque
 from contextlib import suppress
-from dataclasses import replace
 from datetime import UTC, datetime
 from itertools import islice
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from rlsize.dataclass import replace
 from rlsize.errors import Fault, InputError, refuse
 from rlsize.facts.benchmark_result import BenchmarkResult
 from rlsize.readers.validation import unique_keys

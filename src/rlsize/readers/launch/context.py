@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import posixpath
 import re
-from dataclasses import field, replace
+from dataclasses import field
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
 
-from rlsize.dataclass import dataclass
+from rlsize.dataclass import dataclass, replace
 from rlsize.errors import Fault, InputError
 from rlsize.facts.launch import GAP
 from rlsize.readers.yaml_documents import read_text

@@ -8,9 +8,9 @@ table for the whole process, and its `oc.env` reads the environment; here nothin
 from __future__ import annotations
 
 import re
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from rlsize.dataclass import replace
 from rlsize.frameworks.expressions import UnreadableError, arithmetic
 from rlsize.readers.launch.nodes import DEEPEST, Count, Held, Node, shown
 from rlsize.readers.launch.yaml_trees import scalar

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import re
-from dataclasses import field, replace
+from dataclasses import field
 from fnmatch import fnmatchcase
 from itertools import pairwise
 from pathlib import Path, PurePosixPath
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from rlsize.dataclass import dataclass
+from rlsize.dataclass import dataclass, replace
 from rlsize.errors import Fault, InputError, suggestion
 from rlsize.facts.launch import GAP, Program, Setting, Span
 from rlsize.frameworks.told import Reading, era_of, in_era, matching, normal

@@ -5,11 +5,10 @@ from __future__ import annotations
 import re
 from array import array
 from bisect import bisect_left
-from dataclasses import replace
 from itertools import accumulate
 from typing import TYPE_CHECKING, TypeAlias
 
-from rlsize.dataclass import dataclass
+from rlsize.dataclass import dataclass, replace
 from rlsize.errors import Fault, InputError, too_deep
 from rlsize.facts.launch import Setting, Span, Value
 

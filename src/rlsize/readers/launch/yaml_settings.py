@@ -10,11 +10,10 @@ from __future__ import annotations
 import posixpath
 import re
 import shlex
-from dataclasses import replace
 from functools import reduce
 from typing import TYPE_CHECKING
 
-from rlsize.dataclass import dataclass
+from rlsize.dataclass import dataclass, replace
 from rlsize.errors import Fault, InputError
 from rlsize.readers.launch.interpolation import interpolated
 from rlsize.readers.launch.nodes import DEEPEST, Count, Node, Places, merged, shown

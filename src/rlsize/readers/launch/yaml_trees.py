@@ -10,10 +10,10 @@ aliases are written out against a bound, and tags that would construct objects a
 from __future__ import annotations
 
 import re
-from dataclasses import replace
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
+from rlsize.dataclass import replace
 from rlsize.errors import Fault, InputError, not_yaml
 from rlsize.readers.launch.nodes import DEEPEST, Count, Held, Node, merged, placeless, shown
 

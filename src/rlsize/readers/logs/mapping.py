@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from dataclasses import field, replace
+from dataclasses import field
 from functools import cached_property
 from typing import TYPE_CHECKING, TypeAlias
 
-from rlsize.dataclass import dataclass
+from rlsize.dataclass import dataclass, replace
 from rlsize.facts.run_log import StepRecord
 from rlsize.readers.logs.figures import expression
 from rlsize.readers.logs.layouts import Texts

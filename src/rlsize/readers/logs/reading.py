@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections import Counter, deque
 from contextlib import ExitStack, contextmanager
-from dataclasses import field, replace
+from dataclasses import field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rlsize.dataclass import dataclass
+from rlsize.dataclass import dataclass, replace
 from rlsize.errors import Fault, InputError, suggestion
 from rlsize.facts.run_log import RunLog, StepRecord
 from rlsize.readers.byte_sources import shown_source

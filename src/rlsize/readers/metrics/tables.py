@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import math
 import re
-from dataclasses import field, replace
+from dataclasses import field
 from functools import cached_property, lru_cache
 from itertools import pairwise
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
-from rlsize.dataclass import dataclass
+from rlsize.dataclass import dataclass, replace
 from rlsize.facts.counters import Buckets, Totals
 
 if TYPE_CHECKING:

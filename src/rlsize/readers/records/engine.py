@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from rlsize.dataclass import replace
 from rlsize.facts.quantisation import FP4_EXPERTS, MXFP4_EXPERTS, WIDTHS, WeightTypes, uniform
 from rlsize.facts.records import Layout, Refused
 from rlsize.readers.records.parsing import common, dtypes, layout, needed, says_dtype, text

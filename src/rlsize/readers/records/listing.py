@@ -8,12 +8,12 @@ class knows, or that its class refuses, is kept with the reason: one odd row mus
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
 from pkgutil import iter_modules
 from typing import TYPE_CHECKING, Any
 
+from rlsize.dataclass import replace
 from rlsize.errors import Fault, InputError
 from rlsize.estimates.recorded.registry import Profiles
 from rlsize.facts.records import ListedRecord, Listing, Record, Refused, RefusedRecord

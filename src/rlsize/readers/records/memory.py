@@ -7,9 +7,9 @@ What a training framework keeps in memory is taken from the words beside the pea
 from __future__ import annotations
 
 import re
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from rlsize.dataclass import replace
 from rlsize.facts.inference_engines import ENGINES, inference_engine
 from rlsize.facts.quantisation import (
     FP4_EXPERTS,

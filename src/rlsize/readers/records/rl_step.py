@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 import re
 from contextlib import suppress
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from rlsize.dataclass import replace
 from rlsize.equations.long_tail import assumed_mean
 from rlsize.facts.records import Refused, StepRecord
 from rlsize.quantities.workload import UNDER_CAP

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import field, replace
+from dataclasses import field
 from textwrap import TextWrapper
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
-from rlsize.dataclass import dataclass
+from rlsize.dataclass import dataclass, replace
 from rlsize.errors import Fault
 from rlsize.units import printable
 from rlsize.writers.yaml_file import dumped

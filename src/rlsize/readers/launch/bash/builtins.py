@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import posixpath
 import re
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from rlsize.dataclass import replace
 from rlsize.facts.launch import GAP, Program, Word
 from rlsize.readers.launch.bash.conditions import Condition
 from rlsize.readers.launch.bash.pure import FILTERS, PURE

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
-from dataclasses import field, replace
+from dataclasses import field
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from rlsize.dataclass import dataclass
+from rlsize.dataclass import dataclass, replace
 from rlsize.errors import Fault, InputError
 from rlsize.facts.launch import Program, Span, Word
 from rlsize.readers.launch.bash.arithmetic import Arithmetic, UnknownValueError

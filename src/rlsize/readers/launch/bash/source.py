@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import re
 from array import array
-from dataclasses import replace
 from itertools import islice
 from typing import TYPE_CHECKING
 
-from rlsize.dataclass import dataclass
+from rlsize.dataclass import dataclass, replace
 from rlsize.facts.launch import Span, Word
 from rlsize.readers.launch.nodes import Places
 

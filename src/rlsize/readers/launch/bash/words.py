@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
-from dataclasses import field, replace
+from dataclasses import field
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
-from rlsize.dataclass import dataclass
+from rlsize.dataclass import dataclass, replace
 from rlsize.facts.launch import Word
 from rlsize.readers.launch.bash.arithmetic import UnknownValueError
 from rlsize.readers.launch.bash.grammar import after, bracket, until

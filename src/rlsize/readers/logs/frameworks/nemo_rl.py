@@ -8,9 +8,9 @@ asynchronous runs divides by the step's time, which is a lower bound.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from rlsize.dataclass import replace
 from rlsize.readers.logs.figures import (
     Figure,
     gpus,
