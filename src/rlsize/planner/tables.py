@@ -7,21 +7,24 @@ A candidate pairs an entry of each, so that its step needs only what both decide
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import field
+from dataclasses import field, fields
+from functools import partial
+from itertools import groupby
 from operator import le
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from rlsize.dataclass import dataclass, replace
 from rlsize.estimates.step_assembly import REFILLING
+from rlsize.estimates.trainer_layout import Degrees
 from rlsize.planner.evaluation import bare_asked, longest_tokens
 from rlsize.planner.options import SHARING, Placement, TrainerOption
 from rlsize.planner.space import instance_counts, misfits, trainer_counts
 from rlsize.planner.step_parts import FleetParts, fleet_parts, trainer_parts
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
     from numpy.typing import NDArray
 
@@ -37,6 +40,7 @@ if TYPE_CHECKING:
     Kind = tuple[Late, tuple[Loop, float] | None]
 
 _NO_TRAINER = TrainerOption(name="", gpu="")
+_TOGETHER = 4096  # entries that are worked out at once
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -186,7 +190,7 @@ def trainer_tables(terms: Terms, space: Space, rejected: Rejections) -> Iterator
     layouts: dict[str, list[TrainerOption]] = {}
     for trainer in space.trainers:
         layouts.setdefault(trainer.name, []).append(trainer)
-    parts = [part for layout in layouts.values() for part in _entries(terms, space, layout, rejected)]
+    parts = list(_entries(terms, space, layouts.values(), rejected))
     for uneven in (False, True):
         some = [part for part in parts if (part["uneven"] == uneven).any()]
         if not some:
@@ -200,66 +204,167 @@ def trainer_tables(terms: Terms, space: Space, rejected: Rejections) -> Iterator
         yield TrainerTable(**columns, counts=counts, starts=starts)
 
 
-def _entries(
-    terms: Terms, space: Space, layout: list[TrainerOption], rejected: Rejections
-) -> Iterator[dict[str, NDArray[Any]]]:
+@dataclass(slots=True)
+class _Layout:
     """
-    One layout of the trainer, over all numbers of GPUs and micro-batches that fit.
+    One layout of the trainer, over all numbers of GPUs and micro-batches that are open to it.
 
-    What saves memory makes no step shorter, so that a way is left out where one that saves less fits: unless some limit
-    would have it otherwise.
+    Args:
+        saving: Its ways, those that save the least memory first.
+        why: What rules out each number of GPUs, and micro-batches that are tried; empty for nothing.
+        tried: Micro-batches that are tried of each. [1]
+        gpus: GPUs of each entry. [1]
+        tokens: Tokens of its micro-batch; 0 as the trainer has them. [token]
+        even: Whether a batch is even over it.
+        left: Share of memory that each way leaves, as far as it was asked for. [1]
+        covered: Where a way that saves as much, or one that saves less, fits.
     """
+
+    saving: list[TrainerOption]
+    why: list[str]
+    tried: int
+    gpus: Array
+    tokens: Array
+    even: NDArray[np.bool_]
+    left: dict[int, Array] = field(default_factory=dict)
+    covered: dict[tuple[int, ...], NDArray[np.bool_]] = field(default_factory=dict)
+
+
+class _Way(NamedTuple):
+    """A trainer over some numbers of GPUs, with micro-batches of some tokens."""
+
+    trainer: TrainerOption
+    gpus: Array
+    tokens: Array
+
+
+def _layout(terms: Terms, space: Space, layout: list[TrainerOption]) -> _Layout:
     one = layout[0]
     counts = trainer_counts(space, terms.problem, one)
     why = misfits(terms.problem, one, counts)
     batches = np.array(space.micro_batches or (0.0,)) if not one.seconds.known else np.zeros(1)
-    for reason in filter(None, why):
-        rejected.add(reason, len(batches))
     open_to = [reason == "" or (space.uneven and reason == "batch") for reason in why]
-    counts, even = counts[open_to], np.array([not reason for reason in why])[open_to]
-    if not len(counts):
-        return
-    even = np.repeat(even, len(batches))
-    gpus, tokens = (grid.ravel() for grid in np.meshgrid(counts, batches, indexing="ij"))
+    even = np.array([not reason for reason in why], dtype=bool)[open_to]
+    gpus, tokens = (grid.ravel() for grid in np.meshgrid(counts[open_to], batches, indexing="ij"))
     saving = sorted(layout, key=lambda trainer: sum(trainer.savings))
-    fitting: dict[int, tuple[NDArray[np.bool_], Array]] = {}
+    return _Layout(saving, why, len(batches), gpus, tokens, np.repeat(even, len(batches)))
 
-    def fits(index: int) -> tuple[NDArray[np.bool_], Array]:
-        if index not in fitting:
-            left = _headroom(terms, bare_asked(saving[index]), gpus, tokens)
-            fitting[index] = left >= space.margin, left
-        return fitting[index]
 
-    able, left = fits(len(saving) - 1)
-    short = even & ~able
+def _entries(
+    terms: Terms, space: Space, layouts: Iterable[list[TrainerOption]], rejected: Rejections
+) -> Iterator[dict[str, NDArray[Any]]]:
+    """
+    Layouts of the trainer, each over all numbers of GPUs and micro-batches that fit.
+
+    What saves memory makes no step shorter, so that a way is left out where one that saves less fits: unless some limit
+    would have it otherwise.
+    """
+    headroom, trained = partial(_headroom, terms), partial(_trained, terms)
+    found = [_layout(terms, space, layout) for layout in layouts]
+    open_to = [one for one in found if len(one.gpus)]
+
+    def ask(index: int, some: list[_Layout]) -> None:
+        lefts = _each([_Way(one.saving[index], one.gpus, one.tokens) for one in some], headroom)
+        for one, left in zip(some, lefts, strict=True):
+            one.left[index % len(one.saving)] = left
+
+    ask(-1, open_to)
+    for one in found:
+        for reason in filter(None, one.why):
+            rejected.add(reason, one.tried)
+        if len(one.gpus):
+            _note_short(space, one, rejected)
+    owns: list[list[tuple[int, NDArray[np.bool_]]]] = [[] for _ in open_to]
+    for index in range(max((len(one.saving) for one in open_to), default=0)):
+        waiting = []
+        for place, one in enumerate(open_to):
+            if index < len(one.saving):
+                done = _covered(one, one.saving[index].savings, anyhow=not space.quickest_counts)
+                able = (one.left[len(one.saving) - 1] >= space.margin) & ~done
+                one.covered[one.saving[index].savings] = done
+                waiting += [(place, one, able)] if able.any() else []
+        ask(index, [one for _, one, _ in waiting if index not in one.left])
+        for place, one, able in waiting:
+            own = able & (one.left[index] >= space.margin)
+            one.covered[one.saving[index].savings] |= own
+            owns[place] += [(index, own)] if own.any() else []
+    kept = [(one, *each) for one, own in zip(open_to, owns, strict=True) for each in own]
+    seconds = _each([_Way(one.saving[index], one.gpus[own], one.tokens[own]) for one, index, own in kept], trained)
+    for (one, index, own), took in zip(kept, seconds, strict=True):
+        yield {
+            "options": np.full(len(one.gpus[own]), one.saving[index], dtype=object),
+            "gpus": one.gpus[own],
+            "micro_batches": one.tokens[own],
+            "trained": took,
+            "headroom": one.left[index][own],
+            "burdens": np.full(len(one.gpus[own]), one.saving[index].burden),
+            "uneven": ~one.even[own],
+        }
+
+
+def _note_short(space: Space, layout: _Layout, rejected: Rejections) -> None:
+    """Note the entries of a layout that do not fit whatever saves memory."""
+    left = layout.left[len(layout.saving) - 1]
+    short = layout.even & ~(left >= space.margin)
     if short.any():
         place = int(np.argmin(np.where(short, space.margin - left, np.inf)))
-        narrow = f"{one.name} on {gpus[place]:g} GPUs"
+        narrow = f"{layout.saving[0].name} on {layout.gpus[place]:g} GPUs"
         rejected.add("trainer_memory", int(short.sum()), narrow, float(space.margin - left[place]))
-    covered: dict[tuple[int, ...], NDArray[np.bool_]] = {}
-    for index, trainer in enumerate(saving):
-        before = [known for less, known in covered.items() if all(map(le, less, trainer.savings))]
-        done = np.logical_or.reduce(before) if before and space.quickest_counts else np.zeros(len(gpus), dtype=bool)
-        open_ = able & ~done
-        own = open_ & fits(index)[0] if open_.any() else open_
-        covered[trainer.savings] = done | own
-        if own.any():
-            part = _worked_out(terms, trainer, gpus[own], tokens[own], fits(index)[1][own])
-            yield part | {"uneven": ~even[own]}
 
 
-def _worked_out(
-    terms: Terms, trainer: TrainerOption, gpus: Array, tokens: Array, headroom: Array
-) -> dict[str, NDArray[Any]]:
-    parts = trainer_parts(terms, with_micro_batch(trainer, tokens), gpus)
-    return {
-        "options": np.full(len(gpus), trainer, dtype=object),
-        "gpus": gpus,
-        "micro_batches": tokens,
-        "trained": np.array([[_spread(part, gpus) for part in parts[shared]] for shared in (False, True)]),
-        "headroom": headroom,
-        "burdens": np.full(len(gpus), trainer.burden),
-    }
+def _covered(layout: _Layout, savings: tuple[int, ...], *, anyhow: bool) -> NDArray[np.bool_]:
+    """Where a way that saves less fits; nowhere if each is wanted anyhow."""
+    before = [known for less, known in layout.covered.items() if all(map(le, less, savings))]
+    if anyhow or not before:
+        return np.zeros(len(layout.gpus), dtype=bool)
+    return np.asarray(np.logical_or.reduce(before))
+
+
+def _each(ways: list[_Way], answer: Callable[[TrainerOption, Array], Array]) -> list[Array]:
+    """What there is to say of each entry of some ways; those that are worked out in the same way stand together."""
+    alike: dict[object, list[int]] = {}
+    for place, way in enumerate(ways):
+        alike.setdefault(_alike(way.trainer), []).append(place)
+    found: dict[int, Array] = {}
+    for places in alike.values():
+        ends = np.cumsum([len(ways[place].gpus) for place in places])
+        for _, some in groupby(zip(places, ends.tolist(), strict=True), key=lambda one: one[1] // _TOGETHER):
+            block = [place for place, _ in some]
+            trainer, gpus = _stacked([ways[place] for place in block])
+            parts = np.cumsum([len(ways[place].gpus) for place in block])[:-1]
+            found |= zip(block, np.split(answer(trainer, gpus), parts, axis=-1), strict=True)
+    return [found[place] for place in range(len(ways))]
+
+
+def _alike(trainer: TrainerOption) -> object:
+    """What ways agree in whose degrees may stand together; how much a rank has for a step, each has by itself."""
+    asked = trainer.question
+    if asked is None or trainer.seconds.known or (asked.keeps.backend and not asked.keeps.padded):
+        return id(trainer)
+    from rlsize.estimates.train_prediction import branches
+
+    others = (id(getattr(asked, one.name)) for one in fields(asked) if one.name not in Degrees._fields)
+    return (*others, *branches(asked))
+
+
+def _stacked(ways: list[_Way]) -> tuple[TrainerOption, Array]:
+    """A trainer whose degrees and micro-batches are those of each entry, and its GPUs."""
+    trainer, asked = ways[0].trainer, ways[0].trainer.question
+    gpus, tokens = (np.concatenate(some) for some in ([way.gpus for way in ways], [way.tokens for way in ways]))
+    if asked is not None and len(ways) > 1:
+        sizes = [len(way.gpus) for way in ways]
+        each = zip(*(way.trainer.question.degrees for way in ways if way.trainer.question is not None), strict=True)
+        degrees = {
+            name: np.repeat(np.array(one, dtype=float), sizes) for name, one in zip(Degrees._fields, each, strict=True)
+        }
+        trainer = replace(trainer, question=replace(asked, **degrees))
+    return with_micro_batch(trainer, tokens), gpus
+
+
+def _trained(terms: Terms, trainer: TrainerOption, gpus: Array) -> Array:
+    """Time of the update and of the extra forward passes at each entry, on GPUs of its own and on shared ones."""
+    parts = trainer_parts(terms, trainer, gpus)
+    return np.array([[_spread(part, gpus) for part in parts[shared]] for shared in (False, True)])
 
 
 def with_micro_batch(trainer: TrainerOption, tokens: Worked) -> TrainerOption:
@@ -274,13 +379,14 @@ def _packed(question: TrainQuestion, tokens: Worked) -> TrainQuestion:
     return replace(question, micro_batch_tokens=tokens, keeps=replace(question.keeps, samples=None))
 
 
-def _headroom(terms: Terms, asked: TrainQuestion | None, gpus: Array, tokens: Array) -> Array:
+def _headroom(terms: Terms, trainer: TrainerOption, gpus: Array) -> Array:
     """Share of memory that is left at each entry; all where no model is known."""
+    asked = bare_asked(trainer)
     if asked is None:
         return np.ones_like(gpus)
     from rlsize.estimates.loop_memory import bare_trainer_memory, headroom_at
 
-    question = replace(_packed(asked, tokens) if tokens.any() else asked, gpus=gpus)
+    question = replace(asked, gpus=gpus)
     held = bare_trainer_memory(question, longest_tokens(terms), terms.values)
     return _spread(headroom_at(question, held.peak), gpus)
 
