@@ -166,6 +166,18 @@ def bare_trainer_memory(question: TrainQuestion, longest_tokens: Real, values: M
     return trainer_memory(numbers, trainer_load(question, longest_tokens), values)
 
 
+def branches(question: TrainQuestion) -> tuple[object, ...]:
+    """
+    What of a layout, and of what it keeps, decides which way its memory is worked out.
+
+    Degrees of questions that agree in it, and in all else, may be arrays of one question. Where a micro-batch may hold
+    all that a rank has for a step, each layout is asked about by itself.
+    """
+    keeps, uneven = question.keeps, question.model.architecture.layers % question.pipeline > 0
+    alone = question.degrees if keeps.backend and not keeps.padded else ()
+    return id(keeps), question.expert > 1, uneven, *alone
+
+
 def headroom_at(question: TrainQuestion, peak: Real) -> Real:
     """Share of a trainer GPU's memory that a peak leaves, below 0 for none; it fits from `MEMORY_MARGIN` on. [1]"""
     return planning.memory_headroom(gpu_memory=question.gpu.specification.memory.value, held_bytes=peak)

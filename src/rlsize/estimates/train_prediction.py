@@ -270,11 +270,15 @@ def objections(question: TrainQuestion, gpus: Real | None = None) -> Iterator[st
         yield f"there is no pass {unknown[0]!r}; there are {', '.join(EXTRA_PASSES)}"
 
 
-def branches(question: TrainQuestion) -> tuple[bool, ...]:
-    """On what of its degrees the way of an answer hangs: those of questions that agree in it may be one array each."""
-    domain = question.gpu.specification.scale_up.domain_gpus.value
-    uneven = question.model.architecture.layers % question.pipeline > 0
-    return (*(degree > 1 for degree in question.degrees), question.expert > domain, uneven)
+def branches(question: TrainQuestion) -> tuple[float, ...]:
+    """
+    What of a layout, and of what memory keeps, decides which way the time of a step is worked out.
+
+    Degrees of questions that agree in it, and in all else, may be arrays of one question.
+    """
+    keeps, domain = question.keeps, question.gpu.specification.scale_up.domain_gpus.value
+    kept = keeps.padded, keeps.param_offload, keeps.activation_offload, keeps.weight_width
+    return (*(degree > 1 for degree in question.degrees), question.expert > domain, *kept)
 
 
 @remembered

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import field, fields
-from functools import partial
 from itertools import groupby
 from operator import le
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -217,7 +216,8 @@ class _Layout:
         tokens: Tokens of its micro-batch; 0 as the trainer has them. [token]
         even: Whether a batch is even over it.
         left: Share of memory that each way leaves, as far as it was asked for. [1]
-        covered: Where a way that saves as much, or one that saves less, fits.
+        covered: Where a way that saves so much fits, or one that saves less.
+        own: The entries of each way that are kept.
     """
 
     saving: list[TrainerOption]
@@ -228,6 +228,7 @@ class _Layout:
     even: NDArray[np.bool_]
     left: dict[int, Array] = field(default_factory=dict)
     covered: dict[tuple[int, ...], NDArray[np.bool_]] = field(default_factory=dict)
+    own: dict[int, NDArray[np.bool_]] = field(default_factory=dict)
 
 
 class _Way(NamedTuple):
@@ -259,47 +260,53 @@ def _entries(
     What saves memory makes no step shorter, so that a way is left out where one that saves less fits: unless some limit
     would have it otherwise.
     """
-    headroom, trained = partial(_headroom, terms), partial(_trained, terms)
     found = [_layout(terms, space, layout) for layout in layouts]
     open_to = [one for one in found if len(one.gpus)]
-
-    def ask(index: int, some: list[_Layout]) -> None:
-        lefts = _each([_Way(one.saving[index], one.gpus, one.tokens) for one in some], headroom)
-        for one, left in zip(some, lefts, strict=True):
-            one.left[index % len(one.saving)] = left
-
-    ask(-1, open_to)
+    _ask_memory(terms, open_to, -1)
     for one in found:
         for reason in filter(None, one.why):
             rejected.add(reason, one.tried)
         if len(one.gpus):
             _note_short(space, one, rejected)
-    owns: list[list[tuple[int, NDArray[np.bool_]]]] = [[] for _ in open_to]
     for index in range(max((len(one.saving) for one in open_to), default=0)):
-        waiting = []
-        for place, one in enumerate(open_to):
-            if index < len(one.saving):
-                done = _covered(one, one.saving[index].savings, anyhow=not space.quickest_counts)
-                able = (one.left[len(one.saving) - 1] >= space.margin) & ~done
-                one.covered[one.saving[index].savings] = done
-                waiting += [(place, one, able)] if able.any() else []
-        ask(index, [one for _, one, _ in waiting if index not in one.left])
-        for place, one, able in waiting:
-            own = able & (one.left[index] >= space.margin)
-            one.covered[one.saving[index].savings] |= own
-            owns[place] += [(index, own)] if own.any() else []
-    kept = [(one, *each) for one, own in zip(open_to, owns, strict=True) for each in own]
-    seconds = _each([_Way(one.saving[index], one.gpus[own], one.tokens[own]) for one, index, own in kept], trained)
-    for (one, index, own), took in zip(kept, seconds, strict=True):
+        _choose(terms, space, [one for one in open_to if index < len(one.saving)], index)
+    kept = [(one, index, own) for one in open_to for index, own in one.own.items()]
+    ways = [_Way(one.saving[index], one.gpus[own], one.tokens[own]) for one, index, own in kept]
+    for way, (one, index, own), took in zip(ways, kept, _trained(terms, ways), strict=True):
         yield {
-            "options": np.full(len(one.gpus[own]), one.saving[index], dtype=object),
-            "gpus": one.gpus[own],
-            "micro_batches": one.tokens[own],
+            "options": np.full(len(way.gpus), way.trainer, dtype=object),
+            "gpus": way.gpus,
+            "micro_batches": way.tokens,
             "trained": took,
             "headroom": one.left[index][own],
-            "burdens": np.full(len(one.gpus[own]), one.saving[index].burden),
+            "burdens": np.full(len(way.gpus), way.trainer.burden),
             "uneven": ~one.even[own],
         }
+
+
+def _choose(terms: Terms, space: Space, layouts: list[_Layout], index: int) -> None:
+    """The entries of one way of each layout: where it fits, and none that saves less does."""
+    waiting = []
+    for one in layouts:
+        savings = one.saving[index].savings
+        before = [known for less, known in one.covered.items() if all(map(le, less, savings))]
+        done = np.logical_or.reduce(before) if before and space.quickest_counts else np.zeros(len(one.gpus), dtype=bool)
+        able = (one.left[len(one.saving) - 1] >= space.margin) & ~done
+        one.covered[savings] = done
+        waiting += [(one, able)] if able.any() else []
+    _ask_memory(terms, [one for one, _ in waiting if index not in one.left], index)
+    for one, able in waiting:
+        own = able & (one.left[index] >= space.margin)
+        one.covered[one.saving[index].savings] = one.covered[one.saving[index].savings] | own
+        if own.any():
+            one.own[index] = own
+
+
+def _ask_memory(terms: Terms, layouts: list[_Layout], index: int) -> None:
+    """Ask what one way of each layout leaves of the memory."""
+    lefts = _headrooms(terms, [_Way(one.saving[index], one.gpus, one.tokens) for one in layouts])
+    for one, left in zip(layouts, lefts, strict=True):
+        one.left[index % len(one.saving)] = left
 
 
 def _note_short(space: Space, layout: _Layout, rejected: Rejections) -> None:
@@ -312,19 +319,22 @@ def _note_short(space: Space, layout: _Layout, rejected: Rejections) -> None:
         rejected.add("trainer_memory", int(short.sum()), narrow, float(space.margin - left[place]))
 
 
-def _covered(layout: _Layout, savings: tuple[int, ...], *, anyhow: bool) -> NDArray[np.bool_]:
-    """Where a way that saves less fits; nowhere if each is wanted anyhow."""
-    before = [known for less, known in layout.covered.items() if all(map(le, less, savings))]
-    if anyhow or not before:
-        return np.zeros(len(layout.gpus), dtype=bool)
-    return np.asarray(np.logical_or.reduce(before))
+def _each(
+    ways: list[_Way],
+    answer: Callable[[TrainerOption, Array], Array],
+    branches: Callable[[TrainQuestion], tuple[object, ...]],
+) -> list[Array]:
+    """
+    What there is to say of each entry of some ways; those that are worked out in the same way stand together.
 
-
-def _each(ways: list[_Way], answer: Callable[[TrainerOption, Array], Array]) -> list[Array]:
-    """What there is to say of each entry of some ways; those that are worked out in the same way stand together."""
+    Args:
+        ways: The ways.
+        answer: What there is to say of a trainer, whose degrees may be arrays, over so many GPUs.
+        branches: What of a layout decides how that is worked out.
+    """
     alike: dict[object, list[int]] = {}
     for place, way in enumerate(ways):
-        alike.setdefault(_alike(way.trainer), []).append(place)
+        alike.setdefault(_alike(way.trainer, branches), []).append(place)
     found: dict[int, Array] = {}
     for places in alike.values():
         ends = np.cumsum([len(ways[place].gpus) for place in places])
@@ -336,15 +346,13 @@ def _each(ways: list[_Way], answer: Callable[[TrainerOption, Array], Array]) -> 
     return [found[place] for place in range(len(ways))]
 
 
-def _alike(trainer: TrainerOption) -> object:
-    """What ways agree in whose degrees may stand together; how much a rank has for a step, each has by itself."""
+def _alike(trainer: TrainerOption, branches: Callable[[TrainQuestion], tuple[object, ...]]) -> object:
+    """What ways agree in that may stand together."""
     asked = trainer.question
-    if asked is None or trainer.seconds.known or (asked.keeps.backend and not asked.keeps.padded):
+    if asked is None or trainer.seconds.known:
         return id(trainer)
-    from rlsize.estimates.train_prediction import branches
-
-    others = (id(getattr(asked, one.name)) for one in fields(asked) if one.name not in Degrees._fields)
-    return (*others, *branches(asked))
+    apart = (*Degrees._fields, "keeps")
+    return (*(id(getattr(asked, one.name)) for one in fields(asked) if one.name not in apart), *branches(asked))
 
 
 def _stacked(ways: list[_Way]) -> tuple[TrainerOption, Array]:
@@ -361,10 +369,41 @@ def _stacked(ways: list[_Way]) -> tuple[TrainerOption, Array]:
     return with_micro_batch(trainer, tokens), gpus
 
 
-def _trained(terms: Terms, trainer: TrainerOption, gpus: Array) -> Array:
+def _trained(terms: Terms, ways: list[_Way]) -> list[Array]:
     """Time of the update and of the extra forward passes at each entry, on GPUs of its own and on shared ones."""
-    parts = trainer_parts(terms, trainer, gpus)
-    return np.array([[_spread(part, gpus) for part in parts[shared]] for shared in (False, True)])
+
+    def branches(question: TrainQuestion) -> tuple[object, ...]:
+        from rlsize.estimates import train_prediction
+
+        return train_prediction.branches(question)
+
+    def seconds(trainer: TrainerOption, gpus: Array) -> Array:
+        parts = trainer_parts(terms, trainer, gpus)
+        return np.array([[_spread(part, gpus) for part in parts[shared]] for shared in (False, True)])
+
+    return _each(ways, seconds, branches)
+
+
+def _headrooms(terms: Terms, ways: list[_Way]) -> list[Array]:
+    """Share of memory that is left at each entry; all where no model is known."""
+    longest = longest_tokens(terms)
+
+    def branches(question: TrainQuestion) -> tuple[object, ...]:
+        from rlsize.estimates import loop_memory
+
+        return loop_memory.branches(question)
+
+    def headroom(trainer: TrainerOption, gpus: Array) -> Array:
+        asked = bare_asked(trainer)
+        if asked is None:
+            return np.ones_like(gpus)
+        from rlsize.estimates.loop_memory import bare_trainer_memory, headroom_at
+
+        question = replace(asked, gpus=gpus)
+        held = bare_trainer_memory(question, longest, terms.values)
+        return _spread(headroom_at(question, held.peak), gpus)
+
+    return _each(ways, headroom, branches)
 
 
 def with_micro_batch(trainer: TrainerOption, tokens: Worked) -> TrainerOption:
@@ -379,18 +418,6 @@ def _packed(question: TrainQuestion, tokens: Worked) -> TrainQuestion:
     return replace(question, micro_batch_tokens=tokens, keeps=replace(question.keeps, samples=None))
 
 
-def _headroom(terms: Terms, trainer: TrainerOption, gpus: Array) -> Array:
-    """Share of memory that is left at each entry; all where no model is known."""
-    asked = bare_asked(trainer)
-    if asked is None:
-        return np.ones_like(gpus)
-    from rlsize.estimates.loop_memory import bare_trainer_memory, headroom_at
-
-    question = replace(asked, gpus=gpus)
-    held = bare_trainer_memory(question, longest_tokens(terms), terms.values)
-    return _spread(headroom_at(question, held.peak), gpus)
-
-
 def _spread(value: Worked, entries: Array) -> Array:
     """One value for each entry."""
     return np.asarray(np.broadcast_to(np.asarray(value, dtype=float), entries.shape))
@@ -400,7 +427,7 @@ WHOLE = 1e-9
 """Of an instance: what is lacking by rounding only."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True)
 class Sharing:
     """
     One way to build instances on the GPUs of every trainer.
@@ -408,10 +435,12 @@ class Sharing:
     Args:
         instances: Instances that the GPUs of each trainer make; 0 where they make none.
         rollout_left: Share of memory beyond the longest sample; None where nobody knows. [1]
+        taken: What the fleet takes on those of each trainer where both share them; None until it is asked for.
     """
 
     instances: Array
     rollout_left: float | None
+    taken: FleetParts | None = None
 
 
 def sharings(terms: Terms, space: Space, trainers: TrainerTable, rejected: Rejections) -> dict[int, Sharing]:
