@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from rlsize.dataclass import dataclass, replace
 from rlsize.equations import kernel_time, matching, memory
 from rlsize.equations import train_step as equations
-from rlsize.equations._ops import minimum, where
+from rlsize.equations._ops import each, minimum, where
 from rlsize.estimates.constants_memory import ATTENTION_COPIES
 from rlsize.estimates.figures import added, apply, bare, entries, figures_in, total
 from rlsize.estimates.flow import Flow
@@ -399,12 +399,7 @@ def train_gpu(gpu: Gpu, dtype: str, ranks: int, tensor: Real, expert: Real) -> d
 
 def _link_fraction(table: Mapping[str, Transfer], ranks: Real, domain: int) -> Real:
     """The share of the link that a collective reaches among so many ranks, at most those of a domain."""
-    if not hasattr(ranks, "shape"):
-        return among(table, min(ranks, domain)).link_fraction
-    import numpy as np
-
-    each, places = np.unique(ranks, return_inverse=True)
-    return np.array([_link_fraction(table, one, domain) for one in each.tolist()])[places]
+    return each(ranks, lambda count: among(table, min(int(count), domain)).link_fraction)
 
 
 @dataclass(frozen=True, slots=True)

@@ -362,7 +362,7 @@ def _stacked(ways: list[_Way]) -> tuple[TrainerOption, Array]:
     if asked is not None and len(ways) > 1:
         sizes = [len(way.gpus) for way in ways]
         each = zip(*(way.trainer.question.degrees for way in ways if way.trainer.question is not None), strict=True)
-        degrees = {
+        degrees: dict[str, Any] = {
             name: np.repeat(np.array(one, dtype=float), sizes) for name, one in zip(Degrees._fields, each, strict=True)
         }
         trainer = replace(trainer, question=replace(asked, **degrees))

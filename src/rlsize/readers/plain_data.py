@@ -8,7 +8,7 @@ numbers for others besides; all else is left to pydantic, which knows what may b
 from __future__ import annotations
 
 from dataclasses import is_dataclass
-from functools import cache
+from functools import cache, partial
 from types import NoneType, UnionType
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias, Union, get_args, get_origin, get_type_hints
 
@@ -16,6 +16,12 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     Take: TypeAlias = Callable[[Any], Any]
+
+
+_SCALARS: dict[Any, tuple[Any, ...]] = {
+    float: (float, int), str: (str,), int: (int,), bool: (bool,), NoneType: (NoneType,), Any: (),
+}  # fmt: skip
+"""What stands for a value of a type."""
 
 
 class NotPlainError(Exception):
@@ -60,23 +66,21 @@ def _of(hint: Any) -> Take:  # noqa: ANN401 (a type hint)
     """What makes a value of a type hint of data."""
     origin, within = get_origin(hint), get_args(hint)
     if origin is Annotated:
-        return _declared(hint)
-    if origin in {Union, UnionType}:
-        return _one_of([_of(member) for member in within])
-    if origin is Literal:
-        return lambda data: within[within.index(_exactly((str,), data))]
-    if origin is dict:
-        return _mapping(_of(within[1]))
-    if origin is list or (origin is tuple and within[-1] is Ellipsis):
-        return _sequence(origin, _of(within[0]))
-    if hint is float:
-        return lambda data: float(_exactly((float, int), data))
-    if hint in {str, int, bool, NoneType}:
-        return lambda data: _exactly((hint,), data)
-    if is_dataclass(hint):
-        return _of_class(hint)
-    _require(hint is Any)
-    return lambda data: data
+        take = _declared(hint)
+    elif origin in {Union, UnionType}:
+        take = _one_of([_of(member) for member in within])
+    elif origin is Literal:
+        take = partial(_word, within)
+    elif origin is dict:
+        take = partial(_mapping, _of(within[1]))
+    elif origin is list or (origin is tuple and within[-1] is Ellipsis):
+        take = partial(_sequence, origin, _of(within[0]))
+    elif isinstance(hint, type) and is_dataclass(hint):
+        take = _of_class(hint)
+    else:
+        _require(hint in _SCALARS)
+        take = partial(_exactly, _SCALARS[hint])
+    return take
 
 
 def _declared(hint: Any) -> Take:  # noqa: ANN401 (a type hint)
@@ -110,20 +114,23 @@ def _one_of(takes: list[Take]) -> Take:
     return take
 
 
-def _mapping(of: Take) -> Take:
-    def take(data: Any) -> dict[str, Any]:  # noqa: ANN401 (any data)
-        return {_exactly((str,), key): of(value) for key, value in _exactly((dict,), data).items()}
-
-    return take
+def _mapping(of: Take, data: Any) -> dict[str, Any]:  # noqa: ANN401 (any data)
+    return {_exactly((str,), key): of(value) for key, value in _exactly((dict,), data).items()}
 
 
-def _sequence(kind: Callable[[Any], Any], of: Take) -> Take:
-    return lambda data: kind(of(item) for item in _exactly((list, kind), data))
+def _sequence(kind: Callable[[Any], Any], of: Take, data: Any) -> Any:  # noqa: ANN401 (any data)
+    return kind(of(item) for item in _exactly((list, kind), data))
+
+
+def _word(words: tuple[Any, ...], data: Any) -> Any:  # noqa: ANN401 (any data)
+    _require(_exactly((str,), data) in words)
+    return data
 
 
 def _exactly(kinds: tuple[Any, ...], data: Any) -> Any:  # noqa: ANN401 (any data)
-    _require(type(data) in kinds)
-    return data
+    """Data of one of some types, as the first of them."""
+    _require(not kinds or type(data) in kinds)
+    return data if not kinds or type(data) is kinds[0] else kinds[0](data)
 
 
 def _require(holds: bool) -> None:

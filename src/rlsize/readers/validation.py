@@ -57,7 +57,8 @@ def validated(kind: type[T], document: Document, path: Path_ = ()) -> T:
         data = data[part]
     _check_mapping(data, document.where(path))
     with suppress(NotPlainError):
-        return plain(kind, data)
+        found: T = plain(kind, data)
+        return found
     from pydantic import ValidationError
 
     try:
