@@ -79,3 +79,24 @@ def test_a_thing_before_a_slash_is_not_told() -> None:
     known = {"batch_tokens": figure("batch_tokens", 800.0), "new_rate": figure("new_rate", 80.0)}
     found = Flow(both, known)["new/train_seconds"]
     assert (found.key, found.value) == ("train_seconds", 10.0)
+
+
+def test_a_quantity_is_worked_out_once() -> None:
+    """Also an array, or a figure, that several others take."""
+    asked = []
+
+    def half(whole: float) -> float:
+        asked.append(whole)
+        return whole / 2
+
+    def both(first: float, second: float) -> float:
+        return first + second
+
+    rules = (
+        rule("part", half, whole="whole"),
+        rule("sum", both, first="part", second="part"),
+        rule("more", both, first="sum", second="part"),
+    )
+    assert Flow(rules, {"whole": np.array([2.0, 4.0])}, work=numbers)["more"].tolist() == [3.0, 6.0]
+    assert Flow(rules, {"whole": figure("whole", 2.0)})["more"].value == 3.0
+    assert len(asked) == 2
