@@ -86,6 +86,17 @@ class Derived(Base):
     more: tuple[int, ...] = ()
 
 
+@pytest.mark.parametrize("make", [quick.dataclass, dataclasses.dataclass])
+def test_one_may_derive_from_it_that_is_frozen_too(make: Any) -> None:
+    """As of any dataclass, by whichever decorator."""
+    derived = make(frozen=True, slots=True, kw_only=True)(
+        type("More", (Base,), {"__doc__": "", "__module__": __name__, "__annotations__": {"more": "int"}})
+    )
+    assert repr(derived(size=1.0, more=2)) == "More(size=1.0, more=2)"
+    with pytest.raises(TypeError, match="frozen"):
+        make()(type("Loose", (Base,), {"__doc__": "", "__module__": __name__}))
+
+
 def test_one_that_is_derived_has_both_fields_and_is_checked() -> None:
     """It differs from its base, and goes through copies, processes and `replace`."""
     one = Derived(size=1.0, more=(2,))

@@ -2,7 +2,8 @@
 `dataclass` and `replace` of the standard library, quicker: an answer loads 200 classes and changes thousands of things.
 
 Only what differs between classes, `__init__`, is compiled for each of them; the standard library before Python 3.13
-compiles six functions. There are no orders, no `InitVar`, and no fields that `__init__` does not take.
+compiles six functions. There are no orders, no `InitVar`, and no fields that `__init__` does not take; a class that
+derives from another is made by the standard library.
 """
 
 from __future__ import annotations
@@ -23,7 +24,10 @@ else:
         """The class with what the fields that it declares make of it."""
         if cls is None:
             return partial(dataclass, frozen=frozen, slots=slots, kw_only=kw_only, eq=eq)
+        if any(map(dataclasses.is_dataclass, cls.__bases__)):
+            return dataclasses.dataclass(cls, frozen=frozen, slots=slots, kw_only=kw_only, eq=eq)
         cls = dataclasses.dataclass(cls, init=False, repr=False, eq=False, slots=slots, kw_only=kw_only)
+        cls.__dataclass_params__.frozen = frozen  # for classes that derive from it
         added = {"__init__": _init(cls), "__repr__": _repr}
         if eq:
             added |= _comparing(cls, frozen)
