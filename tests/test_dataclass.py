@@ -24,7 +24,8 @@ BODY: dict[str, Any] = {
 
 def both(**how: bool) -> tuple[Any, Any]:
     """The same class made by each."""
-    ours, theirs = (make(**how)(type("Thing", (), dict(BODY))) for make in (quick.dataclass, dataclasses.dataclass))
+    makers: tuple[Any, Any] = (quick.dataclass, dataclasses.dataclass)
+    ours, theirs = (make(**how)(type("Thing", (), dict(BODY))) for make in makers)
     return ours, theirs
 
 
@@ -55,9 +56,8 @@ def test_fields_are_taken_by_place_where_they_are_not_by_name_only() -> None:
 
 def test_a_frozen_one_holds_and_can_be_a_key() -> None:
     """Nothing is set or deleted, and equal ones are one key."""
-    ours = quick.dataclass(frozen=True, slots=True)(
-        type("Key", (), {"__doc__": "", "__module__": __name__, "__annotations__": {"name": "str"}})
-    )
+    make: Any = quick.dataclass(frozen=True, slots=True)
+    ours = make(type("Key", (), {"__doc__": "", "__module__": __name__, "__annotations__": {"name": "str"}}))
     one = ours("a")
     assert {one: 1}[ours("a")] == 1
     with pytest.raises(dataclasses.FrozenInstanceError):
@@ -99,11 +99,11 @@ def test_one_may_derive_from_it_that_is_frozen_too(make: Any) -> None:
 
 def test_one_that_is_derived_has_both_fields_and_is_checked() -> None:
     """It differs from its base, and goes through copies, processes and `replace`."""
-    one = Derived(size=1.0, more=(2,))
+    one, unknown = Derived(size=1.0, more=(2,)), dict[str, Any](unknown=1.0)
     assert one != Base(size=1.0)
     assert copy.copy(one) == copy.deepcopy(one) == pickle.loads(pickle.dumps(one)) == one  # noqa: S301 (its own bytes)
     assert quick.replace(one, more=()) == Derived(size=1.0) == dataclasses.replace(one, more=())
     with pytest.raises(ValueError, match="below 0"):
         quick.replace(one, size=-1.0)
     with pytest.raises(TypeError):
-        quick.replace(one, unknown=1.0)
+        quick.replace(one, **unknown)

@@ -11,6 +11,7 @@ from tests.planner.small_problems import Posed, fleets_of, predicted, trainers_o
 from rlsize.planner import tables
 from rlsize.planner.options import TriedDegrees
 from rlsize.planner.search import tabulated
+from rlsize.planner.step_parts import trainer_parts
 
 DENSE = TriedDegrees(offload=(False, True), chunked_loss=(False, True))
 MOE = TriedDegrees(tensor=(1, 2, 16), pipeline=(1, 2, 5), context=(1, 4), expert=(1, 4, 16), recompute=("full", "none"))
@@ -45,8 +46,12 @@ def test_a_layout_among_others_has_the_answer_that_it_has_by_itself(
 def test_layouts_are_asked_about_together(monkeypatch: pytest.MonkeyPatch) -> None:
     """Far fewer times than there are layouts."""
     asked: list[Any] = []
-    work = tables.trainer_parts
-    monkeypatch.setattr(tables, "trainer_parts", lambda *given: asked.append(given) or work(*given))
+
+    def noting(*given: Any) -> Any:
+        asked.append(given)
+        return trainer_parts(*given)
+
+    monkeypatch.setattr(tables, "trainer_parts", noting)
     loop = posed("qwen3-8b", DENSE)
     found = tabulated(loop.outlook.central, loop.space)
     layouts = {option.name for table, _ in (*found.trainers, *found.uneven) for option in table.options}
