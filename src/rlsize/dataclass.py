@@ -60,6 +60,7 @@ else:
             lines.append("self.__post_init__()")
         taken = ", ".join([*by_place, *(named if named[1:] else ())])
         exec(f"def __init__({taken}):\n " + "\n ".join(lines or ["pass"]), held)
+        held["__init__"].__qualname__ = f"{cls.__qualname__}.__init__"
         return held["__init__"]
 
     @recursive_repr()
