@@ -386,7 +386,6 @@ def _trained(terms: Terms, ways: list[_Way]) -> list[Array]:
 
 def _headrooms(terms: Terms, ways: list[_Way]) -> list[Array]:
     """Share of memory that is left at each entry; all where no model is known."""
-    longest = longest_tokens(terms)
 
     def branches(question: TrainQuestion) -> tuple[object, ...]:
         from rlsize.estimates import loop_memory
@@ -400,7 +399,7 @@ def _headrooms(terms: Terms, ways: list[_Way]) -> list[Array]:
         from rlsize.estimates.loop_memory import bare_trainer_memory, headroom_at
 
         question = replace(asked, gpus=gpus)
-        held = bare_trainer_memory(question, longest, terms.values)
+        held = bare_trainer_memory(question, longest_tokens(terms), terms.values)
         return _spread(headroom_at(question, held.peak), gpus)
 
     return _each(ways, headroom, branches)
