@@ -71,7 +71,7 @@ def test_help_cuts_no_flag_short(rlsize: Callable[..., Any]) -> None:
 
 
 def test_a_plan_from_known_rates_loads_no_prediction() -> None:
-    """Neither engines and trainers that are predicted, nor pydantic or a YAML parser; one from a scenario no pydantic."""
+    """Neither what predicts engines and trainers, nor pydantic or a YAML parser; one from a scenario no pydantic."""
     plan = ["plan", "--gpus", "64", "--rollout-tps", "2000", "--trainer-tps", "6000", "--batch-tokens", "786432"]
     predicted = ("rlsize.estimates.generation", "rlsize.estimates.train_prediction", "rlsize.frameworks.told")
     for command, heavy in ((plan, ("pydantic", "yaml", *predicted)), (["plan", "examples/grpo-32b.yaml"], HEAVY[1:2])):
