@@ -32,7 +32,7 @@ LEAST = 100_000  # candidates of a cold start
 STARTS = 3 * PAIRS
 BESIDE = [sys.executable, "-c", "import numpy, pydantic"]
 RLSIZE = [sys.executable, "-m", "rlsize"]
-GIVEN = ["plan", "--gpus", "184", "--rollout-tps", "2000", "--trainer-tps", "6000", "--batch-tokens", "786432",
+GIVEN = ["plan", "--gpus", "232", "--rollout-tps", "2000", "--trainer-tps", "6000", "--batch-tokens", "786432",
          "--max-staleness", "2"]  # fmt: skip
 LOOP = ["--model", "qwen3-8b", "--gpu", "h100-sxm", "--prompts", "64", "--group", "16", "--prompt-tokens", "300",
         "--response-tokens", "2000"]  # fmt: skip
