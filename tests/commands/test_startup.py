@@ -68,3 +68,13 @@ def test_help_cuts_no_flag_short(rlsize: Callable[..., Any]) -> None:
     for name in COMMANDS:
         assert "…" not in rlsize(name, "--help").stdout
     assert "--learn-tps" in rlsize("split", "--help").stdout
+
+
+def test_a_plan_from_known_rates_loads_no_prediction() -> None:
+    """Neither what predicts engines and trainers, nor pydantic or a YAML parser; one from a scenario no pydantic."""
+    plan = ["plan", "--gpus", "64", "--rollout-tps", "2000", "--trainer-tps", "6000", "--batch-tokens", "786432"]
+    predicted = ("rlsize.estimates.generation", "rlsize.estimates.train_prediction", "rlsize.frameworks.told")
+    for command, heavy in ((plan, ("pydantic", "yaml", *predicted)), (["plan", "examples/grpo-32b.yaml"], HEAVY[1:2])):
+        program = PROGRAM.format(commands=[command], heavy=heavy)
+        done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=False)
+        assert done.stderr.splitlines()[-1] == "[0, []]", done.stderr

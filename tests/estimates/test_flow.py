@@ -102,3 +102,24 @@ def test_a_key_ends_in_the_unit_of_its_equation() -> None:
         key: (unit_of(key), unit) for key, unit in units.items() if not unit.startswith(SHOWN.get(unit_of(key), ""))
     }
     assert not wrong, f"shown as the first, in truth the second; another ending, or a row in units._ENDINGS: {wrong}"
+
+
+def test_a_quantity_is_worked_out_once() -> None:
+    """Also an array, or a figure, that several others take."""
+    asked = []
+
+    def half(whole: float) -> float:
+        asked.append(whole)
+        return whole / 2
+
+    def both(first: float, second: float) -> float:
+        return first + second
+
+    rules = (
+        rule("part", half, whole="whole"),
+        rule("sum", both, first="part", second="part"),
+        rule("more", both, first="sum", second="part"),
+    )
+    assert Flow(rules, {"whole": np.array([2.0, 4.0])}, work=numbers)["more"].tolist() == [3.0, 6.0]
+    assert Flow(rules, {"whole": figure("whole", 2.0)})["more"].value == 3.0
+    assert len(asked) == 2

@@ -40,7 +40,6 @@ def plan(
     from rlsize.shell.launches import in_own_keys, keep_mode, wanted_of, write_back
     from rlsize.shell.planning import assumed_by, kept_within, save_plan, search
     from rlsize.writers.files import check_target, write_whole
-    from rlsize.writers.yaml_file import applied_text
 
     files = [path for path in (save, apply, write) if path]
     for path in files:
@@ -52,6 +51,8 @@ def plan(
     loop, chosen = found.loop, found.planned.chosen
     inputs.warnings += [f"{path} is not written, as there is no plan" for path in files if chosen is None]
     if chosen is not None and apply is not None:
+        from rlsize.writers.yaml_file import applied_text
+
         values = nested(applied(inputs.said_values(apply), loop, chosen.best.place))
         write_whole(apply, applied_text(values, inputs.command_line("plan", {"--apply": apply})), force=force)
         sys.stderr.write(f"wrote {apply}\n")
@@ -78,14 +79,15 @@ def plan(
 
 def _runners(inputs: Inputs, place: Placement) -> Iterator[str]:
     """Which frameworks could run a plan that was made for none."""
-    from rlsize.frameworks.abilities import could_run
     from rlsize.loop.applied import MODES
-    from rlsize.loop.search import layout_of
-    from rlsize.readers.frameworks import frameworks
 
     question = place.trainer.question
     if question is None or place.loop not in MODES:
         return
+    from rlsize.frameworks.abilities import could_run
+    from rlsize.loop.search import layout_of
+    from rlsize.readers.frameworks import frameworks
+
     able = could_run(frameworks(inputs.catalogue).values(), MODES[place.loop], layout_of(question.bare()))
     names = ", ".join(one.title for one in able if not one.parent)
     yield f"Frameworks that can run it: {names or 'none that is known'}. --framework plans for one."

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import math
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 Real: TypeAlias = Any
 """A float, or a numpy array of floats; where arrays come in, an array of their broadcast shape comes out."""
@@ -83,6 +86,16 @@ def erf(a: Real) -> Real:
 
         return np.fromiter(map(math.erf, a.ravel().tolist()), float, a.size).reshape(a.shape)
     return math.erf(a)
+
+
+def each(a: Real, of: Callable[[float], float]) -> Real:
+    """A function of one number, element by element."""
+    if _array(a):
+        import numpy as np
+
+        found = {one: of(one) for one in set(a.ravel().tolist())}
+        return np.array([found[one] for one in a.ravel().tolist()]).reshape(a.shape)
+    return of(a)
 
 
 def sqrt(a: Real) -> Real:

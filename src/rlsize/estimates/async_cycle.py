@@ -110,14 +110,20 @@ class _Lengths(NamedTuple):
         """Share of samples that are no longer; tokens have two axes more."""
         if self.endings is not None:
             return self.endings.finished(tokens)
-        wide = (one[..., None, None] for one in (self.uncapped, self.cv, self.cap))
-        return batch_drain.finished_share(np.maximum(tokens, 1e-9), *wide)
+        uncapped, cv, cap = (one[..., None, None] for one in (self.uncapped, self.cv, self.cap))
+        running = tokens < cap
+        done = np.ones(running.shape)
+        some = (np.broadcast_to(one, running.shape)[running] for one in (np.maximum(tokens, 1e-9), uncapped, cv, cap))
+        done[running] = batch_drain.finished_share(*some)
+        return done
 
     def longer(self, tokens: Any) -> Any:  # noqa: ANN401 (arrays)
         """The integral of the share that is longer, from some tokens on; these have one axis more."""
         if self.endings is not None:
             return self.endings.longer(tokens)
         uncapped, cv, cap = (one[..., None] for one in (self.uncapped, self.cv, self.cap))
+        if not (tokens < cap).any():
+            return np.zeros(tokens.shape)
         reached = np.clip(tokens, 1e-9, cap)
         return lengths.capped_mean(uncapped, cv, cap) - lengths.capped_mean(uncapped, cv, reached)
 
@@ -140,12 +146,13 @@ class _Lengths(NamedTuple):
             return np.maximum(self.endings.complete(age)[..., 0], 1e-3)
         return np.maximum(self.finished(age)[..., 0] ** self.group[..., None], 1e-3)
 
-    def early(self, tokens: Any, phases: Any) -> Any:  # noqa: ANN401 (arrays)
-        """Above nothing where it is too early to take a batch at some phases of a rhythm."""
+    def early(self, tokens: Any, phases: Any, groups: Any = None) -> Any:  # noqa: ANN401 (arrays)
+        """Above nothing where it is too early to take a batch at some phases of a rhythm; `groups` are those left."""
         if self.late == "wait":
             return self._overdue(tokens)[..., None] / tokens[..., None] - phases
         allowed = (self.staleness + _HALF * self.group / self.samples)[..., None]
-        return self.left(tokens, phases)[1] - allowed * self.kept(tokens, phases)
+        groups = self.left(tokens, phases)[1] if groups is None else groups
+        return groups - allowed * self.kept(tokens, phases)
 
     def _overdue(self, tokens: Any) -> Any:  # noqa: ANN401 (arrays)
         """Tokens that the longest response of a batch lacks on average when it should be taken."""
@@ -193,7 +200,10 @@ def rhythms(
     tokens = shortest * (longest / shortest) ** np.linspace(0.0, 1.0, _RHYTHMS)
     phases = np.linspace(0.0, 1.0, _PHASES)
     lacking = np.zeros(1) if late == "wait" else np.arange(parts - 1, -1, -1) / parts
-    early = loop.early(tokens, phases) - lacking.reshape(-1, *[1] * (tokens.ndim + 1)) * loop.kept(tokens, phases)
+    running, groups = loop.left(tokens, phases)
+    early = loop.early(tokens, phases, groups) - lacking.reshape(-1, *[1] * (tokens.ndim + 1)) * loop.kept(
+        tokens, phases
+    )
     falls = np.maximum(early[..., :-1] - early[..., 1:], 1e-12)
     before = np.clip(early[..., :-1] / falls, 0.0, 1.0)  # share of each part of a rhythm that comes before it is due
     dues, within = before.sum(axis=-1) / (_PHASES - 1), before[-1]
@@ -201,7 +211,6 @@ def rhythms(
     most = np.argmin((1 - dues) / left, axis=0)[None]
     ahead, more = (due - np.take_along_axis(dues, most, 0))[0], (1 / np.take_along_axis(left + 0 * dues, most, 0))[0]
     started = 1 / loop.kept(tokens, due[..., None])[..., 0]
-    running = loop.left(tokens, phases)[0]
     until = (running[..., :-1] + np.diff(running) * within / 2) * within / (_PHASES - 1)
     rest = (running[..., :-1] + running[..., 1:]) / 2 / (_PHASES - 1) - until
     waiting, training = until.sum(axis=-1) / np.maximum(due, 1e-9), rest.sum(axis=-1) / np.maximum(1 - due, 1e-9)

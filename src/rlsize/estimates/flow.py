@@ -137,8 +137,8 @@ class Flow:
         for name, taken in one.takes.items():
             value: Any = taken
             if isinstance(taken, str):
-                value = found[taken] if taken in found else known.get(taken)
-                if not isinstance(value, _PLAIN):  # most of what is taken is a constant, which needs no call
+                value = found.get(taken, known.get(taken))
+                if taken not in found and not isinstance(value, _PLAIN):  # most is a constant, which needs no call
                     value = self._resolved(taken)
             if value is None:
                 return None

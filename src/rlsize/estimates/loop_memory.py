@@ -85,7 +85,7 @@ def trainer_load(question: TrainQuestion, longest_tokens: Real) -> TrainerLoad:
     if question.lora_rank is not None:
         rank = Figure(key="lora_rank", value=question.lora_rank, source="the question")
         adapters = lora_params(question.model.architecture, rank).number
-    degrees: dict[str, Any] = {name: float(value) for name, value in question.degrees._asdict().items()}
+    degrees: dict[str, Any] = {name: 1.0 * value for name, value in question.degrees._asdict().items()}
     # those of a question are data x context ranks
     shards = _data_ranks(question) if question.shards is None else question.shards / degrees["context"]
     keeps = question.keeps
@@ -119,7 +119,7 @@ def micro_batch_of(
         tokens: Tokens that micro-batches are packed to. [token]
         samples: Samples of a micro-batch, where these are what is counted. [1]
     """
-    packed = pass_tokens(numbers, tokens, longest_tokens if question.capped else 0.0, float(question.context))
+    packed = pass_tokens(numbers, tokens, longest_tokens if question.capped else 0.0, 1.0 * question.context)
     step = RankStep(
         mean_tokens=question.tokens,
         tokens_cv=question.tokens_cv,
@@ -127,13 +127,13 @@ def micro_batch_of(
         sequences=question.sequences,
         ranks=_data_ranks(question),
         optimizer_steps=question.optimizer_steps,
-        context=float(question.context),
+        context=1.0 * question.context,
     )
     return micro_batch(numbers, question.keeps, step, packed, samples)
 
 
 def _data_ranks(question: TrainQuestion) -> Real:
-    degrees = (float(question.tensor), float(question.pipeline), float(question.context))
+    degrees = (1.0 * question.tensor, 1.0 * question.pipeline, 1.0 * question.context)
     return memory_fit.data_parallel_ranks(question.gpus, *degrees)
 
 
@@ -164,6 +164,18 @@ def bare_trainer_memory(question: TrainQuestion, longest_tokens: Real, values: M
         values: Constants by name.
     """
     return trainer_memory(numbers, trainer_load(question, longest_tokens), values)
+
+
+def branches(question: TrainQuestion) -> tuple[object, ...]:
+    """
+    What of a layout, and of what it keeps, decides which way its memory is worked out.
+
+    Degrees of questions that agree in it, and in all else, may be arrays of one question. Where a micro-batch may hold
+    all that a rank has for a step, each layout is asked about by itself.
+    """
+    keeps, uneven = question.keeps, question.model.architecture.layers % question.pipeline > 0
+    alone = question.degrees if keeps.backend and not keeps.padded else ()
+    return id(keeps), question.expert > 1, uneven, *alone
 
 
 def headroom_at(question: TrainQuestion, peak: Real) -> Real:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from rlsize.equations import kernel_time, matching, memory
 from rlsize.equations import train_step as equations
+from rlsize.equations._ops import each, minimum, where
 from rlsize.estimates.constants_memory import ATTENTION_COPIES
 from rlsize.estimates.figures import added, apply, bare, entries, figures_in, total
 from rlsize.estimates.flow import Flow
@@ -21,7 +22,7 @@ from rlsize.estimates.model_size import attending_layers, model_parts, model_siz
 from rlsize.estimates.remembered import remembered
 from rlsize.estimates.train_rules import ATTENDING, BESIDE, PASS, RULES
 from rlsize.estimates.trainer_keeping import Keeping
-from rlsize.estimates.trainer_layout import Degrees, model_objections, rank_objections
+from rlsize.estimates.trainer_layout import Degrees, larger, model_objections, rank_objections
 from rlsize.estimates.trainer_memory import lora_params
 from rlsize.facts.figure import Figure
 from rlsize.facts.kernels import among, pick
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
     from rlsize.estimates.trainer_layout import Sharding
     from rlsize.facts.fields import Sourced
     from rlsize.facts.gpu import Gpu
+    from rlsize.facts.kernels import Transfer
     from rlsize.facts.model import Model
 
 Workload = Literal["pretraining", "rl"]
@@ -245,7 +247,7 @@ def objections(question: TrainQuestion, gpus: Real | None = None) -> Iterator[st
     What makes a question one that has no answer, each in a line.
 
     Args:
-        question: What is asked.
+        question: What is asked; arrays of layouts, and of numbers of GPUs, are those that had none one by one.
         gpus: GPUs of the trainer, where the question's are figures or an array; None where they are a number.
     """
     gpu = question.gpu
@@ -259,10 +261,23 @@ def objections(question: TrainQuestion, gpus: Real | None = None) -> Iterator[st
     count = question.gpus if gpus is None else gpus
     shape = memory_shape(question.model, model_size(question.model).params)
     found = list(rank_objections(count, question.degrees)) if isinstance(count, (int, float)) else []
-    yield from (one.what for one in (*found, *model_objections(shape, question.degrees)))
+    if isinstance(question.tensor, int):
+        found += model_objections(shape, question.degrees)
+    yield from (one.what for one in found)
     unknown = [name for name in question.passes if name not in EXTRA_PASSES]
     if unknown:
         yield f"there is no pass {unknown[0]!r}; there are {', '.join(EXTRA_PASSES)}"
+
+
+def branches(question: TrainQuestion) -> tuple[float, ...]:
+    """
+    What of a layout, and of what memory keeps, decides which way the time of a step is worked out.
+
+    Degrees of questions that agree in it, and in all else, may be arrays of one question.
+    """
+    keeps, domain = question.keeps, question.gpu.specification.scale_up.domain_gpus.value
+    kept = keeps.padded, keeps.param_offload, keeps.activation_offload, keeps.weight_width
+    return (*(degree > 1 for degree in question.degrees), question.expert > domain, *kept)
 
 
 @remembered
@@ -330,7 +345,7 @@ def train_shape(model: Model) -> dict[str, Any]:
 
 
 @remembered
-def train_gpu(gpu: Gpu, dtype: str, ranks: int, tensor: int, expert: int) -> dict[str, Figure]:
+def train_gpu(gpu: Gpu, dtype: str, ranks: int, tensor: Real, expert: Real) -> dict[str, Figure]:
     """
     What a GPU brings to a training step by key, as figures.
 
@@ -376,9 +391,14 @@ def train_gpu(gpu: Gpu, dtype: str, ranks: int, tensor: int, expert: int) -> dic
         "pcie": says.fact("pcie_bytes_per_second", spec.pcie or spec.nic or link),
         "domain_gpus": says.fact("domain_gpus", spec.scale_up.domain_gpus),
         "gather_fraction": says.kernel("gather_link_fraction", among(gathers, min(ranks, domain)).link_fraction),
-        "tensor_fraction": says.kernel("tensor_link_fraction", among(gathers, min(tensor, domain)).link_fraction),
-        "exchange_fraction": says.kernel("exchange_link_fraction", among(exchanges, min(expert, domain)).link_fraction),
+        "tensor_fraction": says.kernel("tensor_link_fraction", _link_fraction(gathers, tensor, domain)),
+        "exchange_fraction": says.kernel("exchange_link_fraction", _link_fraction(exchanges, expert, domain)),
     }
+
+
+def _link_fraction(table: Mapping[str, Transfer], ranks: Real, domain: int) -> Real:
+    """The share of the link that a collective reaches among so many ranks, at most those of a domain."""
+    return each(ranks, lambda count: among(table, min(int(count), domain)).link_fraction)
 
 
 @dataclass(frozen=True, slots=True)
@@ -554,8 +574,8 @@ def _asked(question: TrainQuestion, domain: int) -> dict[str, Any]:
         "replica_gpus": question.replica,
         "shards": question.shards,
         "dense_ranks": dense,
-        "expert_ranks": question.expert * question.pipeline if question.expert > 1 else dense,
-        "near_ranks": min(question.expert, domain),
+        "expert_ranks": question.expert * question.pipeline if larger(question.expert) else dense,
+        "near_ranks": minimum(question.expert, domain),
         "domain": domain,
     }
 
@@ -625,17 +645,17 @@ def _sent(asked: TrainQuestion, cost: PassCost, domain: int) -> dict[str, Any]:
     return {
         "collectives": cost.collectives[asked.sharding],
         "sharding_ranks": "data_parallel" if asked.sharding == "none" else "shards",
-        "gathering_rounds": 1.0 if asked.sharding in _ONCE or asked.pipeline > 1 else "micro_batches",
+        "gathering_rounds": 1.0 if asked.sharding in _ONCE or larger(asked.pipeline) else "micro_batches",
         "tensor_exposed": "train_tensor_overlap" if asked.overlapped else 1.0,
-        "tensor_parallel_seconds": None if asked.tensor > 1 else 0.0,
-        "exposed_context_seconds": None if asked.context > 1 else 0.0,
+        "tensor_parallel_seconds": None if larger(asked.tensor) else 0.0,
+        "exposed_context_seconds": None if larger(asked.context) else 0.0,
         # the group shares nothing between its ranks: beyond the domain each is on its own adapter
-        "context_stride": asked.tensor if asked.context * asked.tensor <= domain else domain,
-        "expert_parallel_seconds": None if asked.expert > 1 else 0.0,
+        "context_stride": where(asked.context * asked.tensor <= domain, asked.tensor, domain),
+        "expert_parallel_seconds": None if larger(asked.expert) else 0.0,
         # who drops tokens has a buffer for each expert, which only a plain all-to-all exchanges
         **{key: f"{'each' if asked.dropping else 'once'}/{key}" for key in ("copies_inside", "copies_beyond")},
         "expert_bytes_seconds": (
             "inside/expert_bytes_seconds",
-            *(("beyond/expert_bytes_seconds",) if asked.expert > domain else ()),
+            *(("beyond/expert_bytes_seconds",) if larger(asked.expert, domain) else ()),
         ),
     }

@@ -12,6 +12,7 @@ from rlsize.facts.figure import Figure
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from rlsize.equations._ops import Real
     from rlsize.estimates.memory_shape import MemoryShape
 
 Sharding = Literal["full", "gradients", "optimizer", "none"]
@@ -36,6 +37,11 @@ class Degrees(NamedTuple):
     pipeline: int = 1
     context: int = 1
     expert: int = 1
+
+
+def larger(degree: Real, limit: float = 1.0) -> bool:
+    """Whether a degree is larger than another, or each of an array of degrees, which agree in it."""
+    return bool(degree.flat[0] > limit) if hasattr(degree, "flat") else degree > limit
 
 
 def not_parallel(key: str) -> Figure:

@@ -21,6 +21,7 @@ from rlsize.equations import (
 )
 from rlsize.estimates.engine_shape import plainly
 from rlsize.estimates.figures import apply, bare, total
+from rlsize.estimates.trainer_layout import larger
 from rlsize.facts.figure import Figure, absent
 
 if TYPE_CHECKING:
@@ -294,7 +295,7 @@ def _states(
 
 def _expert_tensor(load: TrainerLoad) -> Worked:
     """Ways in which tensor parallelism slices an expert: not at all once experts are parallel themselves."""
-    return load.tensor if bare(load.expert) == 1 else 1.0
+    return 1.0 if larger(bare(load.expert)) else load.tensor
 
 
 def _slice(work: Work, load: TrainerLoad, params: Worked, *, experts: bool) -> Worked:
@@ -320,7 +321,7 @@ def _stage_layers(work: Work, load: TrainerLoad) -> Worked:
 def _even_stages(work: Work, load: TrainerLoad) -> Worked:
     """Stages that share the model out; where they are uneven, as many even ones as would be as full as the fullest."""
     layers, stages = load.shape.layers, bare(load.pipeline)
-    if not layers.known or not layers.number % stages:
+    if not layers.known or not larger(layers.number % stages, 0.0):
         return load.pipeline
     return work(
         "even_stages", memory_fit.even_stages, layers=plainly(work)(layers), stage_layers=_stage_layers(work, load)

@@ -510,11 +510,13 @@ def _fleet(stages: Stages | None, known: KnownRates, price: Figure) -> FleetOpti
 
 
 def _trainer(stages: Stages | None, known: KnownRates, price: Figure) -> TrainerOption:
-    from rlsize.planner.choices import trainer_name
+    question, name = None if stages is None else stages.train, "as measured"
+    if not known.train_seconds.known and question is not None:
+        from rlsize.planner.choices import trainer_name
 
-    question = None if stages is None else stages.train
+        name = trainer_name(question)
     return TrainerOption(
-        name="as measured" if known.train_seconds.known or question is None else trainer_name(question),
+        name=name,
         gpu="" if question is None else question.gpu.name,
         question=question,
         seconds=known.train_seconds,

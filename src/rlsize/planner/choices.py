@@ -185,14 +185,14 @@ def trainer_options(
     placed = replace(asked, gpu=offer.gpu)
     offloads = degrees.offload or (asked.offload,)
     chunks = degrees.chunked_loss or (asked.keeps.chunked_loss,)
+    keeping = [replace(asked.keeps, chunked_loss=chunked) for chunked in chunks]
     for question, why in trainer_layouts(placed, tried, degrees.recompute or RECOMPUTES, float(node)):
         if why:
             rejected.add(why, what=trainer_name(question))
             continue
         if offer.most is not None and question.replica > offer.most:
             continue
-        for offload, chunked in product(offloads, chunks):
-            keeps = replace(question.keeps, chunked_loss=chunked)
+        for offload, keeps in product(offloads, keeping):
             yield trainer_of(replace(question, offload=offload, keeps=keeps), offer)
 
 

@@ -251,17 +251,25 @@ def near_batch(
     replicas = round(float(place.trainer_gpus) / place.trainer.replica * steps)
     unit = replicas // gcd(replicas, round(tables.terms.problem.samples.number / now))
     before = rollout_batch.share_of(part=best.score(objective)[0], whole=now)
+    laid_out = _laid_out(place)
     found: list[tuple[float, LeastChange]] = []
     for batch in sorted({now // unit * unit, (now // unit + 1) * unit}):
         if batch == now or abs(batch - now) > _NEAR * now or batch < 1:
             continue
-        posed = pose({key: batch})
+        posed = pose({key: batch, **laid_out})
         other = _best(posed and (posed[0], _just(posed[1], place)), objective)
         if posed is not None and other is not None:
             each = float(rollout_batch.share_of(part=other.score(objective)[0], whole=batch))
             change = LeastChange(key=key, now=now, needed=batch, share=abs(batch - now) / now, best=other)
             found += [(each, change)] if each * (1.0 + AS_GOOD) < before else []
     return min(found, key=lambda one: one[0])[1] if found else None
+
+
+def _laid_out(place: Placement) -> dict[str, str]:
+    """The degrees of a plan as the only ones that are tried."""
+    trained = {} if place.trainer.question is None else place.trainer.question.degrees._asdict()
+    made = {f"rollout_{kind}": degree for kind, degree in place.fleet.layout.items() if kind != "expert"}
+    return {f"searched_{kind}_parallel": str(degree) for kind, degree in {**trained, **made}.items()}
 
 
 def _just(space: Space, place: Placement) -> Space:

@@ -262,7 +262,9 @@ def _colocated(
     if not room.any():
         return
     counts, which = np.unique(np.maximum(shared.instances, 1.0), return_inverse=True)
-    made = generated(terms, fleet, counts, "colocated", shared=True)
+    if shared.taken is None:  # each search of the tables asks again
+        made = generated(terms, fleet, counts, "colocated", shared=True)
+        shared.taken = made.each(lambda times: times[which][None, :])
     place = Placement(
         loop="colocated",
         fleet=fleet,
@@ -273,7 +275,7 @@ def _colocated(
     )
     yield _Block(
         place=place,
-        fleet=made.each(lambda times: times[which][None, :]),
+        fleet=shared.taken,
         columns=slice(0, len(trainers.gpus)),
         room=room[None, :],
         full=room[None, :],

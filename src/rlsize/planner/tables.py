@@ -7,20 +7,22 @@ A candidate pairs an entry of each, so that its step needs only what both decide
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
+from itertools import groupby
 from operator import le
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from rlsize.estimates.step_assembly import REFILLING
+from rlsize.estimates.trainer_layout import Degrees
 from rlsize.planner.evaluation import bare_asked, longest_tokens
 from rlsize.planner.options import SHARING, Placement, TrainerOption
 from rlsize.planner.space import instance_counts, misfits, trainer_counts
 from rlsize.planner.step_parts import FleetParts, fleet_parts, trainer_parts
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
     from numpy.typing import NDArray
 
@@ -36,6 +38,7 @@ if TYPE_CHECKING:
     Kind = tuple[Late, tuple[Loop, float] | None]
 
 _NO_TRAINER = TrainerOption(name="", gpu="")
+_TOGETHER = 4096  # entries that are worked out at once
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -185,7 +188,7 @@ def trainer_tables(terms: Terms, space: Space, rejected: Rejections) -> Iterator
     layouts: dict[str, list[TrainerOption]] = {}
     for trainer in space.trainers:
         layouts.setdefault(trainer.name, []).append(trainer)
-    parts = [part for layout in layouts.values() for part in _entries(terms, space, layout, rejected)]
+    parts = list(_entries(terms, space, layouts.values(), rejected))
     for uneven in (False, True):
         some = [part for part in parts if (part["uneven"] == uneven).any()]
         if not some:
@@ -199,66 +202,206 @@ def trainer_tables(terms: Terms, space: Space, rejected: Rejections) -> Iterator
         yield TrainerTable(**columns, counts=counts, starts=starts)
 
 
-def _entries(
-    terms: Terms, space: Space, layout: list[TrainerOption], rejected: Rejections
-) -> Iterator[dict[str, NDArray[Any]]]:
+@dataclass(slots=True)
+class _Layout:
     """
-    One layout of the trainer, over all numbers of GPUs and micro-batches that fit.
+    One layout of the trainer, over all numbers of GPUs and micro-batches that are open to it.
 
-    What saves memory makes no step shorter, so that a way is left out where one that saves less fits: unless some limit
-    would have it otherwise.
+    Args:
+        saving: Its ways, those that save the least memory first.
+        why: What rules out each number of GPUs, and micro-batches that are tried; empty for nothing.
+        tried: Micro-batches that are tried of each. [1]
+        gpus: GPUs of each entry. [1]
+        tokens: Tokens of its micro-batch; 0 as the trainer has them. [token]
+        even: Whether a batch is even over it.
+        left: Share of memory that each way leaves, as far as it was asked for. [1]
+        covered: Where a way that saves so much fits, or one that saves less.
+        own: The entries of each way that are kept.
     """
+
+    saving: list[TrainerOption]
+    why: list[str]
+    tried: int
+    gpus: Array
+    tokens: Array
+    even: NDArray[np.bool_]
+    left: dict[int, Array] = field(default_factory=dict)
+    covered: dict[tuple[int, ...], NDArray[np.bool_]] = field(default_factory=dict)
+    own: dict[int, NDArray[np.bool_]] = field(default_factory=dict)
+
+
+class _Way(NamedTuple):
+    """A trainer over some numbers of GPUs, with micro-batches of some tokens."""
+
+    trainer: TrainerOption
+    gpus: Array
+    tokens: Array
+
+
+def _layout(terms: Terms, space: Space, layout: list[TrainerOption]) -> _Layout:
     one = layout[0]
     counts = trainer_counts(space, terms.problem, one)
     why = misfits(terms.problem, one, counts)
     batches = np.array(space.micro_batches or (0.0,)) if not one.seconds.known else np.zeros(1)
-    for reason in filter(None, why):
-        rejected.add(reason, len(batches))
     open_to = [reason == "" or (space.uneven and reason == "batch") for reason in why]
-    counts, even = counts[open_to], np.array([not reason for reason in why])[open_to]
-    if not len(counts):
-        return
-    even = np.repeat(even, len(batches))
-    gpus, tokens = (grid.ravel() for grid in np.meshgrid(counts, batches, indexing="ij"))
+    even = np.array([not reason for reason in why], dtype=bool)[open_to]
+    gpus, tokens = (grid.ravel() for grid in np.meshgrid(counts[open_to], batches, indexing="ij"))
     saving = sorted(layout, key=lambda trainer: sum(trainer.savings))
-    fitting: dict[int, tuple[NDArray[np.bool_], Array]] = {}
+    return _Layout(saving, why, len(batches), gpus, tokens, np.repeat(even, len(batches)))
 
-    def fits(index: int) -> tuple[NDArray[np.bool_], Array]:
-        if index not in fitting:
-            left = _headroom(terms, bare_asked(saving[index]), gpus, tokens)
-            fitting[index] = left >= space.margin, left
-        return fitting[index]
 
-    able, left = fits(len(saving) - 1)
-    short = even & ~able
+def _entries(
+    terms: Terms, space: Space, layouts: Iterable[list[TrainerOption]], rejected: Rejections
+) -> Iterator[dict[str, NDArray[Any]]]:
+    """
+    Layouts of the trainer, each over all numbers of GPUs and micro-batches that fit.
+
+    What saves memory makes no step shorter, so that a way is left out where one that saves less fits: unless some limit
+    would have it otherwise.
+    """
+    found = [_layout(terms, space, layout) for layout in layouts]
+    open_to = [one for one in found if len(one.gpus)]
+    _ask_memory(terms, open_to, -1)
+    for one in found:
+        for reason in filter(None, one.why):
+            rejected.add(reason, one.tried)
+        if len(one.gpus):
+            _note_short(space, one, rejected)
+    for index in range(max((len(one.saving) for one in open_to), default=0)):
+        _choose(terms, space, [one for one in open_to if index < len(one.saving)], index)
+    kept = [(one, index, own) for one in open_to for index, own in one.own.items()]
+    ways = [_Way(one.saving[index], one.gpus[own], one.tokens[own]) for one, index, own in kept]
+    for way, (one, index, own), took in zip(ways, kept, _trained(terms, ways), strict=True):
+        yield {
+            "options": np.full(len(way.gpus), way.trainer, dtype=object),
+            "gpus": way.gpus,
+            "micro_batches": way.tokens,
+            "trained": took,
+            "headroom": one.left[index][own],
+            "burdens": np.full(len(way.gpus), way.trainer.burden),
+            "uneven": ~one.even[own],
+        }
+
+
+def _choose(terms: Terms, space: Space, layouts: list[_Layout], index: int) -> None:
+    """The entries of one way of each layout: where it fits, and none that saves less does."""
+    waiting = []
+    for one in layouts:
+        savings = one.saving[index].savings
+        before = [known for less, known in one.covered.items() if all(map(le, less, savings))]
+        done = np.logical_or.reduce(before) if before and space.quickest_counts else np.zeros(len(one.gpus), dtype=bool)
+        able = (one.left[len(one.saving) - 1] >= space.margin) & ~done
+        one.covered[savings] = done
+        waiting += [(one, able)] if able.any() else []
+    _ask_memory(terms, [one for one, _ in waiting if index not in one.left], index)
+    for one, able in waiting:
+        own = able & (one.left[index] >= space.margin)
+        one.covered[one.saving[index].savings] = one.covered[one.saving[index].savings] | own
+        if own.any():
+            one.own[index] = own
+
+
+def _ask_memory(terms: Terms, layouts: list[_Layout], index: int) -> None:
+    """Ask what one way of each layout leaves of the memory."""
+    lefts = _headrooms(terms, [_Way(one.saving[index], one.gpus, one.tokens) for one in layouts])
+    for one, left in zip(layouts, lefts, strict=True):
+        one.left[index % len(one.saving)] = left
+
+
+def _note_short(space: Space, layout: _Layout, rejected: Rejections) -> None:
+    """Note the entries of a layout that do not fit whatever saves memory."""
+    left = layout.left[len(layout.saving) - 1]
+    short = layout.even & ~(left >= space.margin)
     if short.any():
         place = int(np.argmin(np.where(short, space.margin - left, np.inf)))
-        narrow = f"{one.name} on {gpus[place]:g} GPUs"
+        narrow = f"{layout.saving[0].name} on {layout.gpus[place]:g} GPUs"
         rejected.add("trainer_memory", int(short.sum()), narrow, float(space.margin - left[place]))
-    covered: dict[tuple[int, ...], NDArray[np.bool_]] = {}
-    for index, trainer in enumerate(saving):
-        before = [known for less, known in covered.items() if all(map(le, less, trainer.savings))]
-        done = np.logical_or.reduce(before) if before and space.quickest_counts else np.zeros(len(gpus), dtype=bool)
-        open_ = able & ~done
-        own = open_ & fits(index)[0] if open_.any() else open_
-        covered[trainer.savings] = done | own
-        if own.any():
-            part = _worked_out(terms, trainer, gpus[own], tokens[own], fits(index)[1][own])
-            yield part | {"uneven": ~even[own]}
 
 
-def _worked_out(
-    terms: Terms, trainer: TrainerOption, gpus: Array, tokens: Array, headroom: Array
-) -> dict[str, NDArray[Any]]:
-    parts = trainer_parts(terms, with_micro_batch(trainer, tokens), gpus)
-    return {
-        "options": np.full(len(gpus), trainer, dtype=object),
-        "gpus": gpus,
-        "micro_batches": tokens,
-        "trained": np.array([[_spread(part, gpus) for part in parts[shared]] for shared in (False, True)]),
-        "headroom": headroom,
-        "burdens": np.full(len(gpus), trainer.burden),
-    }
+def _each(
+    ways: list[_Way],
+    answer: Callable[[TrainerOption, Array], Array],
+    branches: Callable[[TrainQuestion], tuple[object, ...]],
+) -> list[Array]:
+    """
+    What there is to say of each entry of some ways; those that are worked out in the same way stand together.
+
+    Args:
+        ways: The ways.
+        answer: What there is to say of a trainer, whose degrees may be arrays, over so many GPUs.
+        branches: What of a layout decides how that is worked out.
+    """
+    alike: dict[object, list[int]] = {}
+    for place, way in enumerate(ways):
+        alike.setdefault(_alike(way.trainer, branches), []).append(place)
+    found: dict[int, Array] = {}
+    for places in alike.values():
+        ends = np.cumsum([len(ways[place].gpus) for place in places])
+        for _, some in groupby(zip(places, ends.tolist(), strict=True), key=lambda one: one[1] // _TOGETHER):
+            block = [place for place, _ in some]
+            trainer, gpus = _stacked([ways[place] for place in block])
+            parts = np.cumsum([len(ways[place].gpus) for place in block])[:-1]
+            found |= zip(block, np.split(answer(trainer, gpus), parts, axis=-1), strict=True)
+    return [found[place] for place in range(len(ways))]
+
+
+def _alike(trainer: TrainerOption, branches: Callable[[TrainQuestion], tuple[object, ...]]) -> object:
+    """What ways agree in that may stand together."""
+    asked = trainer.question
+    if asked is None or trainer.seconds.known:
+        return id(trainer)
+    apart = (*Degrees._fields, "keeps")
+    return (*(id(getattr(asked, one.name)) for one in fields(asked) if one.name not in apart), *branches(asked))
+
+
+def _stacked(ways: list[_Way]) -> tuple[TrainerOption, Array]:
+    """A trainer whose degrees and micro-batches are those of each entry, and its GPUs."""
+    trainer, asked = ways[0].trainer, ways[0].trainer.question
+    gpus, tokens = (np.concatenate(some) for some in ([way.gpus for way in ways], [way.tokens for way in ways]))
+    if asked is not None and len(ways) > 1:
+        sizes = [len(way.gpus) for way in ways]
+        each = zip(*(way.trainer.question.degrees for way in ways if way.trainer.question is not None), strict=True)
+        degrees: dict[str, Any] = {
+            name: np.repeat(np.array(one, dtype=float), sizes) for name, one in zip(Degrees._fields, each, strict=True)
+        }
+        trainer = replace(trainer, question=replace(asked, **degrees))
+    return with_micro_batch(trainer, tokens), gpus
+
+
+def _trained(terms: Terms, ways: list[_Way]) -> list[Array]:
+    """Time of the update and of the extra forward passes at each entry, on GPUs of its own and on shared ones."""
+
+    def branches(question: TrainQuestion) -> tuple[object, ...]:
+        from rlsize.estimates import train_prediction
+
+        return train_prediction.branches(question)
+
+    def seconds(trainer: TrainerOption, gpus: Array) -> Array:
+        parts = trainer_parts(terms, trainer, gpus)
+        return np.array([[_spread(part, gpus) for part in parts[shared]] for shared in (False, True)])
+
+    return _each(ways, seconds, branches)
+
+
+def _headrooms(terms: Terms, ways: list[_Way]) -> list[Array]:
+    """Share of memory that is left at each entry; all where no model is known."""
+
+    def branches(question: TrainQuestion) -> tuple[object, ...]:
+        from rlsize.estimates import loop_memory
+
+        return loop_memory.branches(question)
+
+    def headroom(trainer: TrainerOption, gpus: Array) -> Array:
+        asked = bare_asked(trainer)
+        if asked is None:
+            return np.ones_like(gpus)
+        from rlsize.estimates.loop_memory import bare_trainer_memory, headroom_at
+
+        question = replace(asked, gpus=gpus)
+        held = bare_trainer_memory(question, longest_tokens(terms), terms.values)
+        return _spread(headroom_at(question, held.peak), gpus)
+
+    return _each(ways, headroom, branches)
 
 
 def with_micro_batch(trainer: TrainerOption, tokens: Worked) -> TrainerOption:
@@ -273,17 +416,6 @@ def _packed(question: TrainQuestion, tokens: Worked) -> TrainQuestion:
     return replace(question, micro_batch_tokens=tokens, keeps=replace(question.keeps, samples=None))
 
 
-def _headroom(terms: Terms, asked: TrainQuestion | None, gpus: Array, tokens: Array) -> Array:
-    """Share of memory that is left at each entry; all where no model is known."""
-    if asked is None:
-        return np.ones_like(gpus)
-    from rlsize.estimates.loop_memory import bare_trainer_memory, headroom_at
-
-    question = replace(_packed(asked, tokens) if tokens.any() else asked, gpus=gpus)
-    held = bare_trainer_memory(question, longest_tokens(terms), terms.values)
-    return _spread(headroom_at(question, held.peak), gpus)
-
-
 def _spread(value: Worked, entries: Array) -> Array:
     """One value for each entry."""
     return np.asarray(np.broadcast_to(np.asarray(value, dtype=float), entries.shape))
@@ -293,7 +425,7 @@ WHOLE = 1e-9
 """Of an instance: what is lacking by rounding only."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True)
 class Sharing:
     """
     One way to build instances on the GPUs of every trainer.
@@ -301,10 +433,12 @@ class Sharing:
     Args:
         instances: Instances that the GPUs of each trainer make; 0 where they make none.
         rollout_left: Share of memory beyond the longest sample; None where nobody knows. [1]
+        taken: What the fleet takes on those of each trainer where both share them; None until it is asked for.
     """
 
     instances: Array
     rollout_left: float | None
+    taken: FleetParts | None = None
 
 
 def sharings(terms: Terms, space: Space, trainers: TrainerTable, rejected: Rejections) -> dict[int, Sharing]:

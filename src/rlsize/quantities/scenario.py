@@ -7,7 +7,7 @@ against them, and schema, template and reference page are read off them.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, make_dataclass
+from dataclasses import dataclass, field
 from typing import Annotated, Any, Literal
 
 from rlsize.facts.budget import Budget
@@ -76,11 +76,15 @@ def _class_of(section: str) -> type:
         seen.add(name)
         fields.append((name, *_field(f"{section}.{name}")) if deeper else (name, _type(place), field(default=None)))
     label = section.title().replace("_", "").replace(".", "")
-    made = make_dataclass(
-        f"{label}Section", fields, frozen=True, slots=True, kw_only=True, namespace={"__doc__": SECTIONS[section]}
-    )
-    made.__module__ = __name__
-    return made
+    return _made(f"{label}Section", SECTIONS[section], fields)
+
+
+def _made(name: str, doc: str, fields: list[Any]) -> type:
+    """A class of fields, each a name with its type and default."""
+    hints = {key: hint for key, hint, _ in fields}
+    defaults = {key: default for key, _, default in fields}
+    own = {"__doc__": doc, "__module__": __name__, "__annotations__": hints, **defaults}
+    return dataclass(frozen=True, slots=True, kw_only=True)(type(name, (), own))
 
 
 def _field(section: str) -> tuple[Any, Any]:
@@ -103,9 +107,7 @@ def _scenario() -> type:
         ("budget", budget, field(default_factory=Budget)),
     ]
     doc = "What is planned: model, cluster, algorithm, workload, placement, and what has been measured."
-    made = make_dataclass("Scenario", fields, frozen=True, slots=True, kw_only=True, namespace={"__doc__": doc})
-    made.__module__ = __name__
-    return made
+    return _made("Scenario", doc, fields)
 
 
 Scenario: Any = _scenario()

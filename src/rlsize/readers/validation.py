@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import dataclasses
 from collections import Counter
+from contextlib import suppress
 from functools import cache
 from typing import TYPE_CHECKING, Any, TypeVar, get_args, get_type_hints
 
 from rlsize.errors import Fault, InputError, a_file, refuse, suggestion
+from rlsize.readers.plain_data import NotPlainError, plain
 from rlsize.units import cut
 
 if TYPE_CHECKING:
@@ -50,12 +52,15 @@ def validated(kind: type[T], document: Document, path: Path_ = ()) -> T:
     Raises:
         InputError: All that is wrong with it.
     """
-    from pydantic import ValidationError
-
     data = document.data
     for part in path:
         data = data[part]
     _check_mapping(data, document.where(path))
+    with suppress(NotPlainError):
+        found: T = plain(kind, data)
+        return found
+    from pydantic import ValidationError
+
     try:
         checked: T = adapter(kind).validate_python(data)  # type: ignore[arg-type]  # a class is hashable
     except ValidationError as error:

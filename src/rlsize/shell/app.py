@@ -8,6 +8,7 @@ A command is one file or package in `commands/` and one entry here; its module i
 from __future__ import annotations
 
 import errno
+import gc
 import io
 import os
 import sys
@@ -17,6 +18,8 @@ import typer
 
 from rlsize.shell.command import UNFINISHED, Entry, Group
 from rlsize.shell.progress import INTERRUPTED, ended_in_order, saying_if_long
+
+_LIVING = 50_000  # objects from one search for cycles to the next: what an answer loads lives as long as the program
 
 COMMANDS: dict[str, Entry] = {
     "fleet": Entry("Size", "How many rollout instances match this trainer."),
@@ -91,6 +94,7 @@ def _main(
 
 def main() -> None:
     """Run the command line; a terminal that cannot show a character gets a substitute, not a traceback."""
+    gc.set_threshold(_LIVING)
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")

@@ -555,11 +555,11 @@ class Inputs:
 
     def framework(self) -> Framework | None:
         """The framework that runs the loop; None where none is named, or where a fault was noted."""
-        from rlsize.readers.frameworks import framework
-
         chosen, where = self.name("framework")
         if chosen is None:
             return None
+        from rlsize.readers.frameworks import framework
+
         try:
             found = framework(self.catalogue, str(chosen).partition("@")[0])
         except InputError as error:

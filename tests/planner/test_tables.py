@@ -1,0 +1,58 @@
+"""Tables of trainers: layouts that are worked out in the same way stand together, and each has its own answer."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from tests.planner.small_problems import Posed, fleets_of, predicted, trainers_of
+
+from rlsize.planner import tables
+from rlsize.planner.options import TriedDegrees
+from rlsize.planner.search import tabulated
+from rlsize.planner.step_parts import trainer_parts
+
+DENSE = TriedDegrees(offload=(False, True), chunked_loss=(False, True))
+MOE = TriedDegrees(tensor=(1, 2, 16), pipeline=(1, 2, 5), context=(1, 4), expert=(1, 4, 16), recompute=("full", "none"))
+
+
+def posed(model: str, degrees: TriedDegrees) -> Posed:
+    """A loop whose trainer is spread in all ways."""
+    fleets = fleets_of(model, "h100-sxm", (8,))
+    trainers = trainers_of(model, "h100-sxm", 64.0, 2300.0, degrees)
+    return predicted(model, fleets, trainers, gpus=64.0, micro_batches=(4096.0, 16384.0), loops=("async",), uneven=True)
+
+
+@pytest.mark.parametrize(("model", "degrees"), [("qwen3-8b", DENSE), ("qwen3-30b-a3b", MOE)])
+def test_a_layout_among_others_has_the_answer_that_it_has_by_itself(
+    model: str, degrees: TriedDegrees, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """To the last digit: time, memory, and what is left out; dense layouts and those of experts, uneven stages too."""
+    loop = posed(model, degrees)
+    together = tabulated(loop.outlook.central, loop.space)
+    monkeypatch.setattr(tables, "_alike", lambda trainer, _: id(trainer))
+    alone = tabulated(loop.outlook.central, loop.space)
+    assert together.rejected == alone.rejected
+    assert together.trainers
+    assert together.uneven
+    for one, other in ((together.trainers, alone.trainers), (together.uneven, alone.uneven)):
+        for (found, _), (own, _) in zip(one, other, strict=True):
+            assert len(found.gpus) > 20
+            for name in ("options", "gpus", "micro_batches", "trained", "headroom", "burdens"):
+                assert np.array_equal(getattr(found, name), getattr(own, name)), name
+
+
+def test_layouts_are_asked_about_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Far fewer times than there are layouts."""
+    asked: list[Any] = []
+
+    def noting(*given: Any) -> Any:
+        asked.append(given)
+        return trainer_parts(*given)
+
+    monkeypatch.setattr(tables, "trainer_parts", noting)
+    loop = posed("qwen3-8b", DENSE)
+    found = tabulated(loop.outlook.central, loop.space)
+    layouts = {option.name for table, _ in (*found.trainers, *found.uneven) for option in table.options}
+    assert len(asked) < len(layouts)
