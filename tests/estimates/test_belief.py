@@ -129,13 +129,6 @@ def test_an_interval_holds_four_fifths_of_the_draws() -> None:
     assert wide_low < low < high < wide_high
 
 
-@given(st.lists(st.floats(-1e9, 1e9) | st.integers(0, 3).map(float), min_size=1, max_size=40))
-def test_an_interval_is_the_one_of_numpy(drawn: list[float]) -> None:
-    """To the last digit; and none where a draw is no number."""
-    assert interval(np.array(drawn)) == tuple(np.quantile(drawn, [0.1, 0.9]))
-    assert np.isnan(interval(np.array([*drawn, np.nan]))).all()
-
-
 def test_a_constant_must_be_positive() -> None:
     """Its logarithm is what is uncertain."""
     with pytest.raises(ValueError, match="positive"):

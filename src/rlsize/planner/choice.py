@@ -308,8 +308,7 @@ def _beside(one: Alternative, best: Alternative) -> Alternative:
     else:
         ratio = np.asarray(rl_step.times_longer(step_seconds=one.draws, least_seconds=best.draws))
     band, source = band_of(ratio), "median over the same draws"
-    ranked = np.sort(ratio)[[(DRAWS - 1) // 2, DRAWS // 2]]  # `np.median` loads masked arrays
-    central = float(ratio[0] if band is None else ranked.sum() / 2)
+    central = float(ratio[0] if band is None else np.median(ratio))
     times = Figure(key="times_longer", value=central, provenance="predicted", source=source, band=band)
     differences = {part: one.results[part] - best.results[part] for part in PARTS}
     why = sorted(differences.items(), key=lambda entry: -abs(entry[1]))

@@ -278,13 +278,8 @@ def pick_best(terms: Terms, trainers: TrainerTable, steps: Steps, picks: Picks) 
         _unbeaten(scores["step_seconds"], cost, picks.front),
         _whole(kept & steps.full[:, starts]),
     )
-    made = _made(trainers, steps, starts, _unique(np.concatenate(told)), (scores, keys))
+    made = _made(trainers, steps, starts, np.unique(np.concatenate(told)), (scores, keys))
     picks.add(*([made[flat] for flat in places.tolist()] for places in told))
-
-
-def _unique(places: Places) -> Places:
-    """Each place once, in order; numpy looks for masked arrays, and loads them, where no first places are asked for."""
-    return np.unique(places, return_index=True)[0]
 
 
 def _made(
@@ -325,7 +320,7 @@ def _whole(full: NDArray[np.bool_]) -> Places:
     """Places of the families that use all GPUs; at most as many as are kept."""
     found: Places = np.flatnonzero(full.ravel())
     if len(found) > KEPT:
-        found = found[_unique(np.linspace(0, len(found) - 1, KEPT).round().astype(int))]
+        found = found[np.unique(np.linspace(0, len(found) - 1, KEPT).round().astype(int))]
     return found
 
 
