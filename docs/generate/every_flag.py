@@ -192,7 +192,7 @@ rlsize memory --model qwen3-32b --algorithm ppo --critic --reference --reward-mo
 rlsize memory examples/minimum-7b.yaml --set rollout.sleep=none --set trainer.master_dtype=fp32 \\
     --set trainer.logprob_micro_batch_tokens=8192 --set trainer.padded=false --set trainer.param_offload=false \\
     --set trainer.activation_offload=false --set trainer.chunked_loss=false --set trainer.entropy=true \\
-    --set rollout.max_batched_tokens=8192 --set rollout.max_model_len=2048
+    --set rollout.max_batched_tokens=8192 --set rollout.max_model_len=2048 --set rollout.draft_tokens=2
 rlsize memory --params 70e9 --algorithm grpo --zero 1 --data-parallel 8 --tensor-parallel 8 \\
     --pipeline-parallel 2 --context-parallel 1
 rlsize memory --model qwen3-30b-a3b --expert-parallel 8 --fsdp 8 --lora-rank 16 --context 4000 --concurrency 8
