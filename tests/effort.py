@@ -19,4 +19,4 @@ BY_NIGHT = pytest.mark.skipif(not NIGHTLY, reason="takes a minute, and the night
 
 def tries(all_of_it: int) -> int:
     """How many random examples a test tries out of those that it tries at night."""
-    return all_of_it if NIGHTLY else -(-all_of_it // (4 if CI else 8))
+    return all_of_it if NIGHTLY else -(-all_of_it // (2 if CI else 8))
