@@ -128,7 +128,7 @@ def _unsound(key: str, value: object) -> Iterator[str]:
         return
     if not math.isfinite(value):
         yield "no finite number"
-    if value < 0 and not any(word in key for word in SIGNED):
+    if value < -1e-9 and not any(word in key for word in SIGNED):  # less is rounding
         yield "negative"
     impossible = key == "achieved_link_fraction"  # of a sync that is said to be quicker than its link, with a warning
     if key.endswith(("_fraction", "_share")) and value > 1 + 1e-9 and not impossible:
