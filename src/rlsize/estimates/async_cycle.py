@@ -146,7 +146,7 @@ class _Lengths(NamedTuple):
             return np.maximum(self.endings.complete(age)[..., 0], 1e-3)
         return np.maximum(self.finished(age)[..., 0] ** self.group[..., None], 1e-3)
 
-    def early(self, tokens: Any, phases: Any, groups: Any = None) -> Any:  # noqa: ANN401 (arrays)
+    def early(self, tokens: Real, phases: Real, groups: Real = None) -> Real:
         """Above nothing where it is too early to take a batch at some phases of a rhythm; `groups` are those left."""
         if self.late == "wait":
             return self._overdue(tokens)[..., None] / tokens[..., None] - phases

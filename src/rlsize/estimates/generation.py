@@ -586,7 +586,7 @@ def _draining_seconds(batch: StepBatch, slots: Real, drain: _Drain) -> Worked:
     return np.trapezoid(drain.chance_of_any(_at_once(batch, slots)) * drain.step, drain.tokens, axis=-1)
 
 
-def _at_once(batch: StepBatch, slots: Real) -> Any:  # noqa: ANN401 (an array)
+def _at_once(batch: StepBatch, slots: Real) -> Real:
     """Samples that run at once on all instances, of which some may have none. [1]"""
     return np.minimum(_last(slots) * _last(batch.instances), _last(batch.samples))
 

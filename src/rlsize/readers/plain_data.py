@@ -10,14 +10,26 @@ from __future__ import annotations
 from dataclasses import is_dataclass
 from functools import cache, partial
 from types import NoneType, UnionType
-from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias, Union, get_args, get_origin, get_type_hints
+from typing import (
+    TYPE_CHECKING,
+    Annotated,
+    Any,
+    Literal,
+    TypeAlias,
+    TypeVar,
+    Union,
+    get_args,
+    get_origin,
+    get_type_hints,
+)
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
 
     Take: TypeAlias = Callable[[Any], Any]
 
 
+T = TypeVar("T")
 _SCALARS: dict[Any, tuple[Any, ...]] = {
     float: (float, int), str: (str,), int: (int,), bool: (bool,), NoneType: (NoneType,), Any: (),
 }  # fmt: skip
@@ -28,7 +40,7 @@ class NotPlainError(Exception):
     """Data that are not exactly what is declared."""
 
 
-def plain(kind: type, data: object) -> Any:  # noqa: ANN401 (an instance of the class)
+def plain(kind: type[T], data: object) -> T:
     """
     Data as a fact.
 
@@ -39,10 +51,12 @@ def plain(kind: type, data: object) -> Any:  # noqa: ANN401 (an instance of the 
     Raises:
         NotPlainError: They are not exactly what the class declares.
     """
+    of: type = kind
     try:
-        return _of_class(kind)(data)
+        found: T = _of_class(of)(data)
     except (ValueError, TypeError) as error:  # what a unit, a limit or the class itself refuses
         raise NotPlainError from error
+    return found
 
 
 @cache
@@ -51,10 +65,11 @@ def _of_class(kind: type) -> Take:
     hints = get_type_hints(kind, include_extras=True)
     takes: dict[str, Take] = {}
 
-    def take(data: Any) -> Any:  # noqa: ANN401 (any data)
+    def take(data: object) -> object:
         if type(data) is kind:
             return data
-        _require(isinstance(data, dict) and data.keys() <= hints.keys())
+        if not isinstance(data, dict) or not data.keys() <= hints.keys():
+            raise NotPlainError
         for name in data.keys() - takes.keys():
             takes[name] = _of(hints[name])
         return kind(**{name: takes[name](value) for name, value in data.items()})
@@ -62,7 +77,7 @@ def _of_class(kind: type) -> Take:
     return take
 
 
-def _of(hint: Any) -> Take:  # noqa: ANN401 (a type hint)
+def _of(hint: object) -> Take:
     """What makes a value of a type hint of data."""
     origin, within = get_origin(hint), get_args(hint)
     if origin is Annotated:
@@ -83,12 +98,13 @@ def _of(hint: Any) -> Take:  # noqa: ANN401 (a type hint)
     return take
 
 
-def _declared(hint: Any) -> Take:  # noqa: ANN401 (a type hint)
+def _declared(hint: object) -> Take:
     """With what its annotations do to data, in the words of pydantic's protocol."""
-    take = _of(hint.__origin__)
-    for said in hint.__metadata__:
+    of, *metadata = get_args(hint)
+    take = _of(of)
+    for said in metadata:
         if hasattr(said, "__get_pydantic_core_schema__"):
-            schema = said.__get_pydantic_core_schema__(hint.__origin__, lambda _, inner=take: inner)
+            schema = said.__get_pydantic_core_schema__(of, lambda _, inner=take: inner)
             _require(schema["type"] == "function-before" and schema["schema"] is take)
             take = _after(schema["function"]["function"], take)
     return take
@@ -114,20 +130,24 @@ def _one_of(takes: list[Take]) -> Take:
     return take
 
 
-def _mapping(of: Take, data: Any) -> dict[str, Any]:  # noqa: ANN401 (any data)
-    return {_exactly((str,), key): of(value) for key, value in _exactly((dict,), data).items()}
+def _mapping(of: Take, data: object) -> dict[object, object]:
+    if not isinstance(data, dict):
+        raise NotPlainError
+    return {_exactly((str,), key): of(value) for key, value in data.items()}
 
 
-def _sequence(kind: Callable[[Any], Any], of: Take, data: Any) -> Any:  # noqa: ANN401 (any data)
-    return kind(of(item) for item in _exactly((list, kind), data))
+def _sequence(kind: Callable[[Iterable[object]], object], of: Take, data: object) -> object:
+    if not isinstance(data, (list, tuple)) or type(data) not in {list, kind}:
+        raise NotPlainError
+    return kind(of(item) for item in data)
 
 
-def _word(words: tuple[Any, ...], data: Any) -> Any:  # noqa: ANN401 (any data)
+def _word(words: tuple[object, ...], data: object) -> object:
     _require(_exactly((str,), data) in words)
     return data
 
 
-def _exactly(kinds: tuple[Any, ...], data: Any) -> Any:  # noqa: ANN401 (any data)
+def _exactly(kinds: tuple[Any, ...], data: object) -> object:
     """Data of one of some types, as the first of them."""
     _require(not kinds or type(data) in kinds)
     return data if not kinds or type(data) is kinds[0] else kinds[0](data)

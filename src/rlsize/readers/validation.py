@@ -57,8 +57,7 @@ def validated(kind: type[T], document: Document, path: Path_ = ()) -> T:
         data = data[part]
     _check_mapping(data, document.where(path))
     with suppress(NotPlainError):
-        found: T = plain(kind, data)
-        return found
+        return plain(kind, data)
     from pydantic import ValidationError
 
     try:

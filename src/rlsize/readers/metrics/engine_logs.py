@@ -241,12 +241,13 @@ def _snapshots(name: str, entries: Sequence[_Entry], *, silent: bool) -> list[Sn
     totals = dict.fromkeys(("generation", "prompt", "queries", "hits", "preemptions"), 0.0)
     found = [_snapshot(name, entries[0], totals)]
     for entry, gap in zip(entries[1:], gaps, strict=True):
+        worked = gap
         if silent and gap > _SILENT * usual:
             still = entry.said | {"running": 0.0, "waiting": 0.0}
             stood = (entry.seconds - gap + _SOON, entry.seconds - usual)
             found += [_snapshot(name, entry._replace(seconds=moment, said=still), totals) for moment in stood]
-            gap = usual  # noqa: PLW2901 (so much of it was work)
-        _grow(totals, entry.said, gap)
+            worked = usual
+        _grow(totals, entry.said, worked)
         found.append(_snapshot(name, entry, totals))
     return found
 
