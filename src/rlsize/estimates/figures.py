@@ -254,18 +254,18 @@ def uncertain(figure: Figure) -> bool:
     return figure.known and (bool(figure.deviation) or any(uncertain(entry) for entry in figure.inputs.values()))
 
 
-def log_variance(figure: Figure) -> float:
-    """Variance of the logarithm of what a figure may be; its value is the mean of that. [1]"""
-    return math.log1p((figure.deviation / figure.number) ** 2)
+def times_off(figure: Figure, deviations: float) -> float:
+    """What a figure may be over its value, the mean of that, so many deviations of its logarithm from the median. [1]"""
+    spread = math.log1p((figure.deviation / figure.number) ** 2)
+    return math.exp(math.sqrt(spread) * deviations - spread / 2)
 
 
 def _within(figure: Figure, random: Random) -> float:
     """A draw inside the figure's limits: lognormal, so that no rate and no time turns negative; clipped if need be."""
     mean = figure.number
-    spread = log_variance(figure)
     value = mean
     for _ in range(_TRIES):
-        value = mean * math.exp(math.sqrt(spread) * random.gauss(0.0, 1.0) - spread / 2)
+        value = mean * times_off(figure, random.gauss(0.0, 1.0))
         if (figure.least is None or value >= figure.least) and (figure.most is None or value <= figure.most):
             return value
     low = value if figure.least is None else max(value, figure.least)

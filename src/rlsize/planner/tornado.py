@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from math import exp, sqrt
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from rlsize.equations import kernel_time
-from rlsize.estimates.figures import log_variance, uncertain
+from rlsize.estimates.figures import times_off, uncertain
 from rlsize.estimates.step_assembly import assembled
 from rlsize.planner.evaluation import results_of
 from rlsize.planner.outlook import band_of
@@ -103,9 +102,7 @@ def _inputs(problem: LoopProblem, place: Placement, metric: str) -> list[Figure]
 def _ends(figure: Figure) -> tuple[tuple[float, float], str]:
     """Both ends of an input over its value, and where they come from."""
     if figure.deviation:
-        spread = log_variance(figure)
-        low, high = (exp(way * sqrt(spread) - spread / 2) for way in (-1, 1))
-        return (low, high), "its own spread"
+        return (times_off(figure, -1.0), times_off(figure, 1.0)), "its own spread"
     return (1.0 - USUAL, 1.0 + USUAL), f"± {USUAL:.0%}"
 
 
