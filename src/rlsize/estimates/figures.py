@@ -255,7 +255,7 @@ def uncertain(figure: Figure) -> bool:
 
 
 def times_off(figure: Figure, deviations: float) -> float:
-    """What a figure may be over its value, the mean of that, so many deviations of its logarithm from the median. [1]"""
+    """What a figure may be over its mean value, so many deviations of its logarithm from the median. [1]"""
     spread = math.log1p((figure.deviation / figure.number) ** 2)
     return math.exp(math.sqrt(spread) * deviations - spread / 2)
 
