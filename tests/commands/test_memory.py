@@ -118,13 +118,14 @@ def test_a_format_without_matrix_units_is_warned_about(rlsize: Run) -> None:
 
 
 def test_adapters_need_no_reference_of_their_own(rlsize: Run) -> None:
-    """With LoRA the reference is the policy with adapters off, unless a copy is asked for."""
+    """With LoRA the reference is the policy with adapters off, unless it is another model."""
     flags = ("--model", "llama3.1-8b", "--lora-rank", "16", "--json")
     ran = rlsize("memory", *flags)
     assert ran.results["trainer_bytes"] == 2 * 8030261248 + 16 * 41943040
     assert "reference_bytes" not in ran.results
     assert any("adapters off" in note for note in ran.document["notes"])
-    assert rlsize("memory", *flags, "--reference").results["reference_bytes"] == 2 * 8030261248
+    assert "reference_bytes" not in rlsize("memory", *flags, "--reference").results
+    assert rlsize("memory", *flags, "--reference-params", "1e9").results["reference_bytes"] == 2e9
 
 
 def test_models_are_switched_on_and_off(rlsize: Run) -> None:

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 SCHEMA_NAME = "scenario.schema.json"
 
 _SHOWN = 2  # the last parts of a dotted key, in a table
+_KEYS = 3  # that say a quantity, in a table
 
 
 def init(
@@ -247,11 +248,12 @@ def from_launch(
         Column("_line", "line", "left", of=lambda key: _line(told[key], launch)),
         Column("_key", "key", "left", wide=True, of=lambda key: _keys(told[key])),
     )
-    said_first = sorted(told, key=lambda key: told[key].provenance == "default")
-    shown = sum(one.provenance != "default" for one in told.values())
+    said = {key for key, one in told.items() if one.provenance != "default"}
+    said_first = sorted(told, key=lambda key: (key not in said, _shown(told[key].value) == ""))
+    shown = sum(_shown(told[key].value) != "" for key in said)
     table = Table.of("What the launch says", said_first, cells, shown=shown)
     missing = lacked(inputs)
-    notes = [f"{len(told) - shown} more are defaults of {launch.framework.title}: --json has them."]
+    notes = [f"{len(told) - len(said)} more are defaults of {launch.framework.title}: --json has them."]
     notes += [f"Not told by the script: give {', '.join(missing)}."] if missing else []
     if not inputs.gives("response_tokens") and inputs.gives("max_response_tokens"):
         notes.append("How long responses are is not told: without --response-tokens, what is usual under their cap.")
@@ -281,7 +283,8 @@ def _line(told: Told, launch: Launch) -> str:
 
 def _keys(told: Told) -> str:
     """The keys that say a quantity, as a narrow table has room for them."""
-    return ", ".join(dict.fromkeys(".".join(one.key.split(".")[-_SHOWN:]) for one in told.settings))
+    keys = [".".join(key.split(".")[-_SHOWN:]) for key in dict.fromkeys(one.key for one in told.settings)]
+    return ", ".join(keys[:_KEYS]) + (f" and {len(keys) - _KEYS} more" if len(keys) > _KEYS else "")
 
 
 def _shown(value: object) -> Any:

@@ -140,9 +140,10 @@ def _question(inputs: Inputs, profile: Model | None) -> MemoryQuestion:
     optimizer, width = inputs.choose("optimizer"), _gradient_bytes(inputs)
     tokens = inputs.ask("micro_batch_tokens", assume=shape is not None)
     recompute = inputs.choose("recompute") if tokens.known or inputs.gives("recompute") else "full"
-    adapters_off = rank.known and kept.reference is None
-    if adapters_off and kept.algorithm.reference:
-        inputs.notes.append("The reference is the policy with its adapters off: no copy (--reference counts one).")
+    reference = "reference" in passes if rl else bool(kept.reference)
+    if adapters_off := reference and rank.known and not kept.reference_params.known:
+        what = "The reference is the policy with its adapters off: no copy (--reference-params counts one)."
+        inputs.notes.append(what)
     if inputs.said("placement.mode") == "colocated":
         inputs.notes.append("Colocated: the bill judges each side alone, as if the other were offloaded while it runs.")
     context = inputs.ask("context_tokens")
@@ -152,7 +153,7 @@ def _question(inputs: Inputs, profile: Model | None) -> MemoryQuestion:
     question = MemoryQuestion(
         algorithm=kept.algorithm,
         critic=kept.critic,
-        reference="reference" in passes and not adapters_off if rl else bool(kept.reference),
+        reference=reference and not adapters_off,
         reward=kept.reward,
         params=params,
         critic_params=kept.critic_params,
