@@ -246,16 +246,24 @@ class Reading:
                     words = re.sub(r"\{([\w.]+)\}", lambda found: str(self.value(found[1])), says)
                     yield f"{self.framework.title} stops as it starts: {words}."
 
+    def _as_it_writes(self, key: str) -> bool:
+        """Whether a key, such as one of the critic, says what would be written there for the loop that was read."""
+        with suppress(UnreadableError):
+            return evaluate(self.framework.writes.get(key, "None"), self) == self.settings[key].value
+        return False
+
     def unread(self) -> tuple[Setting, ...]:
         """What is set and bears on nothing that was read, and is not known to bear on nothing here."""
         quiet = (*self.framework.silent, *map(normal, self.framework.configurations))
         known = self.used | keys_of(self.framework)  # some have no effect beside what else is set
+        same = self.changed({})  # what it asks is not asked of the launch
         return tuple(
             setting
             for key, setting in self.settings.items()
             if key not in known
             and not key.startswith(_BESIDE)
             and not any(fnmatchcase(key, pattern) for pattern in quiet)
+            and not same._as_it_writes(key)
         )
 
 
