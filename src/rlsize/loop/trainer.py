@@ -23,6 +23,7 @@ from rlsize.estimates.trainer_layout import (
 )
 from rlsize.facts.algorithm import BYTES_PER_GRADIENT, OPTIMIZERS
 from rlsize.facts.figure import Figure
+from rlsize.frameworks.told import Reading
 from rlsize.loop.lengths import lengths
 from rlsize.loop.models import model_and_gpu, tenants
 from rlsize.loop.workload import samples
@@ -280,6 +281,15 @@ def _counted_tokens(said: Said, key: str, tokens: Figure) -> Figure:
     return said.keep(found)
 
 
+def _takes_the_engines(said: Said) -> bool:
+    """Whether the framework trains on the log-probabilities that its engines return, unless it is told otherwise."""
+    framework = said.framework()
+    if framework is None or Reading(framework, ()).value("loop.old_logprob") is not False:
+        return False
+    said.keep(Figure(key="old_logprob", value=False, provenance="default", source=f"as {framework.title} does it"))
+    return True
+
+
 def passes_of(said: Said, kept: Tenants) -> tuple[tuple[str, ...], dict[str, Model], bool]:
     """The extra passes, the models of those that are not the policy's size, and whether this is RL."""
     if not kept.algorithm.rollout:
@@ -287,6 +297,8 @@ def passes_of(said: Said, kept: Tenants) -> tuple[tuple[str, ...], dict[str, Mod
     listed = said.listed("logprob_passes")
     wanted = {_NAMED[name] for name in listed} if listed is not None else {"old_logprob"}
     old = said.yes("old_logprob")
+    if old is None and listed is None and _takes_the_engines(said):
+        old = False
     if old is not None:
         wanted = (wanted | {"old_logprob"}) if old else wanted - {"old_logprob"}
     habit = kept.algorithm.reference if listed is None else "reference" in wanted
