@@ -395,6 +395,9 @@ _TIME_STEPS = (
 )
 
 
+_FAR = 60.0  # from one unit of time to the next at most: further, a number says nothing in the other's unit
+
+
 def time_unit(seconds: float) -> tuple[float, str]:
     """
     What a time is shown in.
@@ -412,6 +415,19 @@ def time_unit(seconds: float) -> tuple[float, str]:
 def _show_seconds(value: float, _: str) -> str:
     factor, name = time_unit(value)
     return f"{_digits(value * factor)} {name}"
+
+
+def show_beside(value: float, key: str, beside: object) -> str:
+    """
+    A value as another of its kind is shown: a time in the other's unit, so that the two can be compared.
+
+    >>> show(330.0, "step_seconds"), show_beside(330.0, "step_seconds", 250.0)
+    ('5.5 min', '330 s')
+    """
+    if unit_of(key) != "s" or not isinstance(beside, (int, float)):
+        return show(value, key)
+    (own, _), (factor, name) = time_unit(value), time_unit(beside)
+    return f"{_digits(value * factor)} {name}" if 1 / _FAR <= own / factor <= _FAR else show(value, key)
 
 
 def _show_dollars(value: float, _: str) -> str:

@@ -246,7 +246,7 @@ class Reading:
                     words = re.sub(r"\{([\w.]+)\}", lambda found: str(self.value(found[1])), says)
                     yield f"{self.framework.title} stops as it starts: {words}."
 
-    def _as_it_writes(self, key: str) -> bool:
+    def as_it_writes(self, key: str) -> bool:
         """Whether a key, such as one of the critic, says what would be written there for the loop that was read."""
         with suppress(UnreadableError):
             return evaluate(self.framework.writes.get(key, "None"), self) == self.settings[key].value
@@ -263,7 +263,7 @@ class Reading:
             if key not in known
             and not key.startswith(_BESIDE)
             and not any(fnmatchcase(key, pattern) for pattern in quiet)
-            and not same._as_it_writes(key)
+            and not same.as_it_writes(key)
         )
 
 

@@ -15,7 +15,7 @@ from rlsize.planner.space import REASONS, keeps, misasked
 from rlsize.quantities.table import QUANTITIES
 from rlsize.reports.plan_chart import plan_chart
 from rlsize.reports.report import Column, Decision, Report, Table, Unseen, tables_of
-from rlsize.reports.wording import numbered, words
+from rlsize.reports.wording import interval, numbered, words
 from rlsize.units import show
 
 if TYPE_CHECKING:
@@ -177,7 +177,7 @@ def headline(chosen: Choice) -> str:
     """The choice in a sentence."""
     results, runner = chosen.evaluation.results, chosen.runner_up
     step, cost = results["step_seconds"], results["cost_per_step_usd"]
-    band = "" if step.band is None else f" ({show(step.band[0], step.key)} to {show(step.band[1], step.key)})"
+    band = "" if step.band is None else f" ({interval(step)})"
     money = f", {show(cost.value, cost.key)} a step" if cost.known else ""
     text = f"{place_words(chosen.best.place)}: a step takes {show(step.value, step.key)}{band}{money}"
     if runner is None:

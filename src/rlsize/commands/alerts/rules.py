@@ -13,6 +13,7 @@ from rlsize.commands.alerts.text import duration, filled, plain_number, template
 from rlsize.commands.alerts.thresholds import BUDGETED, LOST_SECONDS
 from rlsize.facts import published
 from rlsize.facts.published import METRICS, RECORDED
+from rlsize.reports.wording import interval
 from rlsize.shell.selectors import Matcher, selector_text
 from rlsize.units import printable, show
 
@@ -168,8 +169,7 @@ class Rules:
         one = self.plan.limits[signal]
         planned, limit = one.shown()
         if one.expected.band is not None:
-            low, high = (show(end, one.key) for end in one.expected.band)
-            planned = f"{planned} ({low} to {high})"
+            planned = f"{planned} ({interval(one.expected)})"
         words = {
             "planned": templated(said.planned or planned),
             "threshold": templated(said.threshold or f"{one.side} {limit}: {one.rule}"),

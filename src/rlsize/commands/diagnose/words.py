@@ -6,7 +6,7 @@ from math import ceil
 from typing import TYPE_CHECKING
 
 from rlsize.reports.report import Column, Table, Unseen
-from rlsize.reports.wording import words
+from rlsize.reports.wording import interval, words
 from rlsize.units import show, some_of
 
 if TYPE_CHECKING:
@@ -304,7 +304,7 @@ def _parted(found: Finding) -> str:
     for key, why in (("tail_wait_fraction", "beside empty slots"), ("capacity_wait_fraction", "beside full engines")):
         one = found.figures.get(key)
         if one is not None:
-            around = f" ({show(one.band[0], key)} to {show(one.band[1], key)})" if one.band else ""
+            around = f" ({interval(one)})" if one.band else ""
             told.append(f"{show(one.value, key)}{around} {why}")
     return f", {' and '.join(told)}" if told else ""
 
