@@ -248,12 +248,12 @@ def from_launch(
         Column("_line", "line", "left", of=lambda key: _line(told[key], launch)),
         Column("_key", "key", "left", wide=True, of=lambda key: _keys(told[key])),
     )
-    said = {key for key, one in told.items() if one.provenance != "default"}
-    said_first = sorted(told, key=lambda key: (key not in said, _shown(told[key].value) == ""))
-    shown = sum(_shown(told[key].value) != "" for key in said)
+    stated = {key for key, one in told.items() if one.provenance != "default"}
+    said_first = sorted(told, key=lambda key: (key not in stated, _shown(told[key].value) == ""))
+    shown = sum(_shown(told[key].value) != "" for key in stated)
     table = Table.of("What the launch says", said_first, cells, shown=shown)
     missing = lacked(inputs)
-    notes = [f"{len(told) - len(said)} more are defaults of {launch.framework.title}: --json has them."]
+    notes = [f"{len(told) - len(stated)} more are defaults of {launch.framework.title}: --json has them."]
     notes += [f"Not told by the script: give {', '.join(missing)}."] if missing else []
     if not inputs.gives("response_tokens") and inputs.gives("max_response_tokens"):
         notes.append("How long responses are is not told: without --response-tokens, what is usual under their cap.")
