@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from rlsize.facts.launch import Setting, Span
 from rlsize.frameworks.expressions import Plain, evaluate
 from rlsize.frameworks.told import Reading
+from rlsize.frameworks.wanted import changes
 from rlsize.readers.frameworks import frameworks
 from rlsize.readers.launch.launch import read_launch
 from rlsize.readers.profiles import Catalogue
@@ -488,3 +489,44 @@ def test_layouts_of_megatron_are_written_for_megatron_alone() -> None:
     }
     keys = {one.key for one in written(framework, loop | {"trainer_backend": "deepspeed"}, "swift rlhf")}
     assert not keys & {"tensor_model_parallel_size", "global_batch_size", "recompute_granularity"}
+
+
+GRPO_CONFIG = "GRPOConfig(per_device_train_batch_size=4, gradient_accumulation_steps=2, {}num_generations=8)"
+VERL_RUN = "python -m verl.{} data.train_batch_size=64 "
+
+
+@pytest.mark.parametrize(
+    ("text", "name", "framework", "old"),
+    [
+        (GRPO_CONFIG.format("use_vllm=True, "), "run.py", "trl", True),
+        (GRPO_CONFIG.format("use_vllm=True, "), "run.py", "trl@0.22", False),
+        (GRPO_CONFIG.format("use_vllm=True, vllm_importance_sampling_correction=False, "), "run.py", "trl", False),
+        (GRPO_CONFIG.format("num_iterations=2, "), "run.py", "trl@0.22", True),
+        (VERL_RUN.format("trainer.main_ppo"), "run.sh", "", True),
+        (VERL_RUN.format("trainer.main_ppo") + "algorithm.rollout_correction.bypass_mode=True", "run.sh", "", False),
+        (VERL_RUN.format("experimental.one_step_off_policy.main_ppo"), "run.sh", "", False),
+        (VERL_RUN.format("experimental.one_step_off_policy.main_ppo"), "run.sh", "verl@0.7", True),
+        (VERL_RUN.format("experimental.fully_async_policy.fully_async_main"), "run.sh", "", False),
+        ("actor: {path: a/b, recompute_logprob: true}\ngconfig: {n_samples: 4}", "run.yaml", "areal", True),
+        ("actor: {path: a/b}\ngconfig: {n_samples: 4}", "run.yaml", "areal", False),
+        ("python3 train.py --rollout-batch-size 32 --use-rollout-logprobs", "run.sh", "slime", False),
+    ],
+)
+def test_whether_old_log_probabilities_are_worked_out_is_read(
+    tmp_path: Path, text: str, name: str, framework: str, old: bool
+) -> None:
+    """A pass over all tokens that some trainers do without, as engines return them or as one update needs none."""
+    told = launch(tmp_path, text, name, framework).reading.quantity("logprob_passes")
+    assert told is not None
+    assert told.value == (("old",) if old else ())
+
+
+def test_a_critic_that_says_what_the_policy_says_is_understood_and_changes_with_it(tmp_path: Path) -> None:
+    """Of its keys only those that differ are named as not understood."""
+    common = "python -m verl.trainer.main_ppo algorithm.adv_estimator=gae actor_rollout_ref.model.path=a/b "
+    both = "actor_rollout_ref.actor.fsdp_config.optimizer_offload=True critic.model.fsdp_config.optimizer_offload="
+    same, other = (launch(tmp_path, common + both + end, f"{end}.sh").reading for end in ("True", "False"))
+    key = "critic.model.fsdp_config.optimizer_offload"
+    assert key not in {setting.key for setting in same.unread()}
+    assert key in {setting.key for setting in other.unread()}
+    assert changes(same, {"offload_optimizer": False}).keys[key] is False

@@ -248,9 +248,14 @@ class Reading:
 
     def as_it_writes(self, key: str) -> bool:
         """Whether a key, such as one of the critic, says what would be written there for the loop that was read."""
+        return self.written(key) == self.settings[key].value is not None
+
+    def written(self, key: str) -> object:
+        """What the framework writes at a key for the loop as it was read; None where it does not."""
+        text = next((text for one, text in self.framework.writes.items() if self.key(one) == key), "None")
         with suppress(UnreadableError):
-            return evaluate(self.framework.writes.get(key, "None"), self) == self.settings[key].value
-        return False
+            return evaluate(text, self)
+        return None
 
     def unread(self) -> tuple[Setting, ...]:
         """What is set and bears on nothing that was read, and is not known to bear on nothing here."""

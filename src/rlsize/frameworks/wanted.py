@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from rlsize.errors import Fault
 from rlsize.facts.launch import Setting
 from rlsize.frameworks.expressions import Plain, evaluate, items, names, parsed
-from rlsize.frameworks.told import NOWHERE, QUANTITY, Reading, normal
+from rlsize.frameworks.told import NOWHERE, QUANTITY, Reading, keys_of, normal
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -93,7 +93,8 @@ def changes(reading: Reading, wanted: Mapping[str, Any], given: Mapping[str, Any
     keys, after = _reached(reading, wanted, given or {}, every=False)
     told, now = values(reading), values(after)
     around, notes = _around(reading, told, now)
-    keys = {key: value for key, value in {**around, **keys}.items() if not _holds(reading, key, value)}
+    found = {**around, **keys, **dict(_alike(reading, after))}
+    keys = {key: value for key, value in found.items() if not _holds(reading, key, value)}
     return Changes(
         keys,
         {
@@ -126,6 +127,14 @@ def whole(
     keys, after = _reached(begun, wanted, given, every=True)
     now = values(after)
     return Changes({**fixed, **keys}, refused=tuple(_refused(framework, wanted, now))), now
+
+
+def _alike(reading: Reading, after: Reading) -> Iterator[tuple[str, object]]:
+    """Keys that no quantity hangs on and that agree with the loop, such as those of a critic: they go on to agree."""
+    asked = keys_of(reading.framework)
+    for key in reading.settings:
+        if key not in asked and reading.as_it_writes(key):
+            yield key, after.written(key)
 
 
 def _whole(value: object) -> object:

@@ -284,7 +284,7 @@ def _counted_tokens(said: Said, key: str, tokens: Figure) -> Figure:
 def _takes_the_engines(said: Said) -> bool:
     """Whether the framework trains on the log-probabilities that its engines return, unless it is told otherwise."""
     framework = said.framework()
-    if framework is None or Reading(framework, ()).value("loop.old_logprob") is not False:
+    if framework is None or Reading(framework, ()).value("loop.logprob_passes") != ():
         return False
     said.keep(Figure(key="old_logprob", value=False, provenance="default", source=f"as {framework.title} does it"))
     return True

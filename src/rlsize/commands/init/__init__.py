@@ -248,12 +248,11 @@ def from_launch(
         Column("_line", "line", "left", of=lambda key: _line(told[key], launch)),
         Column("_key", "key", "left", wide=True, of=lambda key: _keys(told[key])),
     )
-    stated = {key for key, one in told.items() if one.provenance != "default"}
-    said_first = sorted(told, key=lambda key: (key not in stated, _shown(told[key].value) == ""))
-    shown = sum(_shown(told[key].value) != "" for key in stated)
+    said_first = sorted(told, key=lambda key: told[key].provenance == "default")
+    shown = sum(one.provenance != "default" for one in told.values())
     table = Table.of("What the launch says", said_first, cells, shown=shown)
     missing = lacked(inputs)
-    notes = [f"{len(told) - len(stated)} more are defaults of {launch.framework.title}: --json has them."]
+    notes = [f"{len(told) - shown} more are defaults of {launch.framework.title}: --json has them."]
     notes += [f"Not told by the script: give {', '.join(missing)}."] if missing else []
     if not inputs.gives("response_tokens") and inputs.gives("max_response_tokens"):
         notes.append("How long responses are is not told: without --response-tokens, what is usual under their cap.")
@@ -289,4 +288,4 @@ def _keys(told: Told) -> str:
 
 def _shown(value: object) -> Any:
     """A value as a cell holds it."""
-    return ", ".join(map(str, value)) if isinstance(value, (list, tuple)) else value
+    return (", ".join(map(str, value)) or "none") if isinstance(value, (list, tuple)) else value
