@@ -530,3 +530,26 @@ def test_a_critic_that_says_what_the_policy_says_is_understood_and_changes_with_
     assert key not in {setting.key for setting in same.unread()}
     assert key in {setting.key for setting in other.unread()}
     assert changes(same, {"offload_optimizer": False}).keys[key] is False
+
+
+def test_unsloth_loads_its_model_and_adapters_by_calls_of_its_own(tmp_path: Path) -> None:
+    """On one GPU, with an engine beside the trainer where it says so."""
+    text = """
+from unsloth import FastLanguageModel
+model, tokenizer = FastLanguageModel.from_pretrained(model_name="a/b", max_seq_length=2048, fast_inference=True,
+                                                     gpu_memory_utilization=0.7, load_in_4bit=True)
+model = FastLanguageModel.get_peft_model(model, r=32, use_gradient_checkpointing="unsloth")
+args = GRPOConfig(per_device_train_batch_size=4, num_generations=4, max_prompt_length=256, optim="adamw_8bit")
+trainer = GRPOTrainer(model=model, args=args)
+"""
+    read = launch(tmp_path, text, "run.py")
+    keys = ("model", "lora_rank", "mode", "engine", "gpus", "memory_fraction", "optimizer", "recompute", "max_model_len")
+    assert said(read, *keys) == ("a/b", 32, "colocated", "vllm", 1, 0.7, "adam-8bit", "full", 2048)
+    assert [setting.key for setting in read.reading.unread()] == ["FastLanguageModel.load_in_4bit"]
+
+
+def test_fused_kernels_of_verl_never_hold_all_logits(tmp_path: Path) -> None:
+    """What the loss holds is a chunk then."""
+    common = VERL_RUN.format("trainer.main_ppo")
+    assert said(launch(tmp_path, common), "chunked_loss") == (False,)
+    assert said(launch(tmp_path, f"{common} actor_rollout_ref.model.use_fused_kernels=True"), "chunked_loss") == (True,)

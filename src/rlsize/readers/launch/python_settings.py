@@ -348,7 +348,7 @@ class _Reader:
 def _called(call: ast.Call) -> str | None:
     """The class of a call that sets something; None for any other."""
     name = call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")
-    if name == "from_pretrained" and isinstance(call.func, ast.Attribute):
+    if name in {"from_pretrained", "get_peft_model"} and isinstance(call.func, ast.Attribute):
         return str(getattr(call.func.value, "id", getattr(call.func.value, "attr", name)))
     return str(name) if _CALLED.fullmatch(name) else None
 

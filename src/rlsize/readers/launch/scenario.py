@@ -23,7 +23,8 @@ if TYPE_CHECKING:
 
 _SIZES = re.compile(
     r"batch|len|token|gpu|node|parallel|offload|memory|cache|dtype|precision|lora|recompute|checkpointing|micro|worker|"
-    r"replica|engine|world|(?<![a-z])[tpced]p(?![a-z])|quant|fp8|concurren|num_seqs|stale|off_policy|async|sleep|zero",
+    r"replica|engine|world|(?<![a-z])[tpced]p(?![a-z])|quant|fp8|concurren|num_seqs|stale|off_policy|async|sleep|zero|"
+    r"over_sample|(?<=\.)device$",
     re.IGNORECASE,
 )
 """What keys are named like that have to do with sizes."""
