@@ -125,9 +125,18 @@ def read_scenario(
         try:
             return launched_scenario(str(path), framework, profiles, tuple(changes), text, flags)[0]
         except InputError:
-            if framework or not str(path).endswith(_OWN):
+            if framework or not str(path).endswith(_OWN) or not _has_its_keys(parse_document(text, str(path))):
                 raise
     return scenario_of(_opened(parse_document(text, str(path))), changes)
+
+
+def _has_its_keys(document: Document) -> bool:
+    """Whether half of a file's keys, or more, are those of a scenario: one without its first line, and no launch."""
+    from rlsize.quantities.table import PLACES
+
+    own = {place.partition(".")[0] for place in PLACES}
+    keys = document.data.keys() if isinstance(document.data, dict) else ()
+    return 2 * sum(key in own for key in keys) >= len(keys)
 
 
 def launched_scenario(
