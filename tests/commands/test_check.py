@@ -267,7 +267,8 @@ def test_faults_of_all_files_are_told_at_once(rlsize: Any, tmp_path: Path, monke
         Path(f"{name}.yaml").write_text("a: 1\n", encoding="utf-8")
     ran = rlsize("check", "s.yaml", "--budget", "b.yaml", "--baseline", "p.yaml")
     assert ran.code == 2
-    for kind in ("scenario", "budget", "plan"):
+    assert "s.yaml: is neither a scenario nor a launch" in ran.stderr
+    for kind in ("budget", "plan"):
         assert f"does not say that it is a {kind} file" in ran.stderr
 
 

@@ -186,7 +186,7 @@ def test_kueue_has_a_queue_for_each_side_and_a_caution(rlsize: Run) -> None:
         (("shared.yaml", "--platform", "deployment"), ("no rollout fleet to resize",)),
         (("hybrid.yaml", "--platform", "deployment"), ("before 0.2 cannot be read", "rlsize plan SCENARIO --save")),
         (("plan.yaml", "--platform", "deployment", "--cohort", "rl"), ("--cohort: says nothing about a deployment",)),
-        (("base.yaml", "--platform", "deployment"), ("does not say that it is a scenario file",)),
+        (("base.yaml", "--platform", "deployment"), ("base.yaml: is neither a scenario nor a launch",)),
         (("nothing.yaml", "--platform", "deployment"), ("nothing.yaml: no such file",)),
         (("--platform", "deployment"), ("--instances: instances is missing", "--gpus-per-instance")),
         (

@@ -543,7 +543,17 @@ args = GRPOConfig(per_device_train_batch_size=4, num_generations=4, max_prompt_l
 trainer = GRPOTrainer(model=model, args=args)
 """
     read = launch(tmp_path, text, "run.py")
-    keys = ("model", "lora_rank", "mode", "engine", "gpus", "memory_fraction", "optimizer", "recompute", "max_model_len")
+    keys = (
+        "model",
+        "lora_rank",
+        "mode",
+        "engine",
+        "gpus",
+        "memory_fraction",
+        "optimizer",
+        "recompute",
+        "max_model_len",
+    )
     assert said(read, *keys) == ("a/b", 32, "colocated", "vllm", 1, 0.7, "adam-8bit", "full", 2048)
     assert [setting.key for setting in read.reading.unread()] == ["FastLanguageModel.load_in_4bit"]
 

@@ -186,6 +186,10 @@ class Reading:
             (self._traces[-1].tests if self._tests else self._traces[-1].values).extend(keys)
         return told
 
+    def hangs_on(self, name: str, other: str) -> bool:
+        """Whether a quantity was worked out from another one."""
+        return self.quantity(name) is not None and QUANTITY + other in self._hangs_on[name]
+
     def _given(self, name: str) -> Told | None:
         return Told(name, self.given[name], "said") if name in self.given else None
 

@@ -15,7 +15,7 @@ from rlsize.readers.names import model_named, model_of_size
 from rlsize.readers.yaml_documents import Document, Path_
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Collection, Iterator, Mapping
 
     from rlsize.frameworks.told import Told
     from rlsize.readers.launch.launch import Launch
@@ -31,13 +31,16 @@ _SIZES = re.compile(
 _MOST_NAMED = 12
 
 
-def scenario_of_launch(launch: Launch, catalogue: Catalogue) -> tuple[Document, dict[str, str]]:
+def scenario_of_launch(
+    launch: Launch, catalogue: Catalogue, left_out: Collection[str] = ()
+) -> tuple[Document, dict[str, str]]:
     """
     What a launch says, as the document of a scenario.
 
     Args:
         launch: The launch.
         catalogue: The profiles, in which its model and GPU are looked up.
+        left_out: Quantities that do not count.
 
     Returns:
         The document; where each of its keys was said, in the framework's words.
@@ -48,7 +51,7 @@ def scenario_of_launch(launch: Launch, catalogue: Catalogue) -> tuple[Document, 
     places: dict[str, str] = {}
     for key, one in _kept(told):
         row = QUANTITIES.get(key)
-        if row is None or not row.scenario:
+        if row is None or not row.scenario or key in left_out:
             continue
         value = _value(key, one.value, catalogue)
         if value is None or (one.provenance == "default" and value == row.default):
