@@ -105,16 +105,14 @@ def test_what_follows_from_the_number_of_gpus_is_not_asked_for(
     assert answered.document["inputs"]["prompts_per_step"] == 32
 
 
-@pytest.mark.parametrize(
-    ("text", "ranks"),
-    [
-        ("python3 train.py --hf-checkpoint a/Qwen3-8B --actor-num-nodes 2 --actor-num-gpus-per-node 8 --colocate "
-         "--rollout-batch-size 32 --n-samples-per-prompt 8 --rollout-max-response-len 2048 --tensor-model-parallel-size 2",
-         "DP16 ZeRO-1 TP2 on 32 GPUs"),
-        ("uv run -m skyrl.train.entrypoints.main_base trainer.policy.model.path=Qwen/Qwen3-8B",
-         "FSDP32 on 32 GPUs"),
-    ],
-)  # fmt: skip
+SLIME = (
+    "python3 train.py --hf-checkpoint a/Qwen3-8B --actor-num-nodes 2 --actor-num-gpus-per-node 8 --colocate "
+    "--rollout-batch-size 32 --n-samples-per-prompt 8 --rollout-max-response-len 2048 --tensor-model-parallel-size 2"
+)
+SKYRL = "uv run -m skyrl.train.entrypoints.main_base trainer.policy.model.path=Qwen/Qwen3-8B"
+
+
+@pytest.mark.parametrize(("text", "ranks"), [(SLIME, "DP16 ZeRO-1 TP2 on 32 GPUs"), (SKYRL, "FSDP32 on 32 GPUs")])
 def test_other_gpus_than_a_launch_has_take_its_data_parallel_ranks_along(
     rlsize: Run, tmp_path: Path, text: str, ranks: str
 ) -> None:
