@@ -37,7 +37,6 @@ _OWN = (".yaml", ".yml")  # endings of rlsize's own files, whose faults are told
 
 _COUNTS = ("gpus", "rollout_gpus", "trainer_gpus", "gpus_per_node")
 """What a launch may leave to whoever starts it, and other quantities hang on."""
-_RANKS = ("fsdp", "data_parallel")  # follow the GPUs, where somebody says others than a launch
 _LENGTHS = ["workload", "response_tokens"]
 _IN_PLAN = "scenario"  # the key of a saved plan below which its scenario stands
 _SPREAD = ("rollout_tensor_parallel", "rollout_pipeline_parallel", "rollout_data_parallel", "rollout_expert_parallel")
@@ -178,8 +177,8 @@ def launched_scenario(
         text=text_of(path) if text is None else text,
         given={key: int(count) for key, count in counts.items() if count.isdecimal()},
     )
-    ranks = [key for key in _RANKS if any(counts.values()) and launch.reading.hangs_on(key, "trainer_gpus")]
-    document, places = scenario_of_launch(launch, catalogue, ranks)
+    own = launch.reading.changed({}, {}).quantity("trainer_gpus") is not None
+    document, places = scenario_of_launch(launch, catalogue, other_gpus=own and any(counts.values()))
     said = {key.strip() for key in instead}
     model = "" if "model" in {*said, *flags} else str(document.data.get("model", ""))
     found = replace(

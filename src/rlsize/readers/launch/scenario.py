@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from contextlib import suppress
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from rlsize.errors import InputError
@@ -15,7 +16,7 @@ from rlsize.readers.names import model_named, model_of_size
 from rlsize.readers.yaml_documents import Document, Path_
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Mapping
+    from collections.abc import Iterator, Mapping
 
     from rlsize.frameworks.told import Told
     from rlsize.readers.launch.launch import Launch
@@ -29,10 +30,11 @@ _SIZES = re.compile(
 )
 """What keys are named like that have to do with sizes."""
 _MOST_NAMED = 12
+_RANKS = ("fsdp", "data_parallel")
 
 
 def scenario_of_launch(
-    launch: Launch, catalogue: Catalogue, left_out: Collection[str] = ()
+    launch: Launch, catalogue: Catalogue, *, other_gpus: bool = False
 ) -> tuple[Document, dict[str, str]]:
     """
     What a launch says, as the document of a scenario.
@@ -40,18 +42,21 @@ def scenario_of_launch(
     Args:
         launch: The launch.
         catalogue: The profiles, in which its model and GPU are looked up.
-        left_out: Quantities that do not count.
+        other_gpus: Whether somebody says other GPUs than it does, which data-parallel ranks then follow.
 
     Returns:
         The document; where each of its keys was said, in the framework's words.
     """
     told = launch.reading.all()
+    moved = {key for key in _RANKS if other_gpus and launch.reading.hangs_on(key, "trainer_gpus")}
+    if "data_parallel" in moved and "zero_stage" not in told:
+        told["zero_stage"] = replace(told["data_parallel"], key="zero_stage", value=0)
     data: dict[str, Any] = {"framework": launch.framework.name}
     lines: dict[Path_, int] = {}
     places: dict[str, str] = {}
     for key, one in _kept(told):
         row = QUANTITIES.get(key)
-        if row is None or not row.scenario or key in left_out:
+        if row is None or not row.scenario or key in moved:
             continue
         value = _value(key, one.value, catalogue)
         if value is None or (one.provenance == "default" and value == row.default):
