@@ -267,3 +267,19 @@ def test_a_framework_that_cannot_run_a_mode_is_not_planned_so(rlsize: Run, scrip
     ran = rlsize("plan", script, *LENGTH, "--framework", "verl", "--mode", "synchronous")
     assert ran.code == 2
     assert "verl cannot run a loop that is synchronous" in ran.stderr
+
+
+@pytest.mark.long(by_day=1)
+def test_a_deepspeed_run_is_saved_by_its_sleep_and_by_a_higher_stage(rlsize: Run, tmp_path: Path) -> None:
+    """Both in OpenRLHF's own keys; its sleep moves gradients and optimizer states at once."""
+    text = (
+        "python3 -m openrlhf.cli.train_ppo_ray --actor_num_nodes 1 --actor_num_gpus_per_node 8 --vllm_num_engines 8 "
+        "--colocate_all_models --vllm_gpu_memory_utilization 0.6 --init_kl_coef 0 --advantage_estimator group_norm "
+        "--pretrain Qwen/Qwen2.5-7B --micro_train_batch_size 2 --micro_rollout_batch_size 4 --rollout_batch_size 128 "
+        "--n_samples_per_prompt 8 --generate_max_len 2048 --zero_stage 2 --bf16 --gradient_checkpointing "
+        "--vllm_enable_sleep"
+    )
+    (tmp_path / "run.sh").write_text(text)
+    ran = rlsize("memory", str(tmp_path / "run.sh"), "--gpu", "a100-80-sxm", "--json")
+    changes = {row["change"] for row in ran.document["rows"]["savers"]}
+    assert {"deepspeed_enable_sleep=True", "zero_stage=3"} <= changes

@@ -344,7 +344,11 @@ class _Inverse:
             yield from self.ways(part, value)
 
     def _call(self, node: ast.Call, value: object) -> Iterator[tuple[str, object]]:
-        """`first(a, b)`: the one that counts."""
+        """`first(a, b)`: the one that counts; `listed("a", x, "b", y)`: whether each is in the list."""
+        if isinstance(node.func, ast.Name) and node.func.id == "listed" and isinstance(value, (list, tuple)):
+            for name, holds in zip(node.args[::2], node.args[1::2], strict=True):
+                yield from self.ways(holds, ast.literal_eval(name) in value)
+            return
         parts = [part for part in node.args if not isinstance(part, ast.Constant)]
         if isinstance(node.func, ast.Name) and node.func.id in {"first", "base", "lower", "number", "int"} and parts:
             counts = next((part for part in parts if self._now(part) is not None), parts[0])

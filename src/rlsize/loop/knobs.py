@@ -33,7 +33,8 @@ _SHARES = tuple(0.5**times for times in range(1, 9))  # of a number that is halv
 _LORA_RANK = 32.0
 _SHORTER = 0.5  # of a cap on lengths
 _SWITCHES = ("offload", "reference_offload", "activation_offload", "chunked_loss", "staged_wake_up")
-_BETWEEN = ("optimizer", "params", "gradients")
+_PARTS = ("params", "gradients", "optimizer")
+_BETWEEN = ({"optimizer"}, {"optimizer", "gradients"}, {"optimizer", "params"}, set(_PARTS))  # the mildest first
 _DOUBLED = (  # numbers that may as well be twice as large, or half as large
     "micro_batch_samples", "micro_batch_tokens", "logprob_micro_batch_samples", "logprob_micro_batch_tokens",
     "max_num_seqs", "concurrency", "rollout_tensor_parallel", "group_size", "prompts_per_step", "mini_batches",
@@ -224,6 +225,7 @@ def saving(said: Said, loop: Loop) -> Iterator[Knob]:
         yield from _between(said)
         yield from (Knob(({"engine_sleep": "weights"},)) for _ in range(said.gives("engine_sleep")))
     yield from _shares(said)
+    yield from _sharded(said)
     yield from _halved(said, ("max_num_seqs",))
     yield from _wider(said, loop)
     yield from (Knob(({key: "fp8"},)) for key in ("kv_dtype", "rollout_dtype"))
@@ -260,13 +262,10 @@ def _between(said: Said) -> Iterator[Knob]:
     listed = said.apart().listed("offloaded_between")
     if listed is None:
         return
-    tries: list[dict[str, Any]] = []
-    moved = list(listed)
-    for part in (part for part in _BETWEEN if part not in listed):
-        moved = [*moved, part]
-        tries.append({"offloaded_between": list(moved)})
+    moved = [[part for part in _PARTS if part in {*listed, *more}] for more in _BETWEEN]
+    tries = [one for index, one in enumerate(moved) if set(one) != set(listed) and one not in moved[:index]]
     if tries:
-        yield Knob(tuple(tries))
+        yield Knob(tuple({"offloaded_between": one} for one in tries))
 
 
 def _shares(said: Said) -> Iterator[Knob]:
@@ -279,6 +278,14 @@ def _shares(said: Said) -> Iterator[Knob]:
     for side in ([one for one in below if one >= _LEAST_SHARE], [one for one in above if one <= 1.0 - _SHARE_STEP]):
         if side:
             yield Knob(tuple({"memory_fraction": one} for one in side))
+
+
+def _sharded(said: Said) -> Iterator[Knob]:
+    """Higher ZeRO stages than that which is said, of trainers that have all of them."""
+    stage = said.apart().ask("zero_stage")
+    if stage.known and not str(said.said("trainer.backend")).startswith("megatron"):
+        higher = tuple({"zero_stage": float(one)} for one in range(int(stage.number) + 1, 4))
+        yield from (Knob(higher) for _ in higher[:1])
 
 
 def _budgets(said: Said) -> dict[str, Any]:
