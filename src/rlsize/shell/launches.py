@@ -66,16 +66,22 @@ def in_own_keys(inputs: Inputs, values: Mapping[str, Any]) -> str:
 
 
 def _changes(reading: Reading, values: Mapping[str, Any]) -> Changes:
-    """The keys of a change, with those that keep the batch; ranks follow from GPUs where no key says them."""
+    """The keys of a change."""
+    from rlsize.frameworks.wanted import changes
+
+    return changes(reading, with_batch(reading, values))
+
+
+def with_batch(reading: Reading, values: Mapping[str, Any]) -> dict[str, Any]:
+    """A change beside what keeps the batch; ranks follow from GPUs where no key says them."""
     from rlsize.frameworks.wanted import changes
     from rlsize.frameworks.wanted import values as told
 
     kept = {key: value for key, value in told(reading).items() if key in _BATCH}
-    for wanted in (dict(values), {key: value for key, value in values.items() if key not in _RANKS}):
-        found = changes(reading, _holding(reading, wanted, kept))
-        if not found.refused:
-            return found
-    return found
+    whole = _holding(reading, dict(values), kept)
+    if not changes(reading, whole).refused:
+        return whole
+    return _holding(reading, {key: value for key, value in values.items() if key not in _RANKS}, kept)
 
 
 def _settings(values: Mapping[str, Any]) -> str:

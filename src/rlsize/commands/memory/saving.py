@@ -11,7 +11,7 @@ from rlsize.errors import DoesNotFitError, Fault
 from rlsize.loop.knobs import KINDS
 from rlsize.loop.savers import savers
 from rlsize.reports.report import Column, Table
-from rlsize.shell.launches import can_change, in_own_keys, write_back
+from rlsize.shell.launches import can_change, in_own_keys, launch_of, with_batch, write_back
 from rlsize.shell.progress import late_progress
 
 if TYPE_CHECKING:
@@ -47,7 +47,9 @@ def with_savers(report: Report, inputs: Inputs, loop: Loop, target: str | None, 
             what = "nothing to write: no single change or pair that leaves the training as it is makes it fit"
             told = what if report.no else "nothing to write: it fits as it is"
             raise DoesNotFitError(Fault(told, "--write", "leave it out"))
-        notes = (*notes, *write_back(inputs, best.values, target, force=force))
+        launch = launch_of(inputs)
+        wanted = best.values if launch is None else with_batch(launch.reading, best.values)
+        notes = (*notes, *write_back(inputs, wanted, target, force=force))
     if not found:
         return replace(report, notes=notes)
     return replace(report, tables={**report.tables, "savers": _table(inputs, found)}, notes=notes)
