@@ -563,3 +563,13 @@ def test_fused_kernels_of_verl_never_hold_all_logits(tmp_path: Path) -> None:
     common = VERL_RUN.format("trainer.main_ppo")
     assert said(launch(tmp_path, common), "chunked_loss") == (False,)
     assert said(launch(tmp_path, f"{common} actor_rollout_ref.model.use_fused_kernels=True"), "chunked_loss") == (True,)
+
+
+def test_a_micro_batch_of_all_gpus_is_halved_for_all(tmp_path: Path) -> None:
+    """Verl's key of old, which counts over the trainer."""
+    text = (
+        VERL_RUN.format("trainer.main_ppo")
+        + "actor_rollout_ref.actor.ppo_micro_batch_size=64 trainer.n_gpus_per_node=8"
+    )
+    read = launch(tmp_path, text).reading
+    assert changes(read, {"micro_batch_samples": 4}).keys == {"actor_rollout_ref.actor.ppo_micro_batch_size": 32}

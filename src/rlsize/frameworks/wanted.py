@@ -258,7 +258,8 @@ def _settled(current: Reading, name: str, value: object, goals: Mapping[str, Any
     plain = _ways_of(text, value, current, sums=False)
     bare = text is not None and isinstance(parsed(text), (ast.Attribute, ast.Name)) and not text.startswith(QUANTITY)
     written = {} if bare and not every else _written(current, name, goals)
-    if not every and (plain or written):  # a profile knows better than arithmetic backwards what hangs on what
+    bears = any(to is not None or key in current.settings for key, to in written.items())
+    if not every and (plain or bears):  # a profile knows better than arithmetic backwards what hangs on what
         reached = current.changed(written).value(QUANTITY + name) if written else None
         return written if written and (not plain or same(reached, value)) else plain
     written = {**plain, **written}
