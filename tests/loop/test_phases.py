@@ -149,10 +149,21 @@ def test_a_reference_that_is_parked_has_the_gpus_to_itself_where_the_policy_move
 
 def test_a_model_with_gpus_of_its_own_is_not_on_the_trainers() -> None:
     """Neither in its memory nor among its passes."""
-    both = {"algorithm__critic": "true", "algorithm__reference": "true"}
+    both = {"algorithm__critic": "true", "algorithm__reference": "true", "trainer__offloaded_between": "[]"}
     held = {name for one in phases(SMALLEST, **both).phases for name in one.parts}
     apart = {name for one in phases(SMALLEST, **both, algorithm__models_apart="[critic]").phases for name in one.parts}
     assert held - apart == {"critic"}
+
+
+def test_a_critic_takes_turns_with_a_policy_that_leaves() -> None:
+    """Where weights and states move to the host between uses it is beside no pass of the policy; else beside all."""
+    critic = {"algorithm__critic": "true", "algorithm__reference": "false"}
+    alone, beside = (
+        phases(SMALLEST, **critic, trainer__offloaded_between=moved)
+        for moved in ("[params, gradients, optimizer]", "[gradients, optimizer]")
+    )
+    assert not any("critic" in one.parts for one in alone.phases)
+    assert all("critic" in one.parts for one in beside.phases if one.name in {"logprob", "update", "optimizer"})
 
 
 def test_an_engine_whose_share_has_no_room_dies_at_its_start_and_says_of_what() -> None:

@@ -50,7 +50,6 @@ _ENGINES = frozenset({"engine_start", "wake_up", "weight_sync", "generation"})  
 _BEFORE_STATES = frozenset(PHASES) - {"load", "optimizer", "checkpoint"}  # in the first step
 _SYNCING = frozenset({"wake_up", "weight_sync"})
 _GATHERING = frozenset({"load", "weight_sync", "checkpoint"})
-_FROZEN_OR_CRITIC = frozenset({"critic", "reward"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -297,7 +296,8 @@ def _trainer_context(work: Work, gpus: Real, values: Mapping[str, Real]) -> Work
 def _present(side: TrainerSide, turns: Turns, phase: str) -> frozenset[str]:
     """Which of the trainer's states are on the GPU in a phase."""
     weights = {"weights", "adapters"}
-    beside = _FROZEN_OR_CRITIC | (set() if turns.reference_offload else {"reference"})
+    critic = set() if _in_turns(side.load, turns) else {"critic"}
+    beside = {"reward"} | critic | (set() if turns.reference_offload else {"reference"})
     parked = {"gradients"} if side.gradient_buffer and "gradients" not in turns.offloaded else set()
     parked |= set() if "optimizer" in turns.offloaded else {"optimizer"}
     if phase in {"update", "optimizer"}:
@@ -311,11 +311,23 @@ def _present(side: TrainerSide, turns: Turns, phase: str) -> frozenset[str]:
     if phase == "load":
         return frozenset(weights | beside | ({"optimizer"} if side.states_at_start else set()))
     if "params" not in turns.offloaded:
-        parked |= weights | _FROZEN_OR_CRITIC
+        parked |= weights | {"critic", "reward"}
     parked |= set() if turns.reference_parked else {"reference"}
     if phase == "engine_start":
         parked -= {"gradients"} if side.states_at_start else {"gradients", "optimizer"}
     return frozenset(parked | (weights if phase in _SYNCING else set()))
+
+
+def _in_turns(load: TrainerLoad, turns: Turns) -> bool:
+    """
+    Whether a critic is on the host while the policy works, and the policy while the critic does.
+
+    It holds no more then than the policy in the same pass, as it has no logits; a larger one is counted beside it.
+    """
+    if not {"params", "optimizer"} <= turns.offloaded or load.adapter_params is not None:
+        return False
+    own = load.shape.dense_params.number + load.shape.routed_params.number
+    return all(sum(map(float, one.params)) <= own for one in load.beside if one.name == "critic")
 
 
 def _standing(found: TrainerMemory, present: frozenset[str]) -> dict[str, Worked]:

@@ -133,8 +133,8 @@ def _alike(reading: Reading, after: Reading) -> Iterator[tuple[str, object]]:
     """Keys that no quantity hangs on and that agree with the loop, such as those of a critic: they go on to agree."""
     asked = keys_of(reading.framework)
     for key in reading.settings:
-        if key not in asked and reading.as_it_writes(key):
-            yield key, after.written(key)
+        if key not in asked and reading.as_it_writes(key) and (value := after.written(key)) is not None:
+            yield key, value
 
 
 def _whole(value: object) -> object:
