@@ -284,7 +284,8 @@ def _counted_tokens(said: Said, key: str, tokens: Figure) -> Figure:
 def _takes_the_engines(said: Said) -> bool:
     """Whether the framework trains on the log-probabilities that its engines return, unless it is told otherwise."""
     framework = said.framework()
-    if framework is None or Reading(framework, ()).value("loop.logprob_passes") != ():
+    passes = None if framework is None else Reading(framework, ()).value("loop.logprob_passes")
+    if framework is None or not isinstance(passes, tuple) or "old" in passes:
         return False
     said.keep(Figure(key="old_logprob", value=False, provenance="default", source=f"as {framework.title} does it"))
     return True

@@ -325,6 +325,8 @@ def _as_told(framework: Framework, liked: Mapping[str, Any], needed: Mapping[str
         found = {"trainer_backend": backend or None, "zero_stage": zero if staged else None}
         if staged or liked.get("fsdp") == ranks:  # over all ranks, as backends do by themselves
             found["fsdp"] = None
+    if zero == 0:  # no stage: plain data parallelism has no key of its own
+        found["zero_stage"] = None
     if usual.value("loop.offload") and "offload" not in liked:
         found["offload"] = False
     if usual.value("loop.lora_rank") and "lora_rank" not in liked:  # where adapters are usual
