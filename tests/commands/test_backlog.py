@@ -20,3 +20,10 @@ def test_staleness_beyond_eight_steps_is_warned_about_with_its_source(seconds: s
     assert len(warnings) == warned
     if warned:
         assert "arXiv:2505.24298" in warnings[0]
+
+
+def test_nothing_piles_up_where_both_sides_take_turns(rlsize: Any) -> None:
+    """A fleet that is quicker than the trainer waits for it."""
+    flags = ("--model", "qwen3-8b", "--gpu", "h100-sxm", "--gpus", "8", "--prompts", "64", "--response-tokens", "2000")
+    ran = rlsize("backlog", *flags, "--mode", "colocated")
+    assert ran.stdout.startswith("No backlog: the two sides of a loop that is colocated take turns")

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 # AReaL (arXiv:2505.24298), a 1.5B model on AIME24: 42.0 on policy. At a staleness of 4, 8 and 16 steps decoupled PPO
 # reaches 42.2, 41.0 and 38.7, plain PPO 23.3, 35.7 and 35.8.
+_IN_TURNS = frozenset({"colocated", "synchronous"})
 _SAFE_STALENESS = 8
 
 
@@ -66,24 +67,28 @@ def backlog(inputs: Inputs) -> Report:
         judge(inputs, "rollout", both.rate, size, "an instance's rate")
     inputs.settle()
     answer = grow_backlog(question, both.draws(inputs, question))
-    return bounded(_report(inputs, answer), both.bound)
+    kind = "" if both.loop is None else both.loop.pools.loop
+    return bounded(_report(inputs, answer, kind if kind in _IN_TURNS else ""), both.bound)
 
 
-def _report(inputs: Inputs, answer: BacklogAnswer) -> Report:
+def _report(inputs: Inputs, answer: BacklogAnswer, turns: str) -> Report:
     found = {figure.key: figure for figure in answer.results}
     given = {figure.key: figure for figure in inputs.shown()}
     return Report(
-        headline=_headline(found, given),
+        headline=_headline(found, given, turns),
         results=answer.results,
         chart=_chart(answer, found, given),
         **inputs.told(warnings=_stale(found), notes=_notes(found, given)),
     )
 
 
-def _headline(found: dict[str, Figure], given: dict[str, Figure]) -> str:
+def _headline(found: dict[str, Figure], given: dict[str, Figure], turns: str) -> str:
     growth = found["backlog_tokens_per_second"]
     if growth.number == 0:
         return "No backlog: the trainer takes samples at least as fast as the fleet makes them."
+    if turns:
+        told = f"the two sides of a loop that is {turns} take turns, and nothing piles up"
+        return f"No backlog: {told}. Where both ran all the time, it would grow by {show(growth.value, growth.key)}."
     text = f"The backlog grows by {show(growth.value, growth.key)} without backpressure"
     if not found["backlog_tokens"].known:
         return f"{text}."
