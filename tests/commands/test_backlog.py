@@ -24,6 +24,6 @@ def test_staleness_beyond_eight_steps_is_warned_about_with_its_source(seconds: s
 
 def test_nothing_piles_up_where_both_sides_take_turns() -> None:
     """A fleet that is quicker than the trainer waits for it."""
-    loop = "--model qwen3-8b --gpu h100-sxm --gpus 8 --prompts 64 --group 8 --response-tokens 500 --mode colocated"
+    loop = "--model qwen3-8b --gpu h100-sxm --gpus 8 --prompts 256 --group 16 --response-tokens 600 --mode colocated"
     answer = CliRunner().invoke(app, ["backlog", *loop.split()])
     assert answer.stdout.startswith("No backlog: the two sides of a loop that is colocated take turns")

@@ -283,3 +283,23 @@ def test_a_deepspeed_run_is_saved_by_its_sleep_and_by_a_higher_stage(rlsize: Run
     ran = rlsize("memory", str(tmp_path / "run.sh"), "--gpu", "a100-80-sxm", "--json")
     changes = {row["change"] for row in ran.document["rows"]["savers"]}
     assert {"deepspeed_enable_sleep=True", "zero_stage=3"} <= changes
+
+
+@pytest.mark.long
+def test_another_mode_of_a_launch_can_be_planned(rlsize: Run, tmp_path: Path) -> None:
+    """NeMo-RL's samples of a micro batch, and what its colocated mode moves out, stand in no other mode's way."""
+    text = """
+grpo: {num_prompts_per_step: 64, num_generations_per_prompt: 16}
+policy:
+  model_name: Qwen/Qwen3-8B
+  max_total_sequence_length: 4096
+  train_global_batch_size: 512
+  train_micro_batch_size: 4
+  dtensor_cfg: {enabled: true, tensor_parallel_size: 1, activation_checkpointing: true}
+  megatron_cfg: {enabled: false}
+  generation: {vllm_cfg: {tensor_parallel_size: 2}}
+cluster: {num_nodes: 4, gpus_per_node: 8}
+"""
+    (tmp_path / "run.yaml").write_text(text)
+    ran = rlsize("plan", str(tmp_path / "run.yaml"), "--gpu", "h100-sxm", "--response-tokens", "900", "--json")
+    assert {"async", "colocated"} <= {row["mode"] for row in ran.document["rows"]["candidates"]}

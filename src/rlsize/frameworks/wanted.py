@@ -255,6 +255,8 @@ def _beside(reading: Reading, keys: Mapping[str, Any]) -> set[str]:
 def _settled(current: Reading, name: str, value: object, goals: Mapping[str, Any], *, every: bool) -> dict[str, Any]:
     """Keys, and other quantities, that give a quantity its value: plainly, as the framework writes it, as a sum."""
     text = current.framework.quantities.get(name)
+    if every and text is not None and text.startswith("listed("):
+        text = None  # a new launch moves out what its mode does
     plain = _ways_of(text, value, current, sums=False)
     bare = text is not None and isinstance(parsed(text), (ast.Attribute, ast.Name)) and not text.startswith(QUANTITY)
     written = {} if bare and not every else _written(current, name, goals)
@@ -348,7 +350,8 @@ class _Inverse:
         """`first(a, b)`: the one that counts; `listed("a", x, "b", y)`: whether each is in the list."""
         if isinstance(node.func, ast.Name) and node.func.id == "listed" and isinstance(value, (list, tuple)):
             for name, holds in zip(node.args[::2], node.args[1::2], strict=True):
-                yield from self.ways(holds, ast.literal_eval(name) in value)
+                if isinstance(holds, (ast.Attribute, ast.Name)) and "offload" in ast.unparse(holds):
+                    yield from self.ways(holds, ast.literal_eval(name) in value)  # else the mode decides
             return
         parts = [part for part in node.args if not isinstance(part, ast.Constant)]
         if isinstance(node.func, ast.Name) and node.func.id in {"first", "base", "lower", "number", "int"} and parts:

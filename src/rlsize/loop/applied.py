@@ -150,6 +150,7 @@ def _trainer(said: Mapping[str, Any], loop: Loop, place: Placement) -> dict[str,
     found |= {
         "trainer.recompute": asked.recompute,
         "trainer.micro_batch_tokens": float(asked.micro_batch_tokens),
+        "trainer.micro_batch_samples": None,
         **{
             f"trainer.{key}": True if saves else said.get(f"trainer.{key}")
             for key, saves in (("offload", asked.offload), ("chunked_loss", asked.keeps.chunked_loss))
