@@ -10,6 +10,7 @@ from rlsize.errors import Fault, InputError, suggestion
 from rlsize.facts.figure import Figure, absent
 from rlsize.facts.records import Refused
 from rlsize.frameworks.abilities import runs_layout
+from rlsize.frameworks.demands import unmet
 from rlsize.loop.instance import memory_fractions
 from rlsize.loop.pools import LOOPS, Pools, pools
 from rlsize.loop.resolve import as_stated, resolve_on
@@ -370,7 +371,20 @@ def _space(said: Said, loop: Loop, wanted: _Wanted, budget: tuple[Budget | None,
         rollout_gpus=wanted.rollout_gpus,
         trainer_gpus=wanted.trainer_gpus,
         whole_nodes=wanted.whole_nodes,
+        fleets_taken=_fleets_taken(said.framework(), loop.problem.gpus_per_node, stock[0] or found.gpus.number),
     )
+
+
+def _fleets_taken(framework: Framework | None, node: float | None, most: float) -> frozenset[float] | None:
+    """GPUs that a fleet apart may have, by what a framework demands of them alone; None for any number."""
+    variants = framework.variants.values() if framework is not None and node is not None else ()
+    demands = [one.demands | framework.demands for one in variants if {*one.modes} - {"colocated"} and framework]
+    counts = frozenset(
+        gpus
+        for gpus in map(float, range(1, int(most) + 1))
+        if any(not any(unmet(one, {"rollout_gpus": gpus, "gpus_per_node": node, "shared": False})) for one in demands)
+    )
+    return counts if demands and len(counts) < int(most) else None
 
 
 def _limits(said: Said, loop: Loop, held: tuple[Budget | None, str]) -> Iterator[Limit]:

@@ -85,6 +85,7 @@ class Space:
         rollout_gpus: The only numbers of rollout GPUs that may be; all where empty.
         trainer_gpus: The only numbers of trainer GPUs that may be; all where empty.
         whole_nodes: Whether each pool takes whole nodes.
+        fleets_taken: GPUs that a fleet apart may have where the framework runs it; None for any number.
         uneven: Whether trainers over whose replicas the batch does not divide are worked out too, beside the space.
     """
 
@@ -100,6 +101,7 @@ class Space:
     rollout_gpus: tuple[float, ...] = ()
     trainer_gpus: tuple[float, ...] = ()
     whole_nodes: bool = False
+    fleets_taken: frozenset[float] | None = None
     uneven: bool = False
 
     @property
@@ -131,6 +133,8 @@ def instance_counts(space: Space, problem: LoopProblem, fleet: FleetOption) -> A
     found = np.arange(1.0, most + 1.0)
     if space.rollout_gpus:
         found = found[np.isin(found * fleet.gpus, space.rollout_gpus)]
+    if space.fleets_taken is not None:
+        found = found[np.isin(found * fleet.gpus, [*space.fleets_taken])]
     if space.whole_nodes and problem.gpus_per_node:
         found = found[(found * fleet.gpus) % problem.gpus_per_node == 0]
     return found
