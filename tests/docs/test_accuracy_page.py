@@ -41,3 +41,10 @@ def test_every_aim_stands_beside_what_is_reached(generate: Any) -> None:
     text = generate("accuracy").aims()
     assert "no such records" not in text
     assert "weight sync" in text
+
+
+def test_every_aim_that_is_missed_has_its_reason(generate: Any) -> None:
+    """What is not reached is told cell by cell; a reason that is not needed any more goes."""
+    page = generate("accuracy")
+    told = {tuple(row.strip("| ").split(" | ")[:2]) for row in page.missed().splitlines()[2:]}
+    assert told == page.WHY_NOT.keys()

@@ -228,6 +228,7 @@ class StepRecord(Record):
         graphs: Whether decode steps are CUDA graphs.
         synced: Whether engines keep weights of their own: not where the trainer's modules generate.
         unsure: Standard deviation of the step's logarithm that what was assumed brings. [1]
+        sized: Whether its samples and their length are stated.
     """
 
     placement: Placement
@@ -259,6 +260,7 @@ class StepRecord(Record):
     graphs: bool = True
     synced: bool = True
     unsure: float = 0.0
+    sized: bool = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -145,6 +145,12 @@ def family(record: StepRecord) -> tuple[Any, ...]:
     return (record.source_id, record.model, record.gpu, record.stack, record.version)
 
 
+def cell(record: StepRecord, profiles: Profiles) -> str:
+    """Dense or MoE, and whether nobody states the samples of a step or how long they are."""
+    shape = "MoE" if profiles.model.architecture.moe else "dense"
+    return shape if record.sized else f"{shape}, sizes not stated"
+
+
 def layout_key(record: StepRecord) -> tuple[Any, ...]:
     """What makes two loops alike: mode, GPUs of both sides, layouts."""
     return (record.placement, record.loop, record.rollout_gpus, record.trainer_gpus, record.rollout, record.trainer)

@@ -69,10 +69,12 @@ def record(row: Mapping[str, Any], catalogue: Catalogue) -> StepRecord:
     if not fields["gpu"]:
         raise Refused("names no GPU")
     assumed = list(fields.pop("assumed"))
-    unsure = [_SCALED] if "@" in fields["model"] else []
+    unsure = list[float]()
     samples, group = _samples(row, assumed, unsure)
     context = catalogue.get("model", fields["model"]).architecture.max_context
     prompt, response = _lengths(row, context, assumed, unsure)
+    sized = not unsure
+    unsure += [_SCALED] if "@" in fields["model"] else []
     placement, loop = _mode(row)
     rollout_gpus, trainer_gpus = _gpus(row, placement)
     framework, engine = text(row, "framework").lower(), text(row, "rollout_engine").lower()
@@ -109,6 +111,7 @@ def record(row: Mapping[str, Any], catalogue: Catalogue) -> StepRecord:
         lora=text(row, "lora").lower() not in {"", "no", "off", "0"},
         synced=not own,
         unsure=math.hypot(*unsure),
+        sized=sized,
         assumed=tuple(assumed),
     )
 
