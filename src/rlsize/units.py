@@ -329,14 +329,21 @@ def unit_of(key: str) -> str:
     return next((unit for ending, unit in _ENDINGS if f"_{key}".endswith(ending)), "")
 
 
-def show(value: object, key: str = "") -> str:
+def show(value: object, key: str = "", like: float | None = None) -> str:
     """
     A value for people: the unit its key names, a prefix that suits its size, four digits.
+
+    Args:
+        value: It.
+        key: What it is of.
+        like: Of a time, another one that stands beside it, whose unit it takes.
 
     >>> show(140e9, "sync_bytes"), show(0.18620, "trainer_idle_fraction"), show(678.4, "backlog_tokens_per_second")
     ('140 GB', '18.6 %', '678.4 tok/s')
     >>> show(0.15556, "sync_seconds"), show(600.0, "waited_seconds"), show(13, "matched_instances")
     ('0.1556 s', '10 min', '13')
+    >>> show(240.0, "step_seconds"), show(240.0, "step_seconds", like=600.0)
+    ('240 s', '4 min')
     """
     if value is None:
         return "-"
@@ -345,6 +352,9 @@ def show(value: object, key: str = "") -> str:
     if not isinstance(value, (int, float)):
         return printable(str(value))
     unit = unit_of(key)
+    if unit == "s":
+        factor, name = time_unit(value if like is None else like)
+        return f"{_digits(value * factor)} {name}"
     return _SHOWN.get(unit, _show_plain)(float(value), unit)
 
 
@@ -409,11 +419,6 @@ def time_unit(seconds: float) -> tuple[float, str]:
     return next(found, (1 / SECONDS_PER_DAY, "days")) if seconds else (1.0, "s")
 
 
-def _show_seconds(value: float, _: str) -> str:
-    factor, name = time_unit(value)
-    return f"{_digits(value * factor)} {name}"
-
-
 def _show_dollars(value: float, _: str) -> str:
     return f"${value:,.2f}" if abs(value) >= 1 or not value else f"${_digits(value, 3)}"
 
@@ -432,7 +437,6 @@ _SHOWN = MappingProxyType(
         "B/GPU": _show_bytes,
         "params": _show_params,
         "FLOP/s": _show_flops,
-        "s": _show_seconds,
         "$": _show_dollars,
         "%": _show_fraction,
     }

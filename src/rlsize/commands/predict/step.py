@@ -284,10 +284,9 @@ def _measure(outlook: StepOutlook) -> Iterator[str]:
 
 def _spread(outlook: StepOutlook, loop: Loop) -> Iterator[str]:
     """How wide the answer is, and what of it was measured."""
-    low, high = ends(outlook.results["step_seconds"])
     known = loop.known.rate.known or loop.known.train_seconds.known or loop.problem.run is not None
     by = "some rates are known" if known else "nothing was measured on your GPUs"
-    yield f"80 of 100 such loops take {show(low, '_seconds')} to {show(high, '_seconds')}; {by}."
+    yield f"80 of 100 such loops take {interval(outlook.results['step_seconds'])}; {by}."
 
 
 def _others(outlook: StepOutlook) -> Iterator[str]:
