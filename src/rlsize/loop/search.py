@@ -6,9 +6,8 @@ from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeVar
 
 from rlsize.equations import planning
-from rlsize.errors import Fault, InputError, suggestion
+from rlsize.errors import Fault, InputError, Refused, suggestion
 from rlsize.facts.figure import Figure, absent
-from rlsize.facts.records import Refused
 from rlsize.frameworks.abilities import runs_layout
 from rlsize.loop.instance import memory_fractions
 from rlsize.loop.pools import LOOPS, Pools, pools

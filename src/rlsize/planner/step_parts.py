@@ -11,12 +11,12 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from rlsize.equations import agents, matching, rl_step, rollout_batch, sync_pause
+from rlsize.errors import Refused
 from rlsize.estimates.figures import apply, bare
 from rlsize.estimates.flow import Flow
 from rlsize.estimates.remembered import remembered
 from rlsize.estimates.step_assembly import OVERLAPPING, REFILLING, LateRule, LoopParts
 from rlsize.facts.calibration import OwnPhase
-from rlsize.facts.records import Refused
 from rlsize.planner.rounding import rounded_down
 from rlsize.rules.phases import MEASURED
 
