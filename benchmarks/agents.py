@@ -18,11 +18,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from benchmarks.closed_form import LOOPS, print_ratios, random_loop
 
+from rlsize.errors import Refused
 from rlsize.estimates.belief import prior
 from rlsize.estimates.step_assembly import assembled
 from rlsize.estimates.step_prediction import STAGES
 from rlsize.facts.algorithm import Agents
-from rlsize.facts.records import Refused
 from rlsize.planner.outlook import Outlook, draws
 from rlsize.planner.simulation import simulation_of
 from rlsize.planner.step_parts import loop_parts

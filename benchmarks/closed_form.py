@@ -20,13 +20,14 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from rlsize.errors import Refused
 from rlsize.estimates.belief import prior
 from rlsize.estimates.engine_work import EngineQuestion
 from rlsize.estimates.step_assembly import USUAL_LATE, assembled
 from rlsize.estimates.step_prediction import STAGES
 from rlsize.estimates.train_prediction import TrainQuestion
 from rlsize.facts.figure import Figure, absent
-from rlsize.facts.records import Layout, Refused
+from rlsize.facts.layout import Layout
 from rlsize.planner.choices import fleet_options, trainer_options
 from rlsize.planner.options import FleetOption, LoopProblem, Offer, Placement, TriedDegrees
 from rlsize.planner.outlook import Outlook, draws

@@ -24,7 +24,7 @@ from rlsize.estimates.engine_work import EngineQuestion
 from rlsize.estimates.figures import numbers
 from rlsize.estimates.rollout_outlook import STAGES
 from rlsize.estimates.rollout_prediction import Lengths, engine, steady
-from rlsize.facts.records import Layout
+from rlsize.facts.layout import Layout
 from rlsize.readers.profiles import Catalogue
 
 if TYPE_CHECKING:

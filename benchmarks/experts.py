@@ -81,7 +81,7 @@ SET_UPS = (
     ),
     SetUp(
         _of("qwen3-30b-a3b", H100, 32, (64, 32), (200, 3158)), "async 16 + 16, tp4; tp2 ep8", _NEMO,
-        "the same split; attention in ranks of data keeps one copy of the cache, stages spare the experts' exchange",
+        "the same split; attention in ranks of data keeps one copy of the cache",
         244.0,
     ),
     SetUp(

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from rlsize.errors import Refused
 from rlsize.estimates.fitting import fitted
 from rlsize.estimates.recorded.registry import contradictions, predictors, table
-from rlsize.facts.records import Refused
 from rlsize.readers.profiles import Catalogue
 from rlsize.readers.records.listing import profiles_of, published_files, read_records
 

@@ -27,7 +27,7 @@ from benchmarks.normal import HALF_NORMAL
 from rlsize.commands.calibrate import calibration_of
 from rlsize.commands.calibrate.points import Gathered
 from rlsize.commands.calibrate.run import Run
-from rlsize.errors import InputError
+from rlsize.errors import InputError, Refused
 from rlsize.estimates.belief import interval, scattered
 from rlsize.estimates.calibrating import EDGE, Measurable, Point, calibrated
 from rlsize.estimates.fitting import untuned
@@ -35,7 +35,7 @@ from rlsize.estimates.recorded import rl_step
 from rlsize.estimates.run_twin import AGAIN, REPEATED, left_of_step
 from rlsize.estimates.step_prediction import predicted_step
 from rlsize.facts.figure import Figure
-from rlsize.facts.records import Refused, StepRecord
+from rlsize.facts.records import StepRecord
 from rlsize.facts.run_log import RunSummary
 from rlsize.loop.answer import answer_of
 from rlsize.loop.resolve import resolve

@@ -167,8 +167,10 @@ def made_up() -> Any:
 
     A run takes `slowness work / gpus + start` seconds; rows say `run_time_s`, and some of them `work_per_s_total`.
     """
+    from rlsize.errors import Refused
     from rlsize.estimates.constants import Constant, Stage
-    from rlsize.facts.records import Layout, Record, Refused
+    from rlsize.facts.layout import Layout
+    from rlsize.facts.records import Record
 
     @dataclass(frozen=True, slots=True, kw_only=True)
     class Run(Record):

@@ -33,6 +33,10 @@ class Fault(NamedTuple):
         return f"{text}\n  {self.todo}" if self.todo else text
 
 
+class Refused(Exception):  # noqa: N818 (what cannot be predicted is no error of the program)
+    """What cannot be predicted: a loop that cannot run, a record that is not graded; its text says why, in one line."""
+
+
 class RlsizeError(Exception):
     """
     The base of all errors that rlsize raises on purpose: one or more faults, shown together.

@@ -329,14 +329,21 @@ def unit_of(key: str) -> str:
     return next((unit for ending, unit in _ENDINGS if f"_{key}".endswith(ending)), "")
 
 
-def show(value: object, key: str = "") -> str:
+def show(value: object, key: str = "", like: float | None = None) -> str:
     """
     A value for people: the unit its key names, a prefix that suits its size, four digits.
+
+    Args:
+        value: It.
+        key: What it is of.
+        like: Of a time, another one that stands beside it, whose unit it takes.
 
     >>> show(140e9, "sync_bytes"), show(0.18620, "trainer_idle_fraction"), show(678.4, "backlog_tokens_per_second")
     ('140 GB', '18.6 %', '678.4 tok/s')
     >>> show(0.15556, "sync_seconds"), show(600.0, "waited_seconds"), show(13, "matched_instances")
     ('0.1556 s', '10 min', '13')
+    >>> show(240.0, "step_seconds"), show(240.0, "step_seconds", like=600.0)
+    ('240 s', '4 min')
     """
     if value is None:
         return "-"
@@ -345,6 +352,9 @@ def show(value: object, key: str = "") -> str:
     if not isinstance(value, (int, float)):
         return printable(str(value))
     unit = unit_of(key)
+    if unit == "s":
+        factor, name = time_unit(value if like is None else like)
+        return f"{_digits(value * factor)} {name}"
     return _SHOWN.get(unit, _show_plain)(float(value), unit)
 
 
@@ -395,9 +405,6 @@ _TIME_STEPS = (
 )
 
 
-_FAR = 60.0  # from one unit of time to the next at most: further, a number says nothing in the other's unit
-
-
 def time_unit(seconds: float) -> tuple[float, str]:
     """
     What a time is shown in.
@@ -410,24 +417,6 @@ def time_unit(seconds: float) -> tuple[float, str]:
     """
     found = ((factor, name) for limit, factor, name in _TIME_STEPS if abs(seconds) < limit)
     return next(found, (1 / SECONDS_PER_DAY, "days")) if seconds else (1.0, "s")
-
-
-def _show_seconds(value: float, _: str) -> str:
-    factor, name = time_unit(value)
-    return f"{_digits(value * factor)} {name}"
-
-
-def show_beside(value: float, key: str, beside: object) -> str:
-    """
-    A value as another of its kind is shown: a time in the other's unit, so that the two can be compared.
-
-    >>> show(330.0, "step_seconds"), show_beside(330.0, "step_seconds", 250.0)
-    ('5.5 min', '330 s')
-    """
-    if unit_of(key) != "s" or not isinstance(beside, (int, float)):
-        return show(value, key)
-    (own, _), (factor, name) = time_unit(value), time_unit(beside)
-    return f"{_digits(value * factor)} {name}" if 1 / _FAR <= own / factor <= _FAR else show(value, key)
 
 
 def _show_dollars(value: float, _: str) -> str:
@@ -448,7 +437,6 @@ _SHOWN = MappingProxyType(
         "B/GPU": _show_bytes,
         "params": _show_params,
         "FLOP/s": _show_flops,
-        "s": _show_seconds,
         "$": _show_dollars,
         "%": _show_fraction,
     }

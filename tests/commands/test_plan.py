@@ -535,3 +535,17 @@ def test_gpus_without_a_layout_are_no_loop_that_cannot_run(rlsize: Any) -> None:
     ran = rlsize(*MODEL, "--model", "qwen3-30b-a3b", "--gpus", "8")
     assert ran.code == 0
     assert "annot run" not in ran.stdout + ran.stderr
+
+
+@pytest.mark.long(by_day=1)
+@pytest.mark.parametrize(
+    ("framework", "mode"),
+    [("slime", "one-step-off"), ("prime-rl", "async")],
+    ids=["no async launch", "no key for a chunked loss"],
+)
+def test_what_a_framework_cannot_be_told_is_not_searched(rlsize: Any, framework: str, mode: str) -> None:
+    """A mode without a launch, and a switch that it has no key for, hide no plan that it can be told."""
+    asked = ("--model", "qwen3-8b", "--gpu", "h100-sxm", "--gpus", "16", "--prompts", "64", "--group", "16")
+    answer = rlsize("plan", *asked, "--response-tokens", "2k", "--framework", framework, "--json")
+    assert answer.code == 0, answer.stderr
+    assert answer.results["best_mode"] == mode

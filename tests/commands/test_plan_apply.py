@@ -276,10 +276,15 @@ def test_a_review_is_a_decision(rlsize: Any, checkout: Path, tmp_path: Path, mon
     own = ("placement.rollout_gpus=24", "placement.trainer_gpus=8", "trainer.parallelism.fsdp=8")
     asked = ("--gpu-hour", "2", *(part for one in own for part in ("--set", one)))
     assert rlsize("report", str(checkout / "examples" / "unmeasured-8b.yaml"), *asked, "-o", "r.md").code == 0
-    decision = Path("r.md").read_text("utf-8").partition("## The decision")[2].partition("## Try other numbers")[0]
+    page = Path("r.md").read_text("utf-8")
+    decision = page.partition("## The decision")[2].partition("## Try other numbers")[0]
     assert "Today's loop, async 24 + 8, takes" in decision
     assert "where an hour sooner is worth $" in decision
     rows = [row for row in decision.splitlines() if " + " in row and row[0] == "|"]
     rungs = [row.strip("| *").split("|")[0].strip(" *") for row in rows]
     assert rungs == sorted(set(rungs), key=float)
     assert decision.count("| **") > 0
+    risks = page.partition("## Risks, and what would show them")[2].partition("## How to verify")[0]
+    assert "taken by default. What nobody said moves a step so: --updates 1" in risks
+    assert "| response tokens 3,840 |" in risks  # a fifth more than 3,200
+    assert all(case in risks for case in ("responses twice as long", "a model twice the size"))

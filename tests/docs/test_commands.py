@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 from typing import TYPE_CHECKING, Any
 
@@ -117,6 +118,22 @@ def test_a_short_help_has_the_flags_of_the_question_and_full_has_all(rlsize: Any
         assert all(one.opts[0][:22] in whole for one in quantities), name  # 80 columns cut the longest off
         assert f"{len(quantities) - len(shown)} more flags" in short
         assert "more flags" not in whole
+
+
+_MORE = {"rlsize measure": 22, "rlsize init": 25}  # stages that have flags of their own; what init writes
+
+
+@pytest.mark.long
+def test_no_short_help_has_more_flags_than_a_screen(rlsize: Any) -> None:
+    """Fifteen beside `--set`, those of output apart."""
+    for name in (name for name in COMMANDS if name != "rlsize"):
+        text = rlsize(*name.split()[1:], "--help").stdout
+        panels = re.split(r"^\u256d\u2500 (\w[\w ]*\w)", text, flags=re.MULTILINE)[1:]
+        asked = dict(zip(panels[::2], panels[1::2], strict=True))
+        shown = sum(
+            len(re.findall(r"^\u2502 --", asked[one], re.MULTILINE)) for one in asked.keys() - {"Output", "Options"}
+        )
+        assert shown <= _MORE.get(name, 16), name
 
 
 def test_the_shell_completes_keys_of_a_scenario() -> None:

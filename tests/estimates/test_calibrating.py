@@ -12,9 +12,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from rlsize.errors import Refused
 from rlsize.estimates.calibrating import EDGE, Measurable, Point, calibrated, contradiction, half_band, outlooks
 from rlsize.estimates.constants import Constant, Stage
-from rlsize.facts.records import Refused
 
 Predict = Callable[[Mapping[str, Any]], Any]
 

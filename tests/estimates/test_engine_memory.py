@@ -14,8 +14,8 @@ from rlsize.estimates.constants_memory import STAGE
 from rlsize.estimates.engine_memory import KvCapacity, kv_capacity
 from rlsize.estimates.engine_work import EngineQuestion
 from rlsize.estimates.figures import apply, numbers
+from rlsize.facts.layout import Layout
 from rlsize.facts.quantisation import WIDE_ATTENTION_FP8, uniform
-from rlsize.facts.records import Layout
 from rlsize.readers.profiles import Catalogue
 
 CATALOGUE = Catalogue()

@@ -18,7 +18,7 @@ from rlsize.estimates.figures import numbers
 from rlsize.estimates.generation import StepBatch, generation, lengths_of
 from rlsize.estimates.rollout_prediction import Replica, affine, at_batch, engine
 from rlsize.facts.algorithm import Agents
-from rlsize.facts.records import Layout
+from rlsize.facts.layout import Layout
 from rlsize.readers.profiles import Catalogue
 
 CATALOGUE = Catalogue()

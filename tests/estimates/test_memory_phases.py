@@ -18,7 +18,7 @@ from rlsize.estimates.memory_phases import memory_phases as phases_of
 from rlsize.estimates.memory_shape import memory_shape
 from rlsize.estimates.model_size import model_size
 from rlsize.estimates.trainer_memory import ModelBeside, TrainerLoad, trainer_memory, unit_bytes
-from rlsize.facts.records import Layout
+from rlsize.facts.layout import Layout
 from rlsize.readers.profiles import Catalogue
 
 CATALOGUE = Catalogue()

@@ -16,7 +16,7 @@ from rlsize.estimates.rollout_outlook import STAGES, RolloutOutlook, rollout_out
 from rlsize.estimates.rollout_prediction import engine
 from rlsize.estimates.rollout_question import A_FEW, RolloutQuestion, first_fit, fits_narrower, usual_degree, why_not
 from rlsize.facts.figure import Figure, absent
-from rlsize.facts.records import Layout
+from rlsize.facts.layout import Layout
 from rlsize.readers.profiles import Catalogue
 
 CATALOGUE = Catalogue()

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from rlsize.errors import Refused
 from rlsize.estimates.belief import prior
 from rlsize.estimates.constants_memory import STAGE as MEMORY
 from rlsize.estimates.constants_rollout import STAGE as ROLLOUT
@@ -19,8 +20,8 @@ from rlsize.estimates.figures import apply, numbers
 from rlsize.estimates.generation import StepBatch, generation
 from rlsize.estimates.rollout_prediction import at_batch, check_fits, engine, first_and_later, fixed_lengths, steady
 from rlsize.facts.kernels import Kernels
+from rlsize.facts.layout import Layout
 from rlsize.facts.quantisation import uniform
-from rlsize.facts.records import Layout, Refused
 from rlsize.readers.profiles import Catalogue
 
 CATALOGUE = Catalogue()

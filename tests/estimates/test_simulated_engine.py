@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from rlsize.errors import Refused
 from rlsize.estimates.belief import prior
 from rlsize.estimates.constants_step import STAGE as STEP
 from rlsize.estimates.engine_work import EngineQuestion
@@ -14,7 +15,6 @@ from rlsize.estimates.generation import StepBatch, lengths_of
 from rlsize.estimates.rollout_outlook import STAGES
 from rlsize.estimates.rollout_prediction import at_batch, check_fits, engine, engine_limit, steady
 from rlsize.estimates.simulated_engine import ALL_THAT_FIT, StepLine, constant_line, predicted_line, scaled_line
-from rlsize.facts.records import Refused
 from rlsize.loop.instance import instance
 from rlsize.planner.simulation import engine_setting
 from rlsize.shell.inputs import Inputs

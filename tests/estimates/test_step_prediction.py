@@ -11,13 +11,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from rlsize.errors import Refused
 from rlsize.estimates.belief import prior
 from rlsize.estimates.engine_work import EngineQuestion
 from rlsize.estimates.rollout_prediction import engine
 from rlsize.estimates.step_assembly import OVERLAPPING
 from rlsize.estimates.step_prediction import STAGES, StepQuestion, fleet_generation, predicted_step
 from rlsize.estimates.train_prediction import TrainQuestion
-from rlsize.facts.records import Layout, Refused
+from rlsize.facts.layout import Layout
 from rlsize.readers.profiles import Catalogue
 
 CATALOGUE = Catalogue()

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from rlsize.errors import Refused
 from rlsize.estimates.belief import prior
 from rlsize.estimates.constants_train import STAGE
 from rlsize.estimates.figures import apply, numbers
@@ -26,7 +27,6 @@ from rlsize.estimates.trainer_keeping import Keeping
 from rlsize.estimates.trainer_layout import SHARDINGS
 from rlsize.facts.fields import Sourced
 from rlsize.facts.figure import Figure
-from rlsize.facts.records import Refused
 from rlsize.readers.profiles import Catalogue
 
 CATALOGUE = Catalogue()

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from rlsize.errors import Refused
 from rlsize.estimates.belief import prior
 from rlsize.estimates.constants_memory import STAGE
 from rlsize.estimates.figures import apply, numbers
@@ -18,7 +19,6 @@ from rlsize.estimates.model_size import model_size
 from rlsize.estimates.train_prediction import TrainQuestion
 from rlsize.estimates.trainer_memory import TrainerLoad, trainer_memory
 from rlsize.facts.headroom import MEMORY_MARGIN
-from rlsize.facts.records import Refused
 from rlsize.readers.profiles import Catalogue
 
 CATALOGUE = Catalogue()

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from rlsize.facts.records import Refused
+from rlsize.errors import Refused
 from rlsize.loop.assumed import MATTERS, Assumption, assumptions, step_of
 from rlsize.loop.resolve import resolve
 from rlsize.shell.inputs import Inputs

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from rlsize.facts.records import Refused
+from rlsize.errors import Refused
 from rlsize.planner.evaluation import memory_of, worked
 from rlsize.planner.options import Placement
 from rlsize.planner.space import misfits, packed

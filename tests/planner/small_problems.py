@@ -13,7 +13,7 @@ from rlsize.estimates.engine_work import EngineQuestion
 from rlsize.estimates.step_prediction import STAGES
 from rlsize.estimates.train_prediction import TrainQuestion
 from rlsize.facts.figure import Figure, absent
-from rlsize.facts.records import Layout
+from rlsize.facts.layout import Layout
 from rlsize.planner.choices import fleet_options, trainer_options
 from rlsize.planner.options import FleetOption, LoopProblem, Offer, TrainerOption, TriedDegrees
 from rlsize.planner.outlook import Outlook, draws

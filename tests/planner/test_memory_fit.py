@@ -22,7 +22,7 @@ from rlsize.estimates.model_size import model_size
 from rlsize.estimates.trainer_layout import TrainerLayout, divides
 from rlsize.facts.algorithm import ALGORITHMS, OPTIMIZERS
 from rlsize.facts.figure import Figure
-from rlsize.facts.records import Layout as EngineLayout
+from rlsize.facts.layout import Layout as EngineLayout
 from rlsize.planner.memory_fit import fit_memory
 from rlsize.readers.profiles import Catalogue
 

@@ -14,9 +14,9 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from tests.effort import tries
 
+from rlsize.errors import Refused
 from rlsize.estimates.outside import outside, waits
 from rlsize.facts.algorithm import Agents
-from rlsize.facts.records import Refused
 from rlsize.planner.options import LoopProblem, Placement
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ from rlsize.estimates.step_prediction import STAGES
 from rlsize.estimates.train_prediction import TrainQuestion
 from rlsize.facts.figure import Figure, absent
 from rlsize.facts.headroom import MEMORY_MARGIN
-from rlsize.facts.records import Layout
+from rlsize.facts.layout import Layout
 from rlsize.planner.choices import (
     best_split,
     fitting_trainer,

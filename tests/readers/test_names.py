@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rlsize.facts.records import Refused
+from rlsize.errors import Refused
 from rlsize.readers.names import gpu_named, model_named
 from rlsize.readers.profiles import Catalogue
 

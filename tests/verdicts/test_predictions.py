@@ -9,8 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from rlsize.errors import Fault, InputError
-from rlsize.facts.records import Refused
+from rlsize.errors import Fault, InputError, Refused
 from rlsize.verdicts.predictions import predictions
 
 

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
+from rlsize.errors import Refused
 from rlsize.estimates.belief import prior
-from rlsize.facts.records import Refused
 from rlsize.verdicts.contests import time_as_gpus, time_unchanged
 from rlsize.verdicts.grading import transfer_grades
 from rlsize.verdicts.transfer import Transfer, calibrated, transfer

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 from rlsize.reports.report import Report
@@ -70,11 +72,12 @@ def plan(
         if lacking:
             done.append(f"{save} holds no scenario, so only check --baseline and diff take it: {lacking}.")
     inputs.notes += done
-    if chosen is not None and not inputs.gives("framework"):
-        inputs.notes += _runners(inputs, chosen.best.place)
     say_bottleneck(inputs, loop.outlook, None if chosen is None else chosen.best.place)
     assumed = None if chosen is None else assumed_by(inputs, loop, chosen.best.place)
-    return plan_report(found.planned, inputs.told(), ranked, assumed, done)
+    report = plan_report(found.planned, inputs.told(), ranked, assumed, done)
+    if chosen is None or inputs.gives("framework"):
+        return report
+    return replace(report, later=partial(_runners, inputs, chosen.best.place))
 
 
 def _runners(inputs: Inputs, place: Placement) -> Iterator[str]:

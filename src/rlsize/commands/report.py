@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass, replace
 from functools import partial
 from inspect import signature
 from pathlib import PurePath
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias, TypeVar
 
-from rlsize.equations import decode_step, iteration, loop_time, matching, money, rl_step, rollout_batch
+from rlsize.equations import decode_step, iteration, kernel_time, loop_time, matching, money, rl_step, rollout_batch
 from rlsize.errors import Fault, InputError
 from rlsize.facts.figure import Figure
-from rlsize.planner.evaluation import evaluation
+from rlsize.planner.evaluation import central_results, evaluation
 from rlsize.reports.page import (
     Comparison,
     Formula,
@@ -50,10 +51,12 @@ from rlsize.units import show
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
+    from rlsize.facts.figure import Provenance, Value
     from rlsize.planner.choice import Choice
     from rlsize.planner.options import Placement
     from rlsize.planner.plan import Planned
     from rlsize.planner.simulation import Ranked
+    from rlsize.planner.tornado import Swing
     from rlsize.reports.report import Decision
 
 FORMS = (".html", ".md")
@@ -68,6 +71,10 @@ _KEY = (
 )  # fmt: skip
 _PHASES: dict[str, Phases] = {"colocated": "colocated", "synchronous": "in turn"}
 _ORDER = {"given": 0, "measured": 1, "predicted": 2, "default": 3}
+_SAID: dict[Provenance, str] = {"given": "are given", "measured": "measured", "default": "taken by default"}
+_SHOWN_BY = {
+    "rollout": "generation_seconds", "trainer": "train_seconds", "sync": "sync_seconds", "overhead": "overhead_seconds",
+}  # fmt: skip
 _WINDOW = "several hundred optimizer steps"
 _AGAIN = "Measure the side that the answer depends on most, calibrate with it, and plan again"
 _GUARD = "Keep the plan as a baseline, and guard it in CI"
@@ -114,7 +121,7 @@ def report(
     """
     from rlsize.reports.plan import plan_report
     from rlsize.shell.answer import facts_digest
-    from rlsize.shell.planning import search
+    from rlsize.shell.planning import assumed_by, search
     from rlsize.version import VERSION
     from rlsize.writers.files import check_target, write_whole
     from rlsize.writers.html_page import html_text
@@ -128,7 +135,9 @@ def report(
     check_target(path, force)
     found, ranked = search(inputs)
     answer = found.planned
-    told = plan_report(answer, inputs.told(), ranked)
+    place = None if answer.chosen is None else answer.chosen.best.place
+    assumed = None if place is None else assumed_by(inputs, found.loop, place)
+    told = plan_report(answer, inputs.told(), ranked, assumed)
     if answer.chosen is None:
         return told
     model = answer.outlook.problem.model
@@ -144,6 +153,7 @@ def report(
         notes=inputs.notes,
         ranked=ranked,
         decision=told.decision,
+        grown=tuple(_grown(inputs, answer)),
     )
     write_whole(path, html_text(page) if form == ".html" else page_markdown(page), force=force)
     best = tuple(replace(figure, key=told.of + figure.key) for figure in told.results if figure.known)
@@ -170,6 +180,7 @@ def review_page(
     notes: Sequence[str] = (),
     ranked: Sequence[Ranked] = (),
     decision: Decision | None = None,
+    grown: Sequence[Grown] = (),
 ) -> Page:
     """
     The page of a capacity review.
@@ -186,6 +197,7 @@ def review_page(
         notes: Why an input is what it is.
         ranked: The best plans as the simulator ranks them.
         decision: What `plan` says of it, which stands first.
+        grown: What is planned for more than what was asked.
     """
     results = chosen.evaluation.results
     return Page(
@@ -195,6 +207,7 @@ def review_page(
         facts=tuple(results[key] for key in _KEY if key in results and results[key].known),
         sections=(
             *([] if decision is None else [_decision(answer, chosen, decision)]),
+            _risks(answer, chosen, inputs, decision, grown),
             *_sections(answer, chosen, inputs, notes, ranked),
         ),
         widget=lesson_widget(_start(answer, chosen)),
@@ -268,6 +281,109 @@ def _ladder(answer: Planned, chosen: Choice) -> Table:
     return Table.of("What each number of GPUs gives", found, cells, marked=places.index(best))
 
 
+class Grown(NamedTuple):
+    """
+    What is planned where more is asked for.
+
+    Args:
+        case: What is more.
+        planned: The answer; None where it cannot be asked.
+        why: Why not.
+    """
+
+    case: str
+    planned: Planned | None
+    why: str = ""
+
+
+def _grown(inputs: Inputs, answer: Planned) -> Iterator[Grown]:
+    """The same question with responses twice as long, and with a model twice the size."""
+    from rlsize.estimates.model_size import model_size
+    from rlsize.shell.planning import search
+
+    problem, cap = answer.outlook.problem, inputs.used.get("max_response_tokens")
+    longer: dict[str, Value] = {"response_tokens": 2 * problem.response_tokens.number}
+    longer |= {"max_response_tokens": 2 * cap.number} if cap is not None and cap.known else {}
+    cases = {"responses twice as long": longer}
+    if problem.model is not None:
+        size = model_size(problem.model)
+        experts = f"-A{2 * size.active_params.number / 1e9:.3f}B" if problem.model.architecture.moe else ""
+        larger = f"{problem.model.name}@{2 * size.params.number / 1e9:.3f}B{experts}"
+        cases["a model twice the size"] = {"model": larger}
+    for case, values in cases.items():
+        try:
+            yield Grown(case, search(inputs.instead(**values, simulated_plans=None))[0].planned)
+        except InputError as error:
+            yield Grown(case, None, error.faults[0].what)
+
+
+def _risks(
+    answer: Planned, chosen: Choice, inputs: Sequence[Figure], decision: Decision | None, grown: Sequence[Grown]
+) -> Section:
+    """What would make the answer another one, and how it would show; what it rests on, and what more would need."""
+    kinds = Counter(figure.provenance for figure in inputs if not figure.equation)
+    told = ", ".join(f"{kinds[kind]} {words}" for kind, words in _SAID.items())
+    moved = "; ".join(one.told for one in (decision.assumed if decision is not None else None) or ())
+    return Section(
+        title="Risks, and what would show them",
+        text=(
+            f"Of the inputs, {told}. "
+            + (f"What nobody said moves a step so: {moved}." if moved else "None of the last moves a step by 5 %."),
+        ),
+        tables=_there(_risk_table(answer, chosen), _growth(chosen, grown) if grown else None),
+    )
+
+
+def _risk_table(answer: Planned, chosen: Choice) -> Table | None:
+    """Each input moved by itself: from where on it shows, and what it makes of the answer."""
+    if not answer.swings:
+        return None
+    problem = answer.outlook.problem
+    lengths = {figure.key: figure.number for figure in (problem.response_tokens, problem.response_cv) if figure.known}
+    now = {key: chosen.best.results[part] for key, part in _SHOWN_BY.items()} | lengths
+
+    def shows(swing: Swing) -> str:
+        key, end = _SHOWN_BY.get(swing.name, swing.name), swing.ends[swing.high > swing.low]
+        if swing.name not in now:
+            return f"x {end:.2f}"
+        return f"{words(key)} {show(float(kernel_time.slowed(seconds=now[swing.name], slowdown=end)), key)}"
+
+    cells = (
+        Column("risk", "risk", "left", wide=True, of=lambda swing: swing.meaning),
+        Column("shows_as", "shows as", "left", wide=True, of=shows),
+        Column(chosen.metric, f"{words(chosen.metric)} then", of=lambda swing: max(swing.low, swing.high)),
+        Column("better_plan", "better plan then", "left", wide=True, of=lambda swing: swing.flips or "the same"),
+    )
+    note = "each by itself, at the end of its band, or a fifth more where nobody gave it a spread"
+    return Table.of("What may come otherwise", answer.swings, cells, note=note)
+
+
+def _growth(chosen: Choice, grown: Sequence[Grown]) -> Table:
+    """The best plans where more is asked for, beside the one that was asked for."""
+    key = "cost_per_step_usd" if "cost_per_step_usd" in chosen.best.results else "gpu_hours_per_step"
+
+    def best(planned: Planned | None) -> tuple[str, Mapping[str, float]]:
+        if planned is None:
+            return "", {}
+        if planned.chosen is not None:
+            return planned.chosen.best.place.words, planned.chosen.best.results
+        near = planned.nearest
+        if near is None:
+            return "none fits", {}
+        return f"{near.place.words}, beyond the limits", central_results(planned.outlook, near.place)
+
+    cells = (
+        Column("case", "where", "left", of=lambda row: row[0].case),
+        Column("plan", "best plan", "left", wide=True, of=lambda row: row[1] or row[0].why),
+        *(Column(name, words(name), of=partial(_result, name)) for name in ("step_seconds", "steps_per_day", key)),
+    )
+    return Table.of("What more would need", [(one, *best(one.planned)) for one in grown], cells)
+
+
+def _result(key: str, row: tuple[Grown, str, Mapping[str, float]]) -> float | None:
+    return row[2].get(key)
+
+
 def _figure(key: str, row: tuple[Placement, Mapping[str, Figure]]) -> Figure:
     return row[1][key]
 
@@ -275,14 +391,8 @@ def _figure(key: str, row: tuple[Placement, Mapping[str, Figure]]) -> Figure:
 def _sections(
     answer: Planned, chosen: Choice, inputs: Sequence[Figure], notes: Sequence[str], ranked: Sequence[Ranked]
 ) -> Iterator[Section]:
-    """What an answer depends on and how to verify it; then, as an appendix, all that it was chosen from."""
+    """How to verify an answer; then, as an appendix, all that it was chosen from."""
     found, known = answer.found, [figure for figure in chosen.evaluation.results.values() if figure.known]
-    yield Section(
-        title="What the answer depends on",
-        text=("Each input by itself, moved over its band, or by a fifth where nobody gave it a spread.",),
-        tables=_there(sensitivity(answer, chosen)),
-        pictures=_there(tornado_chart(answer, chosen)),
-    )
     yield Section(title="How to verify it after the change", listed=_checks(chosen), numbered=True)
     yield Section(
         title="Appendix: the plan",
@@ -293,6 +403,13 @@ def _sections(
             limits_table(answer, chosen),
         ),
         pictures=_there(front_chart(answer, chosen), split_chart(answer, chosen)),
+        apart=True,
+    )
+    yield Section(
+        title="Appendix: what the answer depends on",
+        text=("Each input by itself, moved over its band, or by a fifth where nobody gave it a spread.",),
+        tables=_there(sensitivity(answer, chosen)),
+        pictures=_there(tornado_chart(answer, chosen)),
         apart=True,
     )
     yield Section(

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from rlsize.errors import Refused
 from rlsize.estimates.figures import DRAWS, HIGH, LOW, Draw, generator, in_draws, uncertain
-from rlsize.facts.records import Refused
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence

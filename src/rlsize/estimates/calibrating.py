@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from rlsize.errors import Refused
 from rlsize.estimates.belief import prior, sensitivity, settled
 from rlsize.facts.calibration import CalibrationSetting
-from rlsize.facts.records import Refused
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence

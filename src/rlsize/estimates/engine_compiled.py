@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from rlsize.equations.kernel_time import gemm_launch_seconds
 from rlsize.equations.mixture_of_experts import copies_gathered, copies_sent
+from rlsize.errors import Refused
 from rlsize.estimates.belief import prior
 from rlsize.estimates.constants_memory import STAGE as MEMORY
 from rlsize.estimates.engine_memory import kv_capacity
@@ -18,7 +19,6 @@ from rlsize.estimates.figures import numbers
 from rlsize.facts.inference_engines import inference_engine
 from rlsize.facts.kernels import Transfer, engine_all_reduce, pick
 from rlsize.facts.quantisation import KV_WIDTHS, WIDTHS, native
-from rlsize.facts.records import Refused
 
 if TYPE_CHECKING:
     from rlsize.equations._ops import Real

@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from rlsize.facts.inference_engines import inference_engine
+from rlsize.facts.layout import Layout
 from rlsize.facts.quantisation import WIDTHS, native
-from rlsize.facts.records import Layout
 
 if TYPE_CHECKING:
     from rlsize.equations._ops import Real

@@ -136,9 +136,11 @@ class Flow:
         takes, found, known, work = {}, self.found, self.known, self.work
         for name, taken in one.takes.items():
             value: Any = taken
-            if isinstance(taken, str):
-                value = found.get(taken, known.get(taken))
-                if taken not in found and not isinstance(value, _PLAIN):  # most is a constant, which needs no call
+            if taken in found:
+                value = found[taken]
+            elif isinstance(taken, str):
+                value = known.get(taken)
+                if not isinstance(value, _PLAIN):  # most is a constant, which needs no call
                     value = self._resolved(taken)
             if value is None:
                 return None

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from rlsize.equations import memory_fit, planning
+from rlsize.errors import Refused
 from rlsize.estimates.engine_memory import kv_capacity
 from rlsize.estimates.figures import numbers
 from rlsize.estimates.memory_phases import beside_a_trainer
@@ -14,7 +15,6 @@ from rlsize.estimates.trainer_keeping import RankStep, as_kept, micro_batch
 from rlsize.estimates.trainer_memory import ModelBeside, TrainerLoad, lora_params, pass_tokens, trainer_memory
 from rlsize.facts.figure import Figure
 from rlsize.facts.headroom import MEMORY_MARGIN
-from rlsize.facts.records import Refused
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

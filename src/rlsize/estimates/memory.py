@@ -21,8 +21,8 @@ from rlsize.estimates.trainer_keeping import Keeping, RankStep, as_kept, micro_b
 from rlsize.estimates.trainer_memory import ModelBeside, TrainerLoad, lora_params, pass_tokens, trainer_memory
 from rlsize.facts.algorithm import ALGORITHMS, RECOMPUTATIONS
 from rlsize.facts.figure import Figure, absent
+from rlsize.facts.layout import Layout as EngineLayout
 from rlsize.facts.quantisation import KV_WIDTHS
-from rlsize.facts.records import Layout as EngineLayout
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from rlsize.equations import affine_step, engine_step, kernel_time, kv_cache, rollout_batch
+from rlsize.errors import Refused
 from rlsize.estimates.constants_rollout import SEEN
 from rlsize.estimates.engine_compiled import compiled
 from rlsize.estimates.engine_memory import kv_capacity, step_sequences
@@ -14,7 +15,6 @@ from rlsize.estimates.figures import apply, numbers
 from rlsize.estimates.flow import Flow, by_result, rule
 from rlsize.facts.figure import Figure
 from rlsize.facts.inference_engines import inference_engine
-from rlsize.facts.records import Refused
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

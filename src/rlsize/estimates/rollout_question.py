@@ -6,13 +6,13 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from rlsize.equations import rollout_batch
+from rlsize.errors import Refused
 from rlsize.estimates.belief import drawn_inputs
 from rlsize.estimates.figures import apply, figures_in, numbers
 from rlsize.estimates.generation import StepBatch, lengths_of
 from rlsize.estimates.rollout_prediction import cache_capacity, check_fits, engine, engine_limit
 from rlsize.facts.figure import Figure
 from rlsize.facts.quantisation import WIDTHS, native, uniform
-from rlsize.facts.records import Refused
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence

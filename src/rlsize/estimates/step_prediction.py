@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from rlsize.equations import matching, rl_step
+from rlsize.errors import Refused
 from rlsize.estimates import constants_memory, constants_rollout, constants_step, constants_sync, constants_train
 from rlsize.estimates.figures import numbers
 from rlsize.estimates.generation import StepBatch, generation
@@ -13,7 +14,6 @@ from rlsize.estimates.prefix_cache import expected_hits
 from rlsize.estimates.step_assembly import REFILLING, LoopParts, Step, assembled, trained_in_loop, within_a_loop
 from rlsize.estimates.sync_prediction import TRANSPORTS, SyncTimeQuestion, sync_time
 from rlsize.estimates.train_prediction import train_step
-from rlsize.facts.records import Refused
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

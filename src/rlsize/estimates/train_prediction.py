@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from rlsize.equations import kernel_time, matching, memory
 from rlsize.equations import train_step as equations
 from rlsize.equations._ops import each, minimum, where
+from rlsize.errors import Refused
 from rlsize.estimates.constants_memory import ATTENTION_COPIES
 from rlsize.estimates.figures import added, apply, bare, entries, figures_in, total
 from rlsize.estimates.flow import Flow
@@ -26,7 +27,6 @@ from rlsize.estimates.trainer_layout import Degrees, larger, model_objections, r
 from rlsize.estimates.trainer_memory import lora_params
 from rlsize.facts.figure import Figure
 from rlsize.facts.kernels import among, pick
-from rlsize.facts.records import Refused
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
 
+from rlsize.facts.layout import Layout
 from rlsize.facts.quantisation import WeightTypes
 
 if TYPE_CHECKING:
@@ -12,26 +13,6 @@ if TYPE_CHECKING:
 
 Placement = Literal["colocated", "disaggregated"]
 Loop = Literal["synchronous", "one-step-off", "async"]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Layout:
-    """
-    How one replica is spread over GPUs.
-
-    Args:
-        tensor: Tensor-parallel ranks. [1]
-        pipeline: Pipeline stages. [1]
-        expert: Expert-parallel ranks. [1]
-        data: Data-parallel ranks: of attention within one engine, or of a trainer. [1]
-        context: Context-parallel ranks. [1]
-    """
-
-    tensor: int = 1
-    pipeline: int = 1
-    expert: int = 1
-    data: int = 1
-    context: int = 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,10 +43,6 @@ class Record:
     version: str = ""
     measured: Mapping[str, float] = field(default_factory=dict)
     assumed: tuple[str, ...] = ()
-
-
-class Refused(Exception):  # noqa: N818 (a record that is not graded is no error of the program)
-    """A record that cannot be predicted; its text says why, in one line."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

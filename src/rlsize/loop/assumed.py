@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from rlsize.equations import rl_step
-from rlsize.errors import InputError
-from rlsize.facts.records import Refused
+from rlsize.errors import InputError, Refused
 from rlsize.loop.resolve import resolve
 from rlsize.planner.evaluation import worked
 

@@ -11,8 +11,8 @@ from rlsize.estimates.model_size import model_size
 from rlsize.estimates.trainer_layout import divides, heads_objection
 from rlsize.facts.figure import Figure
 from rlsize.facts.inference_engines import ENGINES, WITHOUT, inference_engine
+from rlsize.facts.layout import Layout
 from rlsize.facts.quantisation import KV_WIDTHS, WIDTHS, native, uniform
-from rlsize.facts.records import Layout
 from rlsize.quantities.rollout import SHARED_MEMORY_FRACTION
 
 if TYPE_CHECKING:

@@ -6,12 +6,11 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from rlsize.equations import matching, planning, train_step
-from rlsize.errors import Fault, InputError
+from rlsize.errors import Fault, InputError, Refused
 from rlsize.estimates.figures import apply
 from rlsize.estimates.step_assembly import REFILLING
 from rlsize.facts.calibration import CalibratedRun, CalibrationSetting
 from rlsize.facts.figure import Figure, absent
-from rlsize.facts.records import Refused
 from rlsize.loop.agents import agents_of
 from rlsize.loop.instance_count import stated_instances
 from rlsize.loop.knobs import UNTESTED

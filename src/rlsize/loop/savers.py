@@ -7,8 +7,7 @@ from itertools import combinations
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
-from rlsize.errors import InputError
-from rlsize.facts.records import Refused
+from rlsize.errors import InputError, Refused
 from rlsize.loop.knobs import KINDS, Knob, saving
 from rlsize.loop.moves import moved_seconds
 from rlsize.loop.phases import phases_of

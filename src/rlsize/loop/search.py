@@ -6,9 +6,8 @@ from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeVar
 
 from rlsize.equations import planning
-from rlsize.errors import Fault, InputError, suggestion
+from rlsize.errors import Fault, InputError, Refused, suggestion
 from rlsize.facts.figure import Figure, absent
-from rlsize.facts.records import Refused
 from rlsize.frameworks.abilities import runs_layout
 from rlsize.frameworks.demands import unmet
 from rlsize.loop.instance import memory_fractions
@@ -319,7 +318,7 @@ def _runs(said: Said, framework: Framework | None) -> Abilities | None:
 
 
 def _modes(said: Said, framework: Framework | None) -> tuple[Kind, ...]:
-    """Ways to lay a loop out in time: as said, else all that the framework runs; what it cannot run is a fault."""
+    """Ways to lay a loop out in time: as said, else all that the framework launches; what it cannot run is a fault."""
     asked = tuple(_words(said, "searched_modes", MODES))
     if framework is None or framework.runs is None:
         return asked or _UNASKED
@@ -327,6 +326,7 @@ def _modes(said: Said, framework: Framework | None) -> tuple[Kind, ...]:
     for mode in (mode for mode in asked if mode not in runs):
         what = f"{framework.title} cannot run a loop that is {mode}"
         said.fault(what, said.flag("searched_modes"), f"it runs {', '.join(framework.runs.modes)}")
+    runs -= framework.refuses.keys() - {LOOPS.get(str(said.said("placement.mode")))}
     return asked or tuple(mode for mode in _UNASKED if mode in runs)
 
 
@@ -527,6 +527,13 @@ def _degrees(said: Said, framework: Framework | None) -> TriedDegrees:
     def told(key: str) -> bool:
         return framework is None or not framework.quantities or key in framework.quantities
 
+    def turned(key: str) -> bool:
+        """Whether a switch can be turned: it is a key as it stands, or the profile says what to write for it."""
+        if framework is None or not framework.quantities:
+            return True
+        plain = " " not in framework.quantities.get(key, " ")
+        return plain or any(f"loop.{key}" in text for text in framework.writes.values())
+
     def whole(key: str) -> tuple[int, ...]:
         found = tuple(int(value) for value in _numbers(said, f"searched_{key}"))
         return found if found or not key.startswith("rollout_") or told(key) else (1,)
@@ -540,7 +547,7 @@ def _degrees(said: Said, framework: Framework | None) -> TriedDegrees:
         context=whole("context_parallel"),
         expert=whole("expert_parallel"),
         recompute=tuple(_words(said, "searched_recompute", RECOMPUTES)),
-        **{key: () if said.gives(key) or not told(key) else (False, True) for key in SAVED},
+        **{key: () if said.gives(key) or not turned(key) else (False, True) for key in SAVED},
     )
 
 

@@ -319,7 +319,7 @@ def _alone(said: Said, unknown: Figure, predict: Callable[[Said], Figure]) -> tu
         return unknown, ""
     if not (said.gives("model") and any(map(said.gives, ("gpu", "cluster", "rollout_gpu", "trainer_gpu")))):
         return unknown, _hint(said)
-    from rlsize.facts.records import Refused
+    from rlsize.errors import Refused
 
     asked = said.apart()
     try:
@@ -344,10 +344,10 @@ def _instance_alone(said: Said) -> Figure:
         InputError: What is missing, or wrong.
         Refused: It does not fit.
     """
+    from rlsize.errors import Refused
     from rlsize.estimates.rollout_outlook import STAGES, rollout_outlook
     from rlsize.estimates.rollout_prediction import check_fits, engine
     from rlsize.estimates.rollout_question import mean_lengths
-    from rlsize.facts.records import Refused
     from rlsize.loop.instance import instance
     from rlsize.loop.lengths import lengths
     from rlsize.loop.resolve import load

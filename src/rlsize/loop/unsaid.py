@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from rlsize.errors import InputError
-from rlsize.facts.records import Refused
+from rlsize.errors import InputError, Refused
 from rlsize.loop.phases import PHASE_KEYS, phases_of
 from rlsize.loop.resolve import resolve
 

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from rlsize.errors import InputError
+from rlsize.errors import InputError, Refused
 from rlsize.estimates.model_size import model_size
 from rlsize.facts.figure import Figure
-from rlsize.facts.records import Refused
 from rlsize.loop.answer import answer_of
 from rlsize.loop.resolve import resolve
 from rlsize.loop.workload import samples

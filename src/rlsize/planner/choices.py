@@ -8,6 +8,7 @@ from math import lcm
 from typing import TYPE_CHECKING
 
 from rlsize.equations import matching, rollout_batch
+from rlsize.errors import Refused
 from rlsize.estimates.figures import numbers
 from rlsize.estimates.loop_memory import check_trainer, headroom_beside_trainer
 from rlsize.estimates.memory_shape import memory_shape
@@ -16,7 +17,6 @@ from rlsize.estimates.rollout_prediction import engine, steady
 from rlsize.estimates.rollout_question import mean_lengths, why_not
 from rlsize.estimates.trainer_layout import Degrees, divides, model_objections
 from rlsize.facts.figure import Figure, absent
-from rlsize.facts.records import Refused
 from rlsize.planner.evaluation import fitting_step, longest_tokens
 from rlsize.planner.options import RECOMPUTES, FleetOption, TrainerOption
 from rlsize.planner.rounding import MOST_TRAINER_GPUS, WITHIN, first_fit, gpu_counts, rounded_down
@@ -30,8 +30,8 @@ if TYPE_CHECKING:
     from rlsize.estimates.step_assembly import Loop
     from rlsize.estimates.train_prediction import TrainQuestion
     from rlsize.estimates.trainer_layout import Sharding
+    from rlsize.facts.layout import Layout
     from rlsize.facts.model import Model
-    from rlsize.facts.records import Layout
     from rlsize.planner.options import Offer, Placement, TriedDegrees
     from rlsize.planner.outlook import Terms
     from rlsize.planner.tables import Rejections

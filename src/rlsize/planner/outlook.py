@@ -152,10 +152,12 @@ class Outlook:
             return 1.0
         from rlsize.estimates.belief import scattered
         from rlsize.estimates.constants_step import STAGE
+
+        if self.problem.run is None:
+            return scattered(1.0, STAGE.noise, self.seed, place.scatter)
         from rlsize.estimates.run_twin import AGAIN, UNTESTED
 
-        noise = STAGE.noise if self.problem.run is None else AGAIN
-        found = scattered(1.0, noise, self.seed, place.scatter)
+        found = scattered(1.0, AGAIN, self.seed, place.scatter)
         return scattered(found, UNTESTED, self.seed, "untested") if self.untested else found
 
 

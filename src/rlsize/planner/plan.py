@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from rlsize.equations import matching
+from rlsize.errors import Refused
 from rlsize.estimates.step_assembly import REFILLING
-from rlsize.facts.records import Refused
 from rlsize.planner.choice import AS_GOOD, Around, as_good, choice
 from rlsize.planner.evaluation import MEMORY_KEYS, central_results, memory_of
 from rlsize.planner.families import SAME, Found

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from rlsize.equations import decode_step, iteration, kernel_time, matching, rl_step, rollout_batch
+from rlsize.errors import Refused
 from rlsize.estimates.figures import apply, bare, numbers, predicted
 from rlsize.estimates.generation import StepBatch, generation, shape_of
 from rlsize.estimates.prefix_cache import routed_hits
@@ -17,7 +18,6 @@ from rlsize.estimates.sync_prediction import SyncTimeQuestion
 from rlsize.estimates.train_prediction import train_step
 from rlsize.facts.figure import Figure
 from rlsize.facts.inference_engines import inference_engine
-from rlsize.facts.records import Refused
 from rlsize.planner.step_parts import FleetParts, generated_samples
 
 if TYPE_CHECKING:

@@ -11,12 +11,12 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from rlsize.equations import agents, matching, rl_step, rollout_batch, sync_pause
+from rlsize.errors import Refused
 from rlsize.estimates.figures import apply, bare
 from rlsize.estimates.flow import Flow
-from rlsize.estimates.run_twin import DRIFTS
+from rlsize.estimates.remembered import remembered
 from rlsize.estimates.step_assembly import OVERLAPPING, REFILLING, LateRule, LoopParts
 from rlsize.facts.calibration import OwnPhase
-from rlsize.facts.records import Refused
 from rlsize.planner.rounding import rounded_down
 from rlsize.rules.phases import MEASURED
 
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from rlsize.planner.outlook import Terms
 
 
+@remembered
 def loop_parts(terms: Terms, place: Placement) -> LoopParts:
     """
     The parts of a step.
@@ -279,6 +280,8 @@ def _with_own(terms: Terms, phase: str, seconds: Worked) -> Worked:
     run = terms.problem.run
     if run is None:
         return seconds
+    from rlsize.estimates.run_twin import DRIFTS
+
     own = next((one for one in run.own if one.phase == phase), OwnPhase(phase=phase))
     tokens = {"tokens": terms.problem.step_tokens, "measured_tokens": run.tokens}
     drift = terms.values[DRIFTS[phase]] if phase in DRIFTS else 1.0

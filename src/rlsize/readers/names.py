@@ -12,8 +12,7 @@ import re
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
-from rlsize.errors import InputError, nearest
-from rlsize.facts.records import Refused
+from rlsize.errors import InputError, Refused, nearest
 from rlsize.units import printable
 
 if TYPE_CHECKING:

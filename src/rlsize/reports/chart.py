@@ -30,6 +30,7 @@ class Series:
         dots: Whether each point stands for itself, rather than for a place on a line.
         bands: Low and high end of each y, drawn as a thin bar; None where a point has no band.
         right: Whether it is a line against the axis on the right; for areas.
+        labels: What stands beside each dot, where there is room.
     """
 
     name: str
@@ -40,6 +41,7 @@ class Series:
     dots: bool = False
     bands: tuple[tuple[float, float] | None, ...] = ()
     right: bool = False
+    labels: tuple[str, ...] = ()
 
     @classmethod
     def of(

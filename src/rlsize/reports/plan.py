@@ -268,9 +268,18 @@ def _nothing(answer: Planned, inputs: Sequence[Figure], warnings: Sequence[str],
         decision=Decision(
             why=[*_left_out(answer), *others, _searched(answer)],
             change=[*(f"Or: {way}." for way in ways[1:]), *_nearest(answer)],
-            then=f"the same with --gpus {needed[0]:g}" if needed else "rlsize memory bills what does not fit",
+            then=f"the same with --gpus {needed[0]:g}" if needed else _instead(answer),
         ),
     )
+
+
+def _instead(answer: Planned) -> str:
+    """What to ask where no plan is possible, by what left most of them out."""
+    if answer.nearest is not None:
+        return "the same with limits that the nearest plan keeps"
+    if answer.found.rejected.counts.keys() & {"rollout_memory", "trainer_memory", "room"}:
+        return "rlsize memory bills what does not fit"
+    return "the same with another split, mode or framework"
 
 
 def _left_out(answer: Planned) -> Iterator[str]:
@@ -565,7 +574,7 @@ def rejections(answer: Planned) -> Table | None:
     least = {limit.key: limit.least for limit in answer.space.limits}
 
     def why(reason: str) -> str:
-        return REASONS.get(reason) or f"{reason} {'below' if least.get(reason) else 'above'} the limit"
+        return REASONS.get(reason) or f"{words(reason)} {'below' if least.get(reason) else 'above'} the limit"
 
     cells = (
         Column("constraint", "left out because", "left", wide=True, of=str, told=why),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from rlsize.reports.chart import Bar, Chart, Gantt, Mark, Panels, Series
@@ -42,10 +43,11 @@ def front_chart(answer: Planned, chosen: Choice) -> Chart | None:
         return None
     priced = answer.found.priced
     modes = dict.fromkeys(family.place.loop for family in front)
-    series = [
-        Series.of(mode, ((one.step_seconds, one.cost) for one in front if one.place.loop == mode), role, dots=True)
-        for mode, role in zip(modes, _ROLES, strict=False)
-    ]
+    series = []
+    for mode, role in zip(modes, _ROLES, strict=False):
+        alike = [one for one in front if one.place.loop == mode]
+        line = Series.of(mode, ((one.step_seconds, one.cost) for one in alike), role, dots=True)
+        series.append(replace(line, labels=tuple(one.place.words.removeprefix(f"{mode} ") for one in alike)))
     best = chosen.best.family
     series.append(Series.of(f"{chosen.best.place.words}, chosen", [(best.step_seconds, best.cost)], "limit", dots=True))
     return Chart(

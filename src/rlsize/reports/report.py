@@ -216,6 +216,7 @@ class Report:
         command: The command that asked; the shell says it where the answer leaves.
         decision: What people see of it at first; None where they see all of it.
         unused: Sentences on what was said and has no bearing on it; notes say so too.
+        later: More notes, which take long to find and are looked for only where notes are shown.
     """
 
     headline: str
@@ -231,6 +232,7 @@ class Report:
     command: str = ""
     decision: Decision | None = None
     unused: tuple[str, ...] = ()
+    later: Callable[[], Iterable[str]] = tuple
 
     @property
     def told(self) -> tuple[Figure, ...]:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from rlsize.estimates.figures import ends
 from rlsize.facts.figure import Figure, Value
-from rlsize.units import short, show, show_beside, unit_of
+from rlsize.units import short, show, unit_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -98,7 +98,7 @@ def band(figure: Figure) -> str:
         return ""
     if unit_of(figure.key) == "tok/s":
         return f"{short(figure.band[0])} to {short(figure.band[1])}"
-    low, high = (bare(show_beside(end, figure.key, figure.value), figure.key) for end in figure.band)
+    low, high = (bare(show(end, figure.key, figure.number), figure.key) for end in figure.band)
     units = {end.partition(" ")[2] for end in (low, high)}
     if len(units) > 1:
         return f"{low} to {high}"
@@ -106,8 +106,8 @@ def band(figure: Figure) -> str:
 
 
 def interval(figure: Figure) -> str:
-    """The band in a sentence, each end with its unit; the number twice where it is a point."""
-    low, high = (show_beside(end, figure.key, figure.value) for end in ends(figure))
+    """The band in a sentence, each end in the unit of the value; the number twice where it is a point."""
+    low, high = (show(end, figure.key, figure.number) for end in ends(figure))
     return f"{low} to {high}"
 
 

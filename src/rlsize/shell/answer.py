@@ -73,6 +73,9 @@ def _print(report: Report, form: str, output: Mapping[str, Any]) -> None:
     from rlsize.writers.table import print_report, print_warnings
 
     explain = bool(output.get("explain"))
+    full = explain or bool(output.get("full"))
+    if full or form != "table" or report.decision is None:
+        report = replace(report, notes=(*report.notes, *report.later()))
     if form == "json":
         from rlsize.writers.json_document import json_text
 
@@ -88,7 +91,7 @@ def _print(report: Report, form: str, output: Mapping[str, Any]) -> None:
         sys.stdout.write(markdown_text(report, explain=explain))
         print_warnings(report)
     else:
-        print_report(report, explain=explain, full=explain or bool(output.get("full")))
+        print_report(report, explain=explain, full=full)
 
 
 def delivered(report: Report, text: str, output: Mapping[str, Any], path: str | None, *, force: bool) -> Report:

@@ -95,6 +95,8 @@ def _main(
 def main() -> None:
     """Run the command line; a terminal that cannot show a character gets a substitute, not a traceback."""
     gc.set_threshold(_LIVING)
+    if sys.argv[1:2] != ["measure"]:  # what it starts keeps its threads
+        os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # numpy's spin, and no answer multiplies large matrices
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")

@@ -532,7 +532,7 @@ class Inputs:
         Raises:
             InputError: There is none.
         """
-        from rlsize.facts.records import Refused
+        from rlsize.errors import Refused
         from rlsize.readers.names import gpu_named, model_named
 
         try:

@@ -77,10 +77,10 @@ def _read(inputs: Inputs, chosen: str, folder: Path | None) -> Model:
     Raises:
         InputError: There is neither, or the configuration is wrong.
     """
-    from rlsize.readers.huggingface import read_model
-
     with suppress(InputError):
         return inputs.catalogue.get("model", chosen)
+    from rlsize.readers.huggingface import read_model
+
     path = os.path.expanduser(chosen)  # noqa: PTH111 (as text: a name that no file can have must not raise)
     place = path if folder is None else os.path.join(folder, path)  # noqa: PTH118 (as text: see expanduser)
     if os.path.exists(place):  # noqa: PTH110 (as text: see expanduser)

@@ -5,8 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from rlsize.errors import DoesNotFitError, Fault, InputError
-from rlsize.facts.records import Refused
+from rlsize.errors import DoesNotFitError, Fault, InputError, Refused
 from rlsize.shell.access import blamed
 from rlsize.shell.launches import as_told, can_change, launch_of, untold, wanted_of
 from rlsize.shell.rates import lengths_of_file

@@ -10,18 +10,19 @@ from functools import wraps
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, TypeAlias, get_type_hints
 
 import typer
+from typer.models import OptionInfo
 
 from rlsize.errors import InputError
 from rlsize.facts.fields import Quantity
 from rlsize.quantities.row import Switch, Text
 from rlsize.quantities.table import PLACES, QUANTITIES
 from rlsize.reports.report import Report
-from rlsize.shell.command import Profiles, argument, declared
+from rlsize.shell.command import OUTPUT_PANEL, Profiles, argument, declared
 from rlsize.shell.inputs import Inputs
 from rlsize.units import listed
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
     from rlsize.errors import Fault
     from rlsize.quantities.row import Row
@@ -106,7 +107,9 @@ _GIVEN_BY: Mapping[tuple[str, ...], str] = {
 }
 """Which command gives a quantity that another one lacks."""
 _REFUSED = "Refused"  # the panel of flags that are taken to be refused with a reason, which no help shows
-_SHORT_HELP = 15  # quantities that a help page shows at first
+_SHORT_HELP = 15  # flags that a help page shows at first, those of output apart
+_FEWEST = 5  # quantities among them, however many flags a command has of its own
+_APART = {"Access", "KEDA", "Kueue"}  # panels of a matter of their own, which only a whole help shows
 _ASKED_MOST = (
     "model", "gpu", "gpus", "mode", "rollout_gpus", "trainer_gpus", "instances", "prompts_per_step", "group_size",
     "prompt_tokens", "response_tokens", "framework", "objective", "budget_file", "finish_by_seconds", "max_staleness",
@@ -171,20 +174,26 @@ class Asks(NamedTuple):
             return fault
         return fault._replace(todo=f"{fault.todo}; {by}".removeprefix("; "))
 
-    def rarer(self, told: str) -> frozenset[str]:
+    def rarer(self, told: str, own: Iterable[inspect.Parameter]) -> frozenset[str]:
         """
         Parameters that a short help leaves out: all but those of its example, and the first few of what is asked most.
 
         Args:
             told: The help, with its example.
+            own: Flags that the command declares itself, which come first, but for those of a matter of their own.
         """
+        panels = {one.name: _panel(one) for one in own}
+        beside = [panel for panel in panels.values() if panel not in {None, OUTPUT_PANEL, *_APART}]
+        most = max(_FEWEST, _SHORT_HELP - len(beside))
         example = {*told.partition("Example:")[2].split()}
         declared_here = [row.key for row, _, panel, _ in self._declared() if panel != _REFUSED]
         first = [row.key for row, names, *_ in self._declared() if example & {*names}]
         usual = (key for key in _ASKED_MOST if key in declared_here and key not in first)
-        first += [*usual][: max(0, _SHORT_HELP - len(first))]
-        few = len(declared_here) <= _SHORT_HELP
-        return frozenset() if few else frozenset(f"{_PREFIX}{key}" for key in declared_here if key not in first)
+        first += [*usual][: max(0, most - len(first))]
+        rare = [key for key in declared_here if key not in first] if len(declared_here) > most else []
+        return frozenset(
+            {*(f"{_PREFIX}{key}" for key in rare), *(one for one, panel in panels.items() if panel in _APART)}
+        )
 
     def _declared(self) -> Iterator[tuple[Row, list[str], str, bool]]:
         """Each quantity with its flags here and their panel, and whether its default holds here."""
@@ -329,13 +338,19 @@ def _asking(
             inspect.Parameter("profiles", keyword, default=None, annotation=Profiles),
         ]
         answer.__signature__ = signature.replace(parameters=shared)  # type: ignore[attr-defined]  # what typer reads
-        answer.rarer = asked.rarer(command.__doc__ or "")  # type: ignore[attr-defined]  # what help goes by
+        answer.rarer = asked.rarer(command.__doc__ or "", own)  # type: ignore[attr-defined]  # what help goes by
         answer.__annotations__ = {one.name: one.annotation for one in shared} | {
             "return": getattr(command, "__annotations__", {}).get("return")
         }
         return answer
 
     return decorated
+
+
+def _panel(parameter: inspect.Parameter) -> str | None:
+    """The panel of help in which a flag of a command stands."""
+    said = getattr(parameter.annotation, "__metadata__", ())
+    return next((one.rich_help_panel for one in said if isinstance(one, OptionInfo)), None)
 
 
 def _flags_of(parameter: inspect.Parameter, group: Any) -> list[inspect.Parameter]:

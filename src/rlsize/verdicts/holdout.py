@@ -17,10 +17,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from rlsize.errors import Refused
 from rlsize.estimates.belief import prior
 from rlsize.estimates.fitting import fitted
 from rlsize.estimates.recorded.registry import as_unseen, fold, kinds, table
-from rlsize.facts.records import Refused
 from rlsize.verdicts.predictions import Views, asked, fields
 
 if TYPE_CHECKING:

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from rlsize.errors import RlsizeError
+from rlsize.errors import Refused, RlsizeError
 from rlsize.estimates.belief import Belief, interval, prior, scattered
 from rlsize.estimates.recorded.registry import cell, contradictions
-from rlsize.facts.records import Refused, RefusedRecord
+from rlsize.facts.records import RefusedRecord
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence

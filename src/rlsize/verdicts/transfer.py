@@ -19,9 +19,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from rlsize.errors import Refused
 from rlsize.estimates.belief import prior, settled
 from rlsize.estimates.recorded.registry import calibrates_on, relation
-from rlsize.facts.records import Refused
 from rlsize.verdicts.contests import time_as_gpus, time_unchanged
 from rlsize.verdicts.predictions import Views, asked, fields, positive
 

@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from rlsize.equations import planning
-from rlsize.errors import InputError
+from rlsize.errors import InputError, Refused
 from rlsize.facts.figure import Figure
-from rlsize.facts.records import Refused
 from rlsize.loop.answer import answer_of
 from rlsize.loop.knobs import KINDS, Change
 from rlsize.loop.moves import moved_seconds

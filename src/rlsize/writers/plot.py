@@ -38,6 +38,7 @@ _WIDTH, _HEIGHT = 8.0, 2.0  # of a picture of panels, of a panel; inches
 _TITLE, _SUBTITLE, _FOOT, _EDGE = 0.26, 0.22, 0.35, 0.10  # of a line of the title, ...; inches
 _ABOVE_LEGEND = 22.0  # points
 _DOT_ROOM = 1.06
+_LABEL_WIDTH, _LABEL_HEIGHT = 0.1, 0.09  # of the axes: what a label beside a dot takes
 _LABEL_ROOM = 1.15
 _FEW = 12  # positions along x that all have a number
 _TITLE_LETTERS, _SUBTITLE_LETTERS = 80, 118  # that fit on a line
@@ -254,6 +255,7 @@ def _content(axes: Mpl, chart: Chart) -> None:
         _bars(axes, chart)
     for mark in chart.marks:
         _mark(axes, mark)
+    _labels(axes, chart)
     if not isinstance(chart, Gantt) and chart.kind != "ranges":
         _scale(axes, chart)
 
@@ -279,7 +281,7 @@ def _scale(axes: Mpl, chart: Chart) -> None:
         and not chart.log_x
         and all(isinstance(x, (int, float)) and x == int(x) for series in chart.series for x in series.xs)
     ):
-        axes.xaxis.set_major_locator(MaxNLocator(integer=True))
+        axes.xaxis.set_major_locator(MaxNLocator(nbins=9, steps=[1, 2, 5, 10], integer=True))
 
 
 def _heights(chart: Chart) -> list[float]:
@@ -318,6 +320,18 @@ def _dots(axes: Mpl, series: Series, colour: str) -> None:
     banded = [(x, *band) for x, band in zip(series.xs, series.bands, strict=False) if band is not None]
     if banded:
         axes.vlines(*zip(*banded, strict=True), color=colour, alpha=0.25, linewidth=1.0, zorder=2)
+
+
+def _labels(axes: Mpl, chart: Chart) -> None:
+    """What stands beside dots; of those that lie close to each other the first is told."""
+    found = [(*each, text) for one in chart.series for *each, text in zip(one.xs, one.ys, one.labels, strict=False)]
+    (left, right), (low, high) = axes.get_xlim(), axes.get_ylim()
+    told: list[tuple[float, float]] = []
+    for x, y, text in found:
+        here = (float(x) - left) / (right - left), (float(y) - low) / (high - low)
+        if all(abs(here[0] - one[0]) > _LABEL_WIDTH or abs(here[1] - one[1]) > _LABEL_HEIGHT for one in told):
+            told.append(here)
+            axes.annotate(text, (x, y), (6, 4), textcoords="offset points", fontsize=8.5, color="#555555")
 
 
 def _bars(axes: Mpl, chart: Chart) -> None:

@@ -7,14 +7,16 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from rlsize.errors import Refused
 from rlsize.estimates.belief import prior
 from rlsize.estimates.constants_rollout import SEEN
 from rlsize.estimates.figures import numbers
 from rlsize.estimates.recorded import engine, engine_latency, rollout
 from rlsize.estimates.recorded.registry import KNOWN_FROM, Profiles, kinds
 from rlsize.estimates.rollout_prediction import _flow, fixed_lengths
+from rlsize.facts.layout import Layout
 from rlsize.facts.quantisation import uniform
-from rlsize.facts.records import EngineRecord, Layout, Record, Refused
+from rlsize.facts.records import EngineRecord, Record
 from rlsize.readers.profiles import Catalogue
 from rlsize.readers.records.listing import published_files, read_records
 

@@ -7,10 +7,11 @@ from typing import Any
 import numpy as np
 import pytest
 
+from rlsize.errors import Refused
 from rlsize.estimates.belief import prior
 from rlsize.estimates.recorded import engine, memory, sync
 from rlsize.estimates.recorded.registry import Profiles
-from rlsize.facts.records import Layout, Refused
+from rlsize.facts.layout import Layout
 from rlsize.readers.profiles import Catalogue
 from rlsize.readers.records import memory as memory_reader
 from rlsize.readers.records import rollout as rollout_reader

@@ -8,11 +8,12 @@ from typing import Any
 import numpy as np
 import pytest
 
+from rlsize.errors import Refused
 from rlsize.estimates.belief import interval, prior, scattered
 from rlsize.estimates.constants_step import STAGE as STEP
 from rlsize.estimates.recorded import rl_step
 from rlsize.estimates.recorded.registry import Profiles
-from rlsize.facts.records import Refused, StepRecord
+from rlsize.facts.records import StepRecord
 from rlsize.readers.profiles import Catalogue
 from rlsize.readers.records.listing import profiles_of, published_files, read_records
 

@@ -8,11 +8,12 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from rlsize.errors import Refused
 from rlsize.estimates.belief import conditioned, prior
 from rlsize.estimates.constants_train import STAGE
 from rlsize.estimates.recorded.registry import Profiles
 from rlsize.estimates.recorded.train import STAGES, family, graded, noise, predict, relation
-from rlsize.facts.records import Refused, TrainRecord
+from rlsize.facts.records import TrainRecord
 from rlsize.readers.profiles import Catalogue
 from rlsize.readers.records import train
 from rlsize.readers.records.listing import profiles_of, published_files, read_records

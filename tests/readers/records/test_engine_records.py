@@ -6,8 +6,9 @@ from typing import Any
 
 import pytest
 
+from rlsize.errors import Refused
+from rlsize.facts.layout import Layout
 from rlsize.facts.quantisation import MXFP4_EXPERTS, uniform
-from rlsize.facts.records import Layout, Refused
 from rlsize.readers.profiles import Catalogue
 from rlsize.readers.records import engine_latency, rollout
 

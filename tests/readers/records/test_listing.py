@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rlsize.errors import InputError
-from rlsize.facts.records import Record, Refused
+from rlsize.errors import InputError, Refused
+from rlsize.facts.records import Record
 from rlsize.readers.profiles import Catalogue
 from rlsize.readers.records.listing import classes, listed, profiles_of, read_records
 

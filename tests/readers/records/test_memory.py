@@ -8,8 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from rlsize.errors import Refused
+from rlsize.facts.layout import Layout
 from rlsize.facts.quantisation import MXFP4_EXPERTS, WIDE_ATTENTION_FP8, uniform
-from rlsize.facts.records import Layout, MemoryRecord, Refused
+from rlsize.facts.records import MemoryRecord
 from rlsize.readers.profiles import Catalogue
 from rlsize.readers.records import memory
 

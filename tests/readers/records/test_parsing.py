@@ -9,8 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from rlsize.errors import Refused
+from rlsize.facts.layout import Layout
 from rlsize.facts.quantisation import BYTES_PER_PARAM
-from rlsize.facts.records import Layout, Record, Refused
+from rlsize.facts.records import Record
 from rlsize.readers.profiles import Catalogue
 from rlsize.readers.records.parsing import (
     common,

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from rlsize.facts.records import Refused
+from rlsize.errors import Refused
 from rlsize.readers.profiles import Catalogue
 from rlsize.readers.records.parsing import common, dtypes, layout, whole
 from rlsize.readers.yaml_documents import read_document

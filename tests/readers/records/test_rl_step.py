@@ -8,7 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rlsize.facts.records import Layout, Refused, StepRecord
+from rlsize.errors import Refused
+from rlsize.facts.layout import Layout
+from rlsize.facts.records import StepRecord
 from rlsize.readers.profiles import Catalogue
 from rlsize.readers.records.rl_step import matches, record
 

@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rlsize.facts.records import Refused, SyncRecord
+from rlsize.errors import Refused
+from rlsize.facts.records import SyncRecord
 from rlsize.readers.profiles import Catalogue
 from rlsize.readers.records import sync
 

@@ -8,7 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rlsize.facts.records import Layout, Refused, TrainRecord
+from rlsize.errors import Refused
+from rlsize.facts.layout import Layout
+from rlsize.facts.records import TrainRecord
 from rlsize.readers.profiles import Catalogue
 from rlsize.readers.records.train import matches, record
 

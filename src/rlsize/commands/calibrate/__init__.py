@@ -7,12 +7,11 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from rlsize.commands.calibrate.points import PHASES, Gathered, other_mode, phase_of, rate_of, sync_of, train_of
-from rlsize.errors import Fault, InputError, a_file
+from rlsize.errors import Fault, InputError, Refused, a_file
 from rlsize.estimates.calibrating import Calibrated, Measurable, calibrated, contradiction, outlooks
 from rlsize.estimates.calibration_belief import kept
 from rlsize.facts.calibration import Calibration, CalibrationPoint, CalibrationSetting
 from rlsize.facts.figure import Figure, absent
-from rlsize.facts.records import Refused
 from rlsize.quantities.table import QUANTITIES
 from rlsize.reports.report import Report
 from rlsize.shell.command import Force, Profiles, argument, option

@@ -8,7 +8,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from rlsize.equations import kernel_time, matching
-from rlsize.errors import InputError
+from rlsize.errors import InputError, Refused
 from rlsize.estimates import rollout_outlook, step_prediction
 from rlsize.estimates.belief import prior
 from rlsize.estimates.calibrating import SCATTER, Measurable, Point
@@ -24,7 +24,6 @@ from rlsize.estimates.sync_prediction import TRANSPORTS, SyncTimeQuestion
 from rlsize.estimates.train_prediction import train_step
 from rlsize.facts.calibration import CalibrationSetting
 from rlsize.facts.figure import Figure, absent
-from rlsize.facts.records import Refused
 from rlsize.loop.instance import instance
 from rlsize.loop.instance_count import instance_gpus
 from rlsize.loop.lengths import hits, lengths

@@ -19,7 +19,7 @@ from rlsize.commands.calibrate.points import (
 )
 from rlsize.equations import train_step, weight_sync
 from rlsize.equations.long_tail import assumed_cap
-from rlsize.errors import Fault, InputError
+from rlsize.errors import Fault, InputError, Refused
 from rlsize.estimates.belief import prior
 from rlsize.estimates.calibrating import SCATTER, Measurable, Point
 from rlsize.estimates.figures import numbers
@@ -30,7 +30,7 @@ from rlsize.estimates.train_prediction import TrainQuestion
 from rlsize.facts.calibration import CalibrationSetting
 from rlsize.facts.figure import Figure, absent
 from rlsize.facts.inference_engines import inference_engine
-from rlsize.facts.records import EngineRecord, Refused, StepRecord, TrainRecord
+from rlsize.facts.records import EngineRecord, StepRecord, TrainRecord
 from rlsize.loop.models import model_and_gpu
 from rlsize.planner.choices import fleet_of, trainer_of
 from rlsize.planner.options import LoopProblem, Offer, Placement

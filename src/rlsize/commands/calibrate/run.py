@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rlsize.commands.calibrate.points import loop_of
-from rlsize.errors import Fault, InputError
+from rlsize.errors import Fault, InputError, Refused
 from rlsize.estimates import step_prediction
 from rlsize.estimates.calibration_belief import believed
 from rlsize.estimates.figures import numbers
@@ -25,7 +25,6 @@ from rlsize.estimates.run_twin import (
 from rlsize.estimates.step_assembly import OVERLAPPING, assembled
 from rlsize.facts.calibration import CalibratedRun
 from rlsize.facts.figure import Figure
-from rlsize.facts.records import Refused
 from rlsize.loop.phases import phases_of
 from rlsize.loop.resolve import resolve, setting_of
 from rlsize.planner.step_parts import loop_parts

@@ -7,9 +7,8 @@ from datetime import datetime
 from typing import TYPE_CHECKING, NamedTuple
 
 from rlsize.commands.diff import both, main_of
-from rlsize.errors import InputError, noting
+from rlsize.errors import InputError, Refused, noting
 from rlsize.facts.figure import Figure
-from rlsize.facts.records import Refused
 from rlsize.loop.rates import instance_rate
 from rlsize.loop.seed import seed_of
 from rlsize.loop.sides import sides

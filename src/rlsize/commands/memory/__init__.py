@@ -74,7 +74,7 @@ def memory(inputs: Inputs, write: Write = None, force: Force = False) -> Report:
     judged = (fit.stated_rollout or fit.first_rollout) if fit else None
     start: tuple[Figure, ...] = ()
     if judged is not None and question.engine is not None and belief is not None:
-        from rlsize.facts.records import Layout
+        from rlsize.facts.layout import Layout
 
         pipeline = max(1, round(question.rollout_pipeline_parallel.number))
         layout = Layout(tensor=judged.tensor_parallel, pipeline=pipeline)

@@ -5,12 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from rlsize.errors import Fault, InputError
+from rlsize.errors import Fault, InputError, Refused
 from rlsize.estimates.figures import ends
 from rlsize.facts.figure import Figure, absent
 from rlsize.facts.inference_engines import inference_engine
 from rlsize.facts.quantisation import native, uniform
-from rlsize.facts.records import Refused
 from rlsize.reports.chart import Chart, Mark, Series
 from rlsize.reports.report import Column, Report, Table, Unseen
 from rlsize.reports.wording import interval

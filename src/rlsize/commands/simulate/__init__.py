@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from rlsize.facts.records import Refused
+from rlsize.errors import Refused
 from rlsize.reports.report import Report
 from rlsize.shell.command import option
 from rlsize.shell.inputs import Inputs

@@ -54,6 +54,7 @@ def over_steps(ledger: Ledger, warm_up: int, title: str, subtitle: str = "") -> 
     x_label = "optimizer step" + (f" (each point: {part} steps)" if part > 1 else "")
     marks = (Mark(at=warm_up + 0.5, label="warm-up ends"),) if 0 < warm_up < len(ledger) else ()
     bare, cap = tuple(replace(mark, label="") for mark in marks), ledger.max_staleness
+    older = "; samples that go on get older" if cap is not None and max(ledger.columns["most_stale"]) > cap else ""
     charts = (
         Chart(
             title="Backlog: finished samples that wait to be trained",
@@ -63,7 +64,7 @@ def over_steps(ledger: Ledger, warm_up: int, title: str, subtitle: str = "") -> 
             marks=marks,
         ),
         Chart(
-            title="Staleness" + ("" if cap is None else f" (cap: {cap})"),
+            title="Staleness" + ("" if cap is None else f" (cap: {cap:g} batches ahead{older})"),
             x_label=x_label,
             y_label="optimizer steps",
             series=(

@@ -17,9 +17,8 @@ from rlsize.commands.simulate.runs import (
     run,
 )
 from rlsize.commands.simulate.setting import simulated
-from rlsize.errors import Fault, InputError, suggestion
+from rlsize.errors import Fault, InputError, Refused, suggestion
 from rlsize.facts.figure import Figure
-from rlsize.facts.records import Refused
 from rlsize.reports.chart import Chart, Panels, Series
 from rlsize.reports.report import Column, Decision, Report, Table
 from rlsize.reports.wording import counted, numbered, words

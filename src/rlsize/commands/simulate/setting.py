@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from rlsize import units
 from rlsize.equations import iteration, matching, rollout_batch
+from rlsize.errors import Refused
 from rlsize.estimates.figures import apply
 from rlsize.facts.figure import Figure
-from rlsize.facts.records import Refused
 from rlsize.loop.instance_count import instance_gpus, instances
 from rlsize.loop.lengths import lengths
 from rlsize.loop.played import as_said, number, played

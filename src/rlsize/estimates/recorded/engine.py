@@ -16,7 +16,7 @@ from rlsize.estimates.engine_memory import kv_capacity
 from rlsize.estimates.engine_work import EngineQuestion
 from rlsize.estimates.figures import alike, numbers
 from rlsize.estimates.rollout_prediction import check_fits, engine, fixed_lengths, offline, steady
-from rlsize.facts.records import Layout
+from rlsize.facts.layout import Layout
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -8,6 +8,7 @@ import numpy as np
 
 from rlsize.equations import training_peak
 from rlsize.equations.engine_memory import in_gib
+from rlsize.errors import Refused
 from rlsize.estimates.constants_memory import STAGE, TRAINING_NOISE
 from rlsize.estimates.engine_memory import kv_capacity
 from rlsize.estimates.engine_work import EngineQuestion
@@ -15,7 +16,6 @@ from rlsize.estimates.figures import alike, numbers
 from rlsize.estimates.memory_shape import memory_shape
 from rlsize.estimates.model_size import model_size
 from rlsize.estimates.trainer_memory import TrainerLoad, trainer_memory
-from rlsize.facts.records import Refused
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -6,6 +6,7 @@ import math
 from typing import TYPE_CHECKING, Any
 
 from rlsize.equations.rl_step import step_tokens_per_gpu
+from rlsize.errors import Refused
 from rlsize.estimates import step_prediction
 from rlsize.estimates.constants_step import STAGE as STEP
 from rlsize.estimates.engine_work import EngineQuestion
@@ -16,7 +17,6 @@ from rlsize.estimates.step_prediction import StepQuestion, predicted_step
 from rlsize.estimates.train_prediction import TrainQuestion
 from rlsize.estimates.trainer_keeping import Keeping
 from rlsize.facts.quantisation import uniform
-from rlsize.facts.records import Refused
 from rlsize.quantities.rollout import SHARED_MEMORY_FRACTION
 
 if TYPE_CHECKING:

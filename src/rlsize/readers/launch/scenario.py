@@ -7,9 +7,8 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from rlsize.errors import InputError
+from rlsize.errors import InputError, Refused
 from rlsize.facts.inference_engines import ENGINES, WITHOUT, inference_engine
-from rlsize.facts.records import Refused
 from rlsize.quantities.row import Switch, Word
 from rlsize.quantities.table import QUANTITIES, nested
 from rlsize.readers.names import model_named, model_of_size

@@ -6,13 +6,14 @@ import re
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from rlsize.errors import Refused
 from rlsize.facts.quantisation import FP4_EXPERTS, MXFP4_EXPERTS, WIDTHS, WeightTypes, uniform
-from rlsize.facts.records import Layout, Refused
 from rlsize.readers.records.parsing import common, dtypes, layout, needed, says_dtype, text
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from rlsize.facts.layout import Layout
     from rlsize.facts.model import Model
     from rlsize.readers.profiles import Catalogue
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from rlsize.equations.rollout_batch import closed_loop_rate
-from rlsize.facts.records import EngineRecord, Refused
+from rlsize.errors import Refused
+from rlsize.facts.records import EngineRecord
 from rlsize.readers.records.engine import engine_fields
 from rlsize.readers.records.parsing import needed, number
 

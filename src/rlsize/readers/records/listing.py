@@ -14,9 +14,9 @@ from pathlib import Path
 from pkgutil import iter_modules
 from typing import TYPE_CHECKING, Any
 
-from rlsize.errors import Fault, InputError
+from rlsize.errors import Fault, InputError, Refused
 from rlsize.estimates.recorded.registry import Profiles
-from rlsize.facts.records import ListedRecord, Listing, Record, Refused, RefusedRecord
+from rlsize.facts.records import ListedRecord, Listing, Record, RefusedRecord
 from rlsize.readers import records as package
 from rlsize.readers.yaml_documents import parse_document, read_text
 from rlsize.units import printable

@@ -10,7 +10,9 @@ import re
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from rlsize.errors import Refused
 from rlsize.facts.inference_engines import ENGINES, inference_engine
+from rlsize.facts.layout import Layout
 from rlsize.facts.quantisation import (
     FP4_EXPERTS,
     KV_WIDTHS,
@@ -20,7 +22,7 @@ from rlsize.facts.quantisation import (
     WeightTypes,
     uniform,
 )
-from rlsize.facts.records import Layout, MemoryRecord, Refused
+from rlsize.facts.records import MemoryRecord
 from rlsize.readers.records import parsing
 
 if TYPE_CHECKING:

@@ -11,7 +11,8 @@ import math
 import re
 from typing import TYPE_CHECKING, Any
 
-from rlsize.facts.records import Layout, Refused
+from rlsize.errors import Refused
+from rlsize.facts.layout import Layout
 from rlsize.readers.names import gpu_named, model_named
 from rlsize.units import printable
 

@@ -9,7 +9,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from rlsize.equations.long_tail import assumed_mean
-from rlsize.facts.records import Refused, StepRecord
+from rlsize.errors import Refused
+from rlsize.facts.records import StepRecord
 from rlsize.quantities.workload import UNDER_CAP
 from rlsize.readers.names import model_named
 from rlsize.readers.records.parsing import common, dtypes, layout, number, positive, text, whole
@@ -17,7 +18,8 @@ from rlsize.readers.records.parsing import common, dtypes, layout, number, posit
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from rlsize.facts.records import Layout, Loop, Placement
+    from rlsize.facts.layout import Layout
+    from rlsize.facts.records import Loop, Placement
     from rlsize.readers.profiles import Catalogue
 
 CLASS = "rl_step"

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from rlsize.facts.records import EngineRecord, Refused
+from rlsize.errors import Refused
+from rlsize.facts.records import EngineRecord
 from rlsize.readers.records.engine import engine_fields
 from rlsize.readers.records.parsing import positive, text
 

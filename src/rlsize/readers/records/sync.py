@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any
 
+from rlsize.errors import Refused
 from rlsize.facts.quantisation import WIDTHS
-from rlsize.facts.records import Refused, SyncRecord
+from rlsize.facts.records import SyncRecord
 from rlsize.readers.records import parsing
 
 if TYPE_CHECKING:

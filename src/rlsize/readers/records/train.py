@@ -5,7 +5,9 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any, Literal
 
-from rlsize.facts.records import Layout, Refused, TrainRecord
+from rlsize.errors import Refused
+from rlsize.facts.layout import Layout
+from rlsize.facts.records import TrainRecord
 from rlsize.readers.records.parsing import common, dtypes, layout, number, positive, says_dtype, text, whole
 
 if TYPE_CHECKING:
