@@ -9,7 +9,6 @@ from rlsize.equations import planning
 from rlsize.errors import Fault, InputError, Refused, suggestion
 from rlsize.facts.figure import Figure, absent
 from rlsize.frameworks.abilities import runs_layout
-from rlsize.frameworks.demands import unmet
 from rlsize.loop.instance import memory_fractions
 from rlsize.loop.pools import LOOPS, Pools, pools
 from rlsize.loop.resolve import as_stated, resolve_on
@@ -377,8 +376,11 @@ def _space(said: Said, loop: Loop, wanted: _Wanted, budget: tuple[Budget | None,
 
 def _fleets_taken(framework: Framework | None, node: float | None, most: float) -> frozenset[float] | None:
     """GPUs that a fleet apart may have, by what a framework demands of them alone; None for any number."""
-    variants = framework.variants.values() if framework is not None and node is not None else ()
-    demands = [one.demands | framework.demands for one in variants if {*one.modes} - {"colocated"} and framework]
+    if framework is None or node is None:
+        return None
+    from rlsize.frameworks.demands import unmet
+
+    demands = [one.demands | framework.demands for one in framework.variants.values() if {*one.modes} - {"colocated"}]
     counts = frozenset(
         gpus
         for gpus in map(float, range(1, int(most) + 1))

@@ -23,7 +23,6 @@ from rlsize.estimates.trainer_layout import (
 )
 from rlsize.facts.algorithm import BYTES_PER_GRADIENT, OPTIMIZERS
 from rlsize.facts.figure import Figure
-from rlsize.frameworks.told import Reading
 from rlsize.loop.lengths import lengths
 from rlsize.loop.models import model_and_gpu, tenants
 from rlsize.loop.workload import samples
@@ -284,8 +283,12 @@ def _counted_tokens(said: Said, key: str, tokens: Figure) -> Figure:
 def _takes_the_engines(said: Said) -> bool:
     """Whether the framework trains on the log-probabilities that its engines return, unless it is told otherwise."""
     framework = said.framework()
-    passes = None if framework is None else Reading(framework, ()).value("loop.logprob_passes")
-    if framework is None or not isinstance(passes, tuple) or "old" in passes:
+    if framework is None:
+        return False
+    from rlsize.frameworks.told import Reading
+
+    passes = Reading(framework, ()).value("loop.logprob_passes")
+    if not isinstance(passes, tuple) or "old" in passes:
         return False
     said.keep(Figure(key="old_logprob", value=False, provenance="default", source=f"as {framework.title} does it"))
     return True
