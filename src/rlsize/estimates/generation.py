@@ -270,7 +270,7 @@ def _refilled(work: Work, asked: Replica, batch: StepBatch, shape: Shape, values
     seconds = rollout_batch.fleet_time(batch.samples, batch.response_tokens, batch.instances, found.rate)
     mean = rollout_batch.cycle_time(batch=found.batch, response_tokens=batch.response_tokens, rate=found.rate)
     flying = Flying(found.batch, found.capacity, found.step_seconds, found.prefill_seconds)
-    cycle = _cycle(work, asked, batch, shape, found, values)
+    cycle, _ = _cycle(work, asked, batch, shape, found, values)
     return replace(_made(work, batch, shape, seconds, flying, found.rate, sample_seconds=mean), cycle=cycle)
 
 
@@ -295,10 +295,14 @@ def _refilled_outside(
         kept = 1.0 - (out.starting + out.scored) / (running + out.seconds)
     rate = found.rate * np.minimum(1.0, wanted / found.batch)  # fewer than one sample may run
     flying = Flying(found.batch, found.capacity, found.step_seconds, found.prefill_seconds)
-    held = stretched(batch, shape.uncapped, shape.cap, out, found.step_seconds)
-    held, generated, taken = first_to_end(batch, held, shape.uncapped)
+    step = found.step_seconds
+    for _ in range(3):
+        held = stretched(batch, shape.uncapped, shape.cap, out, step)
+        held, generated, taken = first_to_end(batch, held, shape.uncapped)
+        cycle, step = _cycle(work, asked, held, _held_shape(work, held, lengths), found, values)
+        if cycle is None:
+            break
     made = rollout_batch.fleet_time(held.samples, generated * mean, batch.instances, rate)
-    cycle = _cycle(work, asked, held, _held_shape(work, held, lengths), found, values)
     plain = _made(work, batch, shape, _scored(batch, made), flying, rate, sample_seconds=running + out.seconds)
     return replace(plain, cycle=cycle, taken_share=taken)
 
@@ -365,7 +369,7 @@ def _cycle(
 ) -> Cycle | None:
     """What the engine makes of the rhythms that the loop may have; None where nobody looks at its trainer."""
     if batch.max_staleness is None:
-        return None
+        return None, 0.0
     every = batch.sync_every  # the steps from one sync to the next are one batch in so many parts, begun with the sync
     ahead, samples = staleness.cap_in_syncs(batch.max_staleness, every), batch.samples * every
     parts = round(batch.parts * every)
@@ -391,7 +395,8 @@ def _cycle(
     left = (1 - rhythm.due) * (training + prompts)
     times = rhythm.more * (left + rhythm.ahead * (waiting + prompts)), rhythm.due * (waiting + prompts) + left
     started = np.broadcast_to(rhythm.started, times[0].shape)
-    return Cycle(*(tuple(np.moveaxis(one, -1, 0)) for one in (times[0] / every, times[1] / every, started)))
+    token = ((times[1] - prompts) / rhythm.tokens)[..., 0]
+    return Cycle(*(tuple(np.moveaxis(one, -1, 0)) for one in (times[0] / every, times[1] / every, started))), token
 
 
 def _in_flight_of_each(work: Work, batch: StepBatch) -> Worked:
