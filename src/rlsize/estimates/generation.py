@@ -78,6 +78,10 @@ class StepBatch:
         tool_context: What tools have added to the context of the mean one of them. [token]
         verifiers: What scores them where they are few, of a batch that drains.
         endings: How they end where that is not how lognormal lengths do.
+        leaving: How they give back what others wait for, which may be before they end.
+        leaving_share: Share of those under way that have not given it back. [1]
+        environments: Samples that may begin before others have given something back. [1]
+        chunk: Samples that begin at once where some wait for others. [1]
     """
 
     samples: Real
@@ -101,6 +105,10 @@ class StepBatch:
     tool_context: Real = 0.0
     verifiers: Verifiers | None = None
     endings: Endings | None = None
+    leaving: Endings | None = None
+    leaving_share: Real = 1.0
+    environments: Real = np.inf
+    chunk: Real = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -323,8 +331,15 @@ def _drained_outside(
         offered = most if batch.in_flight is None else np.minimum(batch.in_flight, most)
         held = replace(held, in_flight=None if np.all(np.isinf(offered)) else offered)
         held, _, taken = first_to_end(batch, held, shape.uncapped)
-        if agents.verify_workers is not None:
-            held = replace(held, verifiers=_verifiers(batch, held, shape, step))
+        came = _unscored(batch, shape, step) if agents.verify_seconds else held
+        held = replace(
+            held,
+            leaving=came.endings,
+            leaving_share=came.response_tokens / held.response_tokens,
+            environments=np.inf if agents.environments is None else agents.environments,
+            chunk=1.0 if agents.environments is None else held.group_size,
+            verifiers=None if agents.verify_workers is None else _verifiers(batch, held, came),
+        )
         made = _ended(work, asked, held, _held_shape(work, held, lengths), values)
         step = made.token_seconds
     rate = rollout_batch.batch_rate(samples=own, response_tokens=batch.response_tokens, seconds=made.seconds)
@@ -345,13 +360,18 @@ def _held_shape(work: Work, held: StepBatch, lengths: Lengths) -> Shape:
     return found if held.endings is None else replace(found, live=held.endings.mean_left())
 
 
-def _verifiers(batch: StepBatch, held: StepBatch, shape: Shape, step: Worked) -> Verifiers:
+def _unscored(batch: StepBatch, shape: Shape, step: Worked) -> StepBatch:
+    """The samples of a batch's agents until they come to be scored; where some are redundant, until they stop."""
+    unscored = replace(batch, agents=replace(batch.agents or Agents(), verify_seconds=0.0))
+    came = stretched(unscored, shape.uncapped, shape.cap, outside(unscored.agents or Agents()), step)
+    return first_to_end(unscored, came, shape.uncapped).batch
+
+
+def _verifiers(batch: StepBatch, held: StepBatch, came: StepBatch) -> Verifiers:
     """The verifiers of a batch's agents; where samples are redundant, those that stop before are not scored."""
     agents = batch.agents or Agents()
-    unscored = replace(batch, agents=replace(agents, verify_seconds=0.0))
-    came = stretched(unscored, shape.uncapped, shape.cap, outside(unscored.agents or agents), step)
     seconds = scoring(agents)[0] * batch.samples / held.samples / (agents.verify_workers or 1)
-    return Verifiers(seconds, first_to_end(unscored, came, shape.uncapped).batch, *longest_rest(agents))
+    return Verifiers(seconds, came, *longest_rest(agents))
 
 
 def _scored(batch: StepBatch, seconds: Real) -> Real:
@@ -465,40 +485,59 @@ def _points(shape: Shape) -> Any:  # noqa: ANN401 (an array)
 def _drained(work: Work, asked: Replica, batch: StepBatch, shape: Shape, values: Mapping[str, Real]) -> Generation:
     own = rollout_batch.per_instance(amount=batch.samples, instances=batch.instances)
     flying = _flying(work, asked, batch, shape, own, values)
-    drain = _drain(work, asked, batch, shape, (own, flying.batch), values)
-    seconds = _drained_time(batch, shape, flying, own, _draining_seconds(batch, flying.batch, drain))
-    some = _at_once(batch, flying.batch)
-    passed = np.trapezoid(drain.chance_of_any(some), drain.tokens, axis=-1)
-    token = (seconds - own * flying.prefill_seconds) / (_full_steps(batch, shape, flying, own) + passed)
+    begun = _begun(batch, shape, own, flying.batch)
+    drain = _drain(work, asked, batch, shape, begun, values)
+    seconds = _drained_time(begun, flying, own, _draining_seconds(batch, begun, drain))
+    passed = np.trapezoid(drain.chance_of_any(_at_once(batch, begun.slots)), drain.tokens, axis=-1)
+    token = (seconds - own * flying.prefill_seconds) / (begun.full + passed)
     if batch.verifiers is not None:
         came = batch.verifiers.came
         looks = _held_shape(work, came, shape.lengths)
-        coming = _drain(work, asked, came, looks, (own, flying.batch), values)
-        until = _drained_time(came, looks, flying, own, _draining_seconds(came, flying.batch, coming))
+        sooner = _begun(came, looks, own, flying.batch)
+        coming = _drain(work, asked, came, looks, sooner, values)
+        until = _drained_time(sooner, flying, own, _draining_seconds(came, sooner, coming))
         fresh = np.maximum(0.0, 1 - _finished(came, looks, coming.tokens)) ** _at_once(came, flying.batch)
         first = np.trapezoid(fresh * coming.step[..., :1], coming.tokens, axis=-1)
-        seconds = _served(batch.verifiers, flying.batch, coming, (first, until), seconds)
+        seconds = _served(batch.verifiers, sooner.slots, coming, (first, until), seconds)
     packed = _packed_time(batch, flying, own)
     rate = rollout_batch.batch_rate(samples=own, response_tokens=batch.response_tokens, seconds=seconds)
     tail = rollout_batch.beyond(whole=seconds, part=packed)
     return _made(work, batch, shape, seconds, flying, rate, full_seconds=packed, tail_seconds=tail, token_seconds=token)
 
 
-def _full_steps(batch: StepBatch, shape: Shape, flying: Flying, samples: Worked) -> Worked:
-    """Engine steps with all slots busy."""
-    return batch_drain.full_steps(samples, flying.batch, batch.response_tokens, shape.live)
+class _Begun(NamedTuple):
+    """
+    A batch when the last of its samples begin, as others have ended.
+
+    Args:
+        full: Engine steps until then, with all slots busy. [token]
+        mix: Share of those that run then which are of all ages; the others began together. [1]
+        slots: Samples of an instance that are under way then. [1]
+        left: How these end, where that is not how lognormal lengths do.
+    """
+
+    full: Worked
+    mix: Worked
+    slots: Worked
+    left: Endings | None = None
 
 
-def _aged_share(batch: StepBatch, shape: Shape, own: Worked, slots: Worked) -> Worked:
-    """Share of a draining batch that is of all ages."""
-    full = batch_drain.full_steps(own, slots, batch.response_tokens, shape.live)
-    return batch_drain.aged_share(full, batch.response_tokens)
+def _begun(batch: StepBatch, shape: Shape, samples: Worked, slots: Worked) -> _Begun:
+    """When the last of so many samples of an instance begin, of which so many are under way at once."""
+    if batch.endings is None:
+        full = batch_drain.full_steps(samples, slots, batch.response_tokens, shape.live)
+        return _Begun(full, batch_drain.aged_share(full, batch.response_tokens), slots)
+    leaving, many = batch.leaving or batch.endings, batch.instances
+    on_average = slots * many * batch.leaving_share + (batch.chunk - 1) / 2
+    places = np.minimum(batch.environments, np.where(slots < samples, on_average, np.inf))
+    found = batch.endings.let_in(leaving, samples * many, places, batch.chunk)
+    mix = batch_drain.aged_share(found.full, batch.response_tokens)
+    return _Begun(found.full, mix, found.running / many, found.left)
 
 
-def _drained_time(batch: StepBatch, shape: Shape, flying: Flying, samples: Worked, draining: Worked) -> Worked:
+def _drained_time(begun: _Begun, flying: Flying, samples: Worked, draining: Worked) -> Worked:
     """Time of a batch that drains, of which so many samples begin."""
-    full = _full_steps(batch, shape, flying, samples)
-    return batch_drain.drained_time(full, flying.step_seconds, draining, samples, flying.prefill_seconds)
+    return batch_drain.drained_time(begun.full, flying.step_seconds, draining, samples, flying.prefill_seconds)
 
 
 def _packed_time(batch: StepBatch, flying: Flying, samples: Worked) -> Worked:
@@ -535,7 +574,7 @@ def _drain(
     asked: Replica,
     batch: StepBatch,
     shape: Shape,
-    samples: tuple[Real, Real],
+    begun: _Begun,
     values: Mapping[str, Real],
 ) -> _Drain:
     """
@@ -546,19 +585,18 @@ def _drain(
         asked: One instance.
         batch: The samples.
         shape: Their lengths.
-        samples: Those of an instance, and those of them in flight at once.
+        begun: When the last of them begin.
         values: Constants by name.
     """
-    tokens, slots = _points(shape), _last(samples[1])
+    tokens, slots = _points(shape), _last(begun.slots)
     curve = tokens, _last(shape.uncapped), _last(batch.response_cv), _last(shape.cap)
-    mix, size = _last(_aged_share(batch, shape, *samples)), 1.0
-    if batch.endings is None:
+    mix, size = _last(begun.mix), 1.0
+    if begun.left is None:
         fresh, aged = batch_drain.finished_share(*curve), batch_drain.finished_share_in_flight(*curve)
         whole = done = np.clip(mix * aged + (1 - mix) * fresh, 0.0, 1.0)
     else:
-        fresh, aged, size = batch.endings, batch.endings.of_all_ages(), _last(batch.endings.size)
-        done = np.clip(mix * aged.finished(tokens) + (1 - mix) * fresh.finished(tokens), 0.0, 1.0)
-        whole = np.clip(mix * aged.complete(tokens) + (1 - mix) * fresh.complete(tokens), 0.0, 1.0)
+        size = _last(begun.left.size)
+        done, whole = (np.clip(one(tokens), 0.0, 1.0) for one in (begun.left.finished, begun.left.complete))
     here = batch_drain.chance_of_any(finished_share=whole, samples=slots / size)
     running = batch_drain.still_running(finished_share=done, samples=slots, chance=here)
     prompt, share = _last(batch.prompt_tokens), _last(batch.running_share)
@@ -576,7 +614,7 @@ def _drain(
     return _Drain(tokens=tokens, done=done, step=step, whole=whole, size=size)
 
 
-def _draining_seconds(batch: StepBatch, slots: Real, drain: _Drain) -> Worked:
+def _draining_seconds(batch: StepBatch, begun: _Begun, drain: _Drain) -> Worked:
     """
     Seconds of the steps in which the batch shrinks: the integral of the step over what the longest response has left.
 
@@ -585,10 +623,10 @@ def _draining_seconds(batch: StepBatch, slots: Real, drain: _Drain) -> Worked:
 
     Args:
         batch: The samples.
-        slots: Those of an instance that are in flight at once.
+        begun: When the last of them begin.
         drain: How they finish.
     """
-    return np.trapezoid(drain.chance_of_any(_at_once(batch, slots)) * drain.step, drain.tokens, axis=-1)
+    return np.trapezoid(drain.chance_of_any(_at_once(batch, begun.slots)) * drain.step, drain.tokens, axis=-1)
 
 
 def _at_once(batch: StepBatch, slots: Real) -> Real:
@@ -631,15 +669,17 @@ def _closed(work: Work, asked: Replica, batch: StepBatch, shape: Shape, values: 
     flying = _flying(work, asked, batch, shape, own, values)
     slots = flying.batch
     begun = rollout_batch.beyond(whole=own, part=rollout_batch.beyond(whole=left, part=slots))
-    drain = _drain(work, asked, batch, shape, (own, slots), values)
+    all_begun = _begun(batch, shape, own, slots)
+    drain = _drain(work, asked, batch, shape, all_begun, values)
     tokens, generated, share, draining = _until_closed(batch, left, slots, drain)
     kept = batch_drain.kept_tokens(generated, tokens, share, batch.group_size)
-    full, aged = _full_steps(batch, shape, flying, begun), _aged_share(batch, shape, own, slots) * shape.live
+    first = _begun(batch, shape, begun, slots)
+    full, aged = first.full, all_begun.mix * shape.live
     made = batch_drain.tokens_of_slot(full, generated, 0.0, slots, aged)
     trained = np.maximum(
         batch_drain.tokens_of_slot(full, kept, left, slots, aged), batch_drain.least_trained(made, wanted, slots)
     )
-    seconds = _drained_time(batch, shape, flying, begun, draining)
+    seconds = _drained_time(first, flying, begun, draining)
     rate = rollout_batch.batch_rate(samples=slots, response_tokens=trained, seconds=seconds)
     whole = rollout_batch.fleet_time(wanted, batch.response_tokens, 1.0, rate)
     dropped = batch_drain.dropped_share(batch_drain.tokens_per_kept_token(made, trained))
