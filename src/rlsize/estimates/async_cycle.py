@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from rlsize.equations import batch_drain, lengths
+from rlsize.equations import agents, batch_drain, lengths
 from rlsize.estimates.endings import Endings
 from rlsize.estimates.remembered import remembered
 
@@ -65,28 +65,37 @@ class Cycle(NamedTuple):
         training: Time that is left for training on a batch in each, the shortest first; numbers or arrays. [s]
         whole: Time of all of it. [s]
         started: Samples that are started for each that is trained on. [1]
+        waiting_share: Share of the samples under way that wait outside the GPUs. [1]
+        wait_seconds: How long one of them does at a time. [s]
     """
 
     training: tuple[Any, ...]
     whole: tuple[Any, ...]
     started: tuple[Any, ...]
+    waiting_share: Any = 0.0
+    wait_seconds: Any = 1.0
 
     def each(self, change: Callable[[Any], Any]) -> Cycle:
         """The same, each number changed."""
-        return Cycle(*(tuple(map(change, numbers)) for numbers in self))
+        return Cycle(*(tuple(map(change, numbers)) for numbers in self[:3]), *map(change, self[3:]))
 
     def slowed(self, factor: Real) -> Cycle:
         """The same, each time as many times as long."""
         training, whole = (tuple(time * factor for time in times) for times in (self.training, self.whole))
-        return Cycle(training, whole, self.started)
+        return self._replace(training=training, whole=whole)
 
-    def seconds(self, train_seconds: Any) -> Any:  # noqa: ANN401 (numbers or arrays)
-        """Time from one sync to the next of a trainer that takes so long; between rhythms a straight line."""
-        return self._between(self.whole, train_seconds) + np.maximum(0.0, train_seconds - self.training[-1])
+    def seconds(self, train_seconds: Any, pause_seconds: Any) -> Any:  # noqa: ANN401 (numbers or arrays)
+        """Time from one sync to the next of a trainer that takes so long, its pauses left out; straight lines between."""
+        waited = self._waited(pause_seconds)
+        busy = train_seconds + waited
+        return self._between(self.whole, busy) + np.maximum(0.0, busy - self.training[-1]) - waited
 
-    def waste(self, train_seconds: Real) -> Real:
+    def waste(self, train_seconds: Real, pause_seconds: Real) -> Real:
         """Samples that are started for each that such a trainer trains on."""
-        return self._between(self.started, train_seconds)
+        return self._between(self.started, train_seconds + self._waited(pause_seconds))
+
+    def _waited(self, pause_seconds: Real) -> Real:
+        return agents.waited_in_pause(pause_seconds, self.wait_seconds, self.waiting_share)
 
     def _between(self, values: tuple[Real, ...], train_seconds: Real) -> Real:
         found = values[0]

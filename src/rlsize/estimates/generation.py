@@ -312,6 +312,8 @@ def _refilled_outside(
             break
     made = rollout_batch.fleet_time(held.samples, generated * mean, batch.instances, rate)
     plain = _made(work, batch, shape, _scored(batch, made), flying, rate, sample_seconds=running + out.seconds)
+    if cycle is not None and out.each:
+        cycle = cycle._replace(waiting_share=1.0 - held.running_share, wait_seconds=out.each)
     return replace(plain, cycle=cycle, taken_share=taken)
 
 

@@ -46,6 +46,7 @@ class Outside(NamedTuple):
         parked: Mean time of all its tool calls. [s]
         scored: Mean time of its verifier. [s]
         variance: Variance of all of it. [s^2]
+        each: One wait, the mean of those that samples are met in. [s]
         longest: Time that hardly a sample waits longer than. [s]
         calls: Mean calls of tools. [1]
         tool_tokens: What each adds to the context. [token]
@@ -55,6 +56,7 @@ class Outside(NamedTuple):
     parked: float
     scored: float
     variance: float
+    each: float
     longest: float
     calls: float
     tool_tokens: float
@@ -73,12 +75,15 @@ def outside(agents: Agents) -> Outside:
     calls = float(equations.mean_turns(most, ends)) - 1.0
     scored, scored_cv = scoring(agents)
     scoring_spread = (scored * scored_cv) ** 2
-    whole = agents.environment_seconds + (agents.turns - 1) * call + scored
+    starts, parked = agents.environment_seconds, calls * call
+    squares = starts**2 + calls * (call**2 + spread) + scored**2 + scoring_spread
+    whole = starts + (agents.turns - 1) * call + scored
     return Outside(
-        starting=agents.environment_seconds,
-        parked=calls * call,
+        starting=starts,
+        parked=parked,
         scored=scored,
         variance=calls * spread + float(equations.turns_variance(most, ends)) * call**2 + scoring_spread,
+        each=squares / max(starts + parked + scored, 1e-9),
         longest=whole + _FAR * ((agents.turns - 1) * spread + scoring_spread) ** 0.5,
         calls=calls,
         tool_tokens=agents.tool_tokens,
