@@ -213,6 +213,7 @@ class Generation:
         taken_share: Mean length of the samples that are trained on over that of all. [1]
         token_seconds: Mean engine step over the whole time. [s]
         cycle: With refill, what the time from one sync to the next is by that of the trainer; None where nobody looks.
+        held: With refill, lengths of samples that wait outside the GPUs, their waits among them; None where none does.
     """
 
     seconds: Real
@@ -229,6 +230,24 @@ class Generation:
     taken_share: Real = 1.0
     token_seconds: Real = 0.0
     cycle: Cycle | None = None
+    held: Held | None = None
+
+
+class Held(NamedTuple):
+    """
+    Lengths of samples, what they wait for outside the GPUs among them; numbers or arrays.
+
+    Args:
+        response_tokens: Mean. [token]
+        uncapped: The same without the cap. [token]
+        response_cv: Coefficient of variation without the cap. [1]
+        cap: The cap. [token]
+    """
+
+    response_tokens: Any
+    uncapped: Any
+    response_cv: Any
+    cap: Any
 
 
 def generation(work: Work, asked: Replica, batch: StepBatch, values: Mapping[str, Real]) -> Generation:
@@ -304,17 +323,20 @@ def _refilled_outside(
     rate = found.rate * np.minimum(1.0, wanted / found.batch)  # fewer than one sample may run
     flying = Flying(found.batch, found.capacity, found.step_seconds, found.prefill_seconds)
     step = found.step_seconds
-    for _ in range(3):
+    for _ in range(_ROUNDS):
         held = stretched(batch, shape.uncapped, shape.cap, out, step)
         held, generated, taken = first_to_end(batch, held, shape.uncapped)
         cycle, step = _cycle(work, asked, held, _held_shape(work, held, lengths), found, values)
         if cycle is None:
             break
     made = rollout_batch.fleet_time(held.samples, generated * mean, batch.instances, rate)
-    plain = _made(work, batch, shape, _scored(batch, made), flying, rate, sample_seconds=running + out.seconds)
+    seconds = generated * (running + out.seconds)
+    plain = _made(work, batch, shape, _scored(batch, made), flying, rate, sample_seconds=seconds)
+    looks = shape_of(work, held)
+    lasts = Held(held.response_tokens, looks.uncapped, held.response_cv, looks.cap)
     if cycle is not None and out.each:
         cycle = cycle._replace(waiting_share=1.0 - held.running_share, wait_seconds=out.each)
-    return replace(plain, cycle=cycle, taken_share=taken)
+    return replace(plain, cycle=cycle, taken_share=taken, held=lasts)
 
 
 def _drained_outside(
