@@ -11,7 +11,7 @@ from rlsize.equations import agents as equations
 from rlsize.equations import batch_drain, engine_step, long_tail, loop_time, prefill, rollout_batch, staleness
 from rlsize.estimates.async_cycle import Cycle, rhythms
 from rlsize.estimates.figures import entries, numbers
-from rlsize.estimates.outside import first_to_end, in_turns, longest_rest, outside, places, scoring, stretched
+from rlsize.estimates.outside import first_to_end, in_turns, last_score, outside, places, score_under_way, scored_share, scoring, stretched
 from rlsize.estimates.remembered import remembered
 from rlsize.estimates.rollout_prediction import Lengths, at_batch, cache_capacity, engine_limit, steady
 from rlsize.facts.algorithm import Agents
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 Ending = Literal["barrier", "refill"]
 Late = Literal["continue", "wait", "drop"]
 """What becomes of samples that are not finished when a batch is due."""
+_UNIFORM = 12**0.5
 _ROUNDS = 6  # until running and waiting samples agree
 _POINTS = 49  # of the drain; 400 change the time by less than 0.5 %
 
@@ -41,14 +42,12 @@ class Verifiers(NamedTuple):
     Args:
         seconds: Time in which all of them serve one sample. [s]
         came: Their samples, as long as until they come.
-        rest: What one of those served still takes on average when no sample waits any more. [s]
-        longest: What the longest of these still takes. [s]
+        agents: How long they take.
     """
 
     seconds: Real
     came: StepBatch
-    rest: Real
-    longest: Real
+    agents: Agents
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -331,7 +330,8 @@ def _refilled_outside(
             break
     made = rollout_batch.fleet_time(held.samples, generated * mean, batch.instances, rate)
     seconds = generated * (running + out.seconds)
-    plain = _made(work, batch, shape, _scored(batch, made), flying, rate, sample_seconds=seconds)
+    made = _scored(batch, made, _unscored(batch, held, shape, step)[1])
+    plain = _made(work, batch, shape, made, flying, rate, sample_seconds=seconds)
     looks = shape_of(work, held)
     lasts = Held(held.response_tokens, looks.uncapped, held.response_cv, looks.cap)
     if cycle is not None and out.each:
@@ -355,21 +355,21 @@ def _drained_outside(
         offered = most if batch.in_flight is None else np.minimum(batch.in_flight, most)
         held = replace(held, in_flight=None if np.all(np.isinf(offered)) else offered)
         held, _, taken = first_to_end(batch, held, shape.uncapped)
-        came = _unscored(batch, shape, step) if agents.verify_seconds else held
+        came, scores = _unscored(batch, held, shape, step)
         held = replace(
             held,
             leaving=came.endings,
             leaving_share=came.response_tokens / held.response_tokens,
             environments=np.inf if agents.environments is None else agents.environments,
             chunk=1.0 if agents.environments is None else held.group_size,
-            verifiers=None if agents.verify_workers is None else _verifiers(batch, held, came),
+            verifiers=None if agents.verify_workers is None else _verifiers(batch, held, came, scores),
         )
         made = _ended(work, asked, held, _held_shape(work, held, lengths), values)
         step = made.token_seconds
     rate = rollout_batch.batch_rate(samples=own, response_tokens=batch.response_tokens, seconds=made.seconds)
     return replace(
         made,
-        seconds=_scored(batch, made.seconds),
+        seconds=_scored(batch, made.seconds, scores),
         batch=held.running_share * made.batch,
         rate=rate,
         longest_tokens=longest,
@@ -384,26 +384,41 @@ def _held_shape(work: Work, held: StepBatch, lengths: Lengths) -> Shape:
     return found if held.endings is None else replace(found, live=held.endings.mean_left())
 
 
-def _unscored(batch: StepBatch, shape: Shape, step: Worked) -> StepBatch:
-    """The samples of a batch's agents until they come to be scored; where some are redundant, until they stop."""
-    unscored = replace(batch, agents=replace(batch.agents or Agents(), verify_seconds=0.0))
-    came = stretched(unscored, shape.uncapped, shape.cap, outside(unscored.agents or Agents()), step)
-    return first_to_end(unscored, came, shape.uncapped).batch
+def _unscored(batch: StepBatch, held: StepBatch, shape: Shape, step: Worked) -> tuple[StepBatch, Worked]:
+    """The samples of a batch's agents until they come to be scored, and how many of them are for each that is taken."""
+    agents = batch.agents or Agents()
+    if not agents.verify_seconds:
+        return held, 1.0
+    unscored = replace(batch, agents=replace(agents, verify_seconds=0.0))
+    came = stretched(unscored, shape.uncapped, shape.cap, outside(unscored.agents or agents), step)
+    if not agents.redundant_samples or came.endings is None or held.endings is None:
+        return came, 1.0
+    if batch.ending == "barrier" and agents.verify_workers is not None:  # queued, they come to be scored less quickly
+        came_within = _UNIFORM * came.response_cv * came.response_tokens * step
+        pace = agents.verify_workers * came_within / (agents.verify_seconds * held.samples)
+        sooner = replace(batch, agents=replace(agents, verify_seconds=agents.verify_seconds * float(np.median(np.minimum(1.0, pace)))))
+        looks = stretched(sooner, shape.uncapped, shape.cap, outside(sooner.agents or agents), step)
+        ended = first_to_end(sooner, looks, shape.uncapped).batch.endings
+    else:
+        ended = held.endings
+    scores = scored_share(came.endings, ended, batch.group_size)
+    return first_to_end(unscored, came, shape.uncapped).batch, scores
 
 
-def _verifiers(batch: StepBatch, held: StepBatch, came: StepBatch) -> Verifiers:
+def _verifiers(batch: StepBatch, held: StepBatch, came: StepBatch, scores: Worked) -> Verifiers:
     """The verifiers of a batch's agents; where samples are redundant, those that stop before are not scored."""
     agents = batch.agents or Agents()
-    seconds = scoring(agents)[0] * batch.samples / held.samples / (agents.verify_workers or 1)
-    return Verifiers(seconds, came, *longest_rest(agents))
+    seconds = scoring(agents)[0] * scores * batch.samples / held.samples / (agents.verify_workers or 1)
+    return Verifiers(seconds, came, agents)
 
 
-def _scored(batch: StepBatch, seconds: Real) -> Real:
+def _scored(batch: StepBatch, seconds: Real, scores: Real) -> Real:
     """Time of a step's samples, scored as quickly as verifiers can."""
     agents = batch.agents
     if agents is None or agents.verify_workers is None:
         return seconds
-    needed = equations.pool_time(samples=batch.samples, hold_seconds=scoring(agents)[0], size=agents.verify_workers)
+    scored = batch.samples * scores
+    needed = equations.pool_time(samples=scored, hold_seconds=scoring(agents)[0], size=agents.verify_workers)
     found: Real = equations.served_beside(seconds, needed)
     return found
 
@@ -677,8 +692,9 @@ def _served(verifiers: Verifiers, slots: Real, coming: _Drain, ends: tuple[Worke
     served = (running * (1 - coming.done))[..., :-1] * verifiers.seconds
     whole = np.asarray(batch.samples) * verifiers.seconds - (until - first)  # of all, if none is idle once one came
     waiting = np.maximum(np.maximum(0.0, whole), np.max(served - left, axis=-1))
-    last = until + waiting - verifiers.rest + verifiers.longest
-    return np.maximum(seconds, np.minimum(seconds + waiting, last))
+    begun = until + np.maximum(0.0, waiting - score_under_way(verifiers.agents))
+    queued, plain = (last_score(verifiers.agents, batch.samples, first, last) for last in (begun, until))
+    return seconds + queued - plain
 
 
 def _closed(work: Work, asked: Replica, batch: StepBatch, shape: Shape, values: Mapping[str, Real]) -> Generation:

@@ -31,6 +31,7 @@ _CELLS = 2**13  # of the grid
 _DEVIATE = 5.0
 _LONGER = np.concatenate([np.linspace(0.9, 0.1, 7), np.geomspace(0.05, 1e-6, 16)])
 """Shares of samples that wait longer, by which waits are told apart."""
+_BEGINS, _ENDS = 17, 129
 _RARE = 1e-7  # a chance of failures beyond which nothing is looked for
 _ALIKE = 32
 """Of how many failures one more is told apart from none more: 3 % of the time of a sample that fails so often."""
@@ -158,17 +159,30 @@ def scoring(agents: Agents) -> tuple[float, float]:
     return _repeated(agents.verify_seconds, agents.verify_cv, fails)
 
 
-@lru_cache(maxsize=64)
-def longest_rest(agents: Agents) -> tuple[float, float]:
-    """What scores under way at some time still take: the mean of one, and of the longest on all workers. [s]"""
+def score_under_way(agents: Agents) -> float:
+    """What a score that is met under way still takes on average. [s]"""
     mean, variation = scoring(agents)
-    if not mean:
-        return 0.0, 0.0
-    rests = _far(mean, variation) * np.linspace(0.0, 1.0, _CELLS) ** 3
-    over = batch_drain.finished_share_in_flight(np.maximum(rests, 1e-9), mean, variation, rests[-1])
-    each = (batch_drain.chance_of_any(over, many) for many in (1, agents.verify_workers or 1))
-    one, most = (float(np.trapezoid(chance, rests)) for chance in each)
-    return one, most
+    return mean * (1.0 + variation**2) / 2.0
+
+
+def last_score(agents: Agents, samples: Worked, first: Worked, last: Worked) -> Worked:
+    """
+    When the last of some samples is scored, of which one after the other is begun with. [s]
+
+    Args:
+        agents: How long a score takes.
+        samples: Samples. [1]
+        first: When the first is begun with. [s]
+        last: When the last is. [s]
+    """
+    mean, variation = scoring(agents)
+    samples, first, last = (np.asarray(one, dtype=float)[..., None, None] for one in (samples, first, last))
+    begins = first + (last - first) * np.linspace(0.0, 1.0, _BEGINS)
+    ends = first + (last - first + _far(mean, variation)) * np.linspace(0.0, 1.0, _ENDS)[:, None] ** 2
+    taken = np.maximum(ends - begins, 1e-9)
+    done = batch_drain.finished_share(taken, mean, variation, np.inf)
+    below = np.exp(samples[..., 0] * np.log(np.maximum(done, 1e-300)).mean(axis=-1))
+    return first[..., 0, 0] + np.trapezoid(1.0 - below, ends[..., 0], axis=-1)
 
 
 def _repeated(seconds: float, variation: float, fails: dict[str, float]) -> tuple[float, float]:
@@ -293,6 +307,19 @@ def first_to_end(batch: StepBatch, held: StepBatch, uncapped: Worked) -> Taken:
     own = np.minimum(1.0, (uncapped * batch.response_cv / ((uncapped + waiting) * held.response_cv)) ** 2)
     shorter = (held.response_tokens - taken) * own / batch.response_tokens
     return Taken(cut, mean / held.response_tokens, np.maximum(1.0 - shorter, 0.1))
+
+
+def scored_share(came: Endings, ended: Endings, needed: Worked) -> Worked:
+    """
+    Samples that are scored for each that is taken: of redundant ones those that come before their group is complete.
+
+    Args:
+        came: How samples come to be scored.
+        ended: How they end that stop when their group is complete.
+        needed: Samples that a group is complete with. [1]
+    """
+    late = np.diff(ended.whole, axis=-1) * (came.finished(ended.tokens)[..., 1:] + came.finished(ended.tokens)[..., :-1]) / 2
+    return np.maximum(1.0, late.sum(axis=-1) * ended.size / needed)
 
 
 def places(batch: StepBatch, out: Outside, running_seconds: Worked) -> Worked:
