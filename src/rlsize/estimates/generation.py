@@ -692,9 +692,11 @@ def _served(verifiers: Verifiers, slots: Real, coming: _Drain, ends: tuple[Worke
     served = (running * (1 - coming.done))[..., :-1] * verifiers.seconds
     whole = np.asarray(batch.samples) * verifiers.seconds - (until - first)  # of all, if none is idle once one came
     waiting = np.maximum(np.maximum(0.0, whole), np.max(served - left, axis=-1))
-    begun = until + np.maximum(0.0, waiting - score_under_way(verifiers.agents))
-    queued, plain = (last_score(verifiers.agents, batch.samples, first, last) for last in (begun, until))
-    return seconds + queued - plain
+    late = np.maximum(0.0, waiting - score_under_way(verifiers.agents))
+    last = last_score(verifiers.agents, batch.samples, first, until + late)
+    if verifiers.agents.redundant_samples:  # nobody waits for the longest scores
+        last = np.minimum(last, seconds + late)
+    return np.maximum(seconds, np.minimum(seconds + waiting, last))
 
 
 def _closed(work: Work, asked: Replica, batch: StepBatch, shape: Shape, values: Mapping[str, Real]) -> Generation:
