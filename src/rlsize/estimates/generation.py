@@ -335,7 +335,13 @@ def _refilled_outside(
     looks = shape_of(work, held)
     lasts = Held(held.response_tokens, looks.uncapped, held.response_cv, looks.cap)
     if cycle is not None and out.each:
-        cycle = cycle._replace(waiting_share=1.0 - held.running_share, wait_seconds=out.each)
+        share = 1.0 - held.running_share
+        if batch.late == "wait":  # the longest holds all up, which is long by its response or by its waits
+            longest = held.endings.longest_of(held.samples)
+            own = (shape.uncapped * batch.response_cv / (looks.uncapped * held.response_cv)) ** 2
+            waits = share * held.response_tokens + (1.0 - np.minimum(1.0, own)) * (longest - held.response_tokens)
+            share = waits / longest
+        cycle = cycle._replace(waiting_share=share, wait_seconds=out.each)
     return replace(plain, cycle=cycle, taken_share=taken, held=lasts)
 
 
