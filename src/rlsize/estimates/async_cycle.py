@@ -67,6 +67,7 @@ class Cycle(NamedTuple):
         started: Samples that are started for each that is trained on. [1]
         waiting_share: Share of the samples under way that wait outside the GPUs. [1]
         wait_seconds: How long one of them does at a time. [s]
+        token_seconds: Mean engine step of the shortest. [s]
     """
 
     training: tuple[Any, ...]
@@ -74,6 +75,7 @@ class Cycle(NamedTuple):
     started: tuple[Any, ...]
     waiting_share: Any = 0.0
     wait_seconds: Any = 1.0
+    token_seconds: Any = 0.0
 
     def each(self, change: Callable[[Any], Any]) -> Cycle:
         """The same, each number changed."""
@@ -85,7 +87,7 @@ class Cycle(NamedTuple):
         return self._replace(training=training, whole=whole)
 
     def seconds(self, train_seconds: Any, pause_seconds: Any) -> Any:  # noqa: ANN401 (numbers or arrays)
-        """Time from one sync to the next of a trainer that takes so long, its pauses left out; straight lines between."""
+        """Time from one sync to the next of a trainer that takes so long, its pauses left out; lines between rhythms."""
         waited = self._waited(pause_seconds)
         busy = train_seconds + waited
         return self._between(self.whole, busy) + np.maximum(0.0, busy - self.training[-1]) - waited
@@ -230,7 +232,7 @@ def rhythms(
         kept = loop.kept(tokens, phases)
         early = loop.early(tokens, phases, groups) - lacking.reshape(-1, *[1] * (tokens.ndim + 1)) * kept
         falls = np.maximum(early[..., :-1] - early[..., 1:], 1e-12)
-        before = np.clip(early[..., :-1] / falls, 0.0, 1.0)  # share of each part of a rhythm that comes before it is due
+        before = np.clip(early[..., :-1] / falls, 0.0, 1.0)  # share of each part of a rhythm until it is due
     dues, within = before.sum(axis=-1) / (_PHASES - 1), before[-1]
     due, left = dues[-1], np.arange(len(dues), 0, -1).reshape(-1, *[1] * tokens.ndim) / len(dues)
     most = np.argmin((1 - dues) / left, axis=0)[None]

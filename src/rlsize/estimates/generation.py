@@ -11,7 +11,18 @@ from rlsize.equations import agents as equations
 from rlsize.equations import batch_drain, engine_step, long_tail, loop_time, prefill, rollout_batch, staleness
 from rlsize.estimates.async_cycle import Cycle, rhythms
 from rlsize.estimates.figures import entries, numbers
-from rlsize.estimates.outside import first_to_end, in_turns, last_score, outside, places, score_under_way, scored_share, scoring, stretched
+from rlsize.estimates.outside import (
+    first_to_end,
+    in_turns,
+    last_score,
+    outside,
+    places,
+    score_under_way,
+    scored_share,
+    scoring,
+    stretched,
+    waiting_share,
+)
 from rlsize.estimates.remembered import remembered
 from rlsize.estimates.rollout_prediction import Lengths, at_batch, cache_capacity, engine_limit, steady
 from rlsize.facts.algorithm import Agents
@@ -30,8 +41,9 @@ if TYPE_CHECKING:
 Ending = Literal["barrier", "refill"]
 Late = Literal["continue", "wait", "drop"]
 """What becomes of samples that are not finished when a batch is due."""
-_UNIFORM = 12**0.5
 _ROUNDS = 6  # until running and waiting samples agree
+_ALIKE = 1e-3  # as they do then
+_UNIFORM = 12**0.5  # standard deviations of an even spread from its one end to the other
 _POINTS = 49  # of the drain; 400 change the time by less than 0.5 %
 
 
@@ -296,7 +308,7 @@ def _refilled(work: Work, asked: Replica, batch: StepBatch, shape: Shape, values
     seconds = rollout_batch.fleet_time(batch.samples, batch.response_tokens, batch.instances, found.rate)
     mean = rollout_batch.cycle_time(batch=found.batch, response_tokens=batch.response_tokens, rate=found.rate)
     flying = Flying(found.batch, found.capacity, found.step_seconds, found.prefill_seconds)
-    cycle, _ = _cycle(work, asked, batch, shape, found, values)
+    cycle = _cycle(work, asked, batch, shape, found, values)
     return replace(_made(work, batch, shape, seconds, flying, found.rate, sample_seconds=mean), cycle=cycle)
 
 
@@ -321,28 +333,26 @@ def _refilled_outside(
         kept = 1.0 - (out.starting + out.scored) / (running + out.seconds)
     rate = found.rate * np.minimum(1.0, wanted / found.batch)  # fewer than one sample may run
     flying = Flying(found.batch, found.capacity, found.step_seconds, found.prefill_seconds)
-    step = found.step_seconds
-    for _ in range(_ROUNDS):
-        held = stretched(batch, shape.uncapped, shape.cap, out, step)
-        held, generated, taken = first_to_end(batch, held, shape.uncapped)
-        cycle, step = _cycle(work, asked, held, _held_shape(work, held, lengths), found, values)
-        if cycle is None:
+    cycle, step, before = None, found.step_seconds, np.inf
+    for _ in range(_ROUNDS):  # a wait is as many tokens as the steps of the rhythm say that comes of it
+        if np.allclose(step, before, rtol=_ALIKE):
             break
+        held, generated, taken = first_to_end(
+            batch, stretched(batch, shape.uncapped, shape.cap, out, step), shape.uncapped
+        )
+        cycle, before = _cycle(work, asked, held, _held_shape(work, held, lengths), found, values), step
+        step = found.step_seconds if cycle is None else cycle.token_seconds
     made = rollout_batch.fleet_time(held.samples, generated * mean, batch.instances, rate)
-    seconds = generated * (running + out.seconds)
-    made = _scored(batch, made, _unscored(batch, held, shape, step)[1])
-    plain = _made(work, batch, shape, made, flying, rate, sample_seconds=seconds)
-    looks = shape_of(work, held)
-    lasts = Held(held.response_tokens, looks.uncapped, held.response_cv, looks.cap)
+    made = _scored(batch, made, _scores(batch, held, _unscored(batch, held, shape, step), shape, step))
+    looks = _held_shape(work, held, lengths)
     if cycle is not None and out.each:
-        share = 1.0 - held.running_share
-        if batch.late == "wait":  # the longest holds all up, which is long by its response or by its waits
-            longest = held.endings.longest_of(held.samples)
-            own = (shape.uncapped * batch.response_cv / (looks.uncapped * held.response_cv)) ** 2
-            waits = share * held.response_tokens + (1.0 - np.minimum(1.0, own)) * (longest - held.response_tokens)
-            share = waits / longest
-        cycle = cycle._replace(waiting_share=share, wait_seconds=out.each)
-    return replace(plain, cycle=cycle, taken_share=taken, held=lasts)
+        cycle = cycle._replace(waiting_share=waiting_share(batch, held, shape.uncapped), wait_seconds=out.each)
+    return replace(
+        _made(work, batch, shape, made, flying, rate, sample_seconds=generated * (running + out.seconds)),
+        cycle=cycle,
+        taken_share=taken,
+        held=Held(held.response_tokens, looks.uncapped, held.response_cv, looks.cap),
+    )
 
 
 def _drained_outside(
@@ -361,7 +371,9 @@ def _drained_outside(
         offered = most if batch.in_flight is None else np.minimum(batch.in_flight, most)
         held = replace(held, in_flight=None if np.all(np.isinf(offered)) else offered)
         held, _, taken = first_to_end(batch, held, shape.uncapped)
-        came, scores = _unscored(batch, held, shape, step)
+        came = _unscored(batch, held, shape, step)
+        scores = _scores(batch, held, came, shape, step)
+        came = first_to_end(batch, came, shape.uncapped).batch
         held = replace(
             held,
             leaving=came.endings,
@@ -390,25 +402,33 @@ def _held_shape(work: Work, held: StepBatch, lengths: Lengths) -> Shape:
     return found if held.endings is None else replace(found, live=held.endings.mean_left())
 
 
-def _unscored(batch: StepBatch, held: StepBatch, shape: Shape, step: Worked) -> tuple[StepBatch, Worked]:
-    """The samples of a batch's agents until they come to be scored, and how many of them are for each that is taken."""
-    agents = batch.agents or Agents()
-    if not agents.verify_seconds:
-        return held, 1.0
-    unscored = replace(batch, agents=replace(agents, verify_seconds=0.0))
-    came = stretched(unscored, shape.uncapped, shape.cap, outside(unscored.agents or agents), step)
-    if not agents.redundant_samples or came.endings is None or held.endings is None:
-        return came, 1.0
-    if batch.ending == "barrier" and agents.verify_workers is not None:  # queued, they come to be scored less quickly
-        came_within = _UNIFORM * came.response_cv * came.response_tokens * step
-        pace = agents.verify_workers * came_within / (agents.verify_seconds * held.samples)
-        sooner = replace(batch, agents=replace(agents, verify_seconds=agents.verify_seconds * float(np.median(np.minimum(1.0, pace)))))
-        looks = stretched(sooner, shape.uncapped, shape.cap, outside(sooner.agents or agents), step)
-        ended = first_to_end(sooner, looks, shape.uncapped).batch.endings
-    else:
-        ended = held.endings
-    scores = scored_share(came.endings, ended, batch.group_size)
-    return first_to_end(unscored, came, shape.uncapped).batch, scores
+def _unscored(batch: StepBatch, held: StepBatch, shape: Shape, step: Worked) -> StepBatch:
+    """The samples of a batch's agents until they come to be scored, redundant ones as if they did not stop."""
+    return _scored_within(batch, 0.0, shape, step) if (batch.agents or Agents()).verify_seconds else held
+
+
+def _scored_within(batch: StepBatch, seconds: float, shape: Shape, step: Worked) -> StepBatch:
+    """The samples of a batch's agents where they are scored in another time."""
+    agents = replace(batch.agents or Agents(), verify_seconds=seconds)
+    return stretched(replace(batch, agents=agents), shape.uncapped, shape.cap, outside(agents), step)
+
+
+def _scores(batch: StepBatch, held: StepBatch, came: StepBatch, shape: Shape, step: Worked) -> Worked:
+    """
+    Samples that are scored for each that is taken: redundant ones too that come before their group is complete.
+
+    Where a batch drains, samples queue for few verifiers, and less time lies between two that come than between their
+    scores.
+    """
+    agents, ended = batch.agents or Agents(), held.endings
+    if not agents.redundant_samples or not agents.verify_seconds or came.endings is None or ended is None:
+        return 1.0
+    if batch.ending == "barrier" and agents.verify_workers is not None:
+        come = _UNIFORM * came.response_cv * came.response_tokens * step  # time in which all of them do
+        quicker = np.minimum(1.0, agents.verify_workers * come / (agents.verify_seconds * held.samples))
+        sooner = _scored_within(batch, agents.verify_seconds * float(np.median(quicker)), shape, step)
+        ended = first_to_end(batch, sooner, shape.uncapped).batch.endings or ended
+    return scored_share(came.endings, ended, batch.group_size)
 
 
 def _verifiers(batch: StepBatch, held: StepBatch, came: StepBatch, scores: Worked) -> Verifiers:
@@ -434,7 +454,7 @@ def _cycle(
 ) -> Cycle | None:
     """What the engine makes of the rhythms that the loop may have; None where nobody looks at its trainer."""
     if batch.max_staleness is None:
-        return None, 0.0
+        return None
     every = batch.sync_every  # the steps from one sync to the next are one batch in so many parts, begun with the sync
     ahead, samples = staleness.cap_in_syncs(batch.max_staleness, every), batch.samples * every
     parts = round(batch.parts * every)
@@ -460,8 +480,8 @@ def _cycle(
     left = (1 - rhythm.due) * (training + prompts)
     times = rhythm.more * (left + rhythm.ahead * (waiting + prompts)), rhythm.due * (waiting + prompts) + left
     started = np.broadcast_to(rhythm.started, times[0].shape)
-    token = ((times[1] - prompts) / rhythm.tokens)[..., 0]
-    return Cycle(*(tuple(np.moveaxis(one, -1, 0)) for one in (times[0] / every, times[1] / every, started))), token
+    trained, whole, begun = (tuple(np.moveaxis(one, -1, 0)) for one in (times[0] / every, times[1] / every, started))
+    return Cycle(trained, whole, begun, token_seconds=((times[1] - prompts) / rhythm.tokens)[..., 0])
 
 
 def _in_flight_of_each(work: Work, batch: StepBatch) -> Worked:

@@ -303,10 +303,32 @@ def first_to_end(batch: StepBatch, held: StepBatch, uncapped: Worked) -> Taken:
         response_tokens=mean,
         endings=held.endings._replace(done=1.0 - running, whole=1.0 - np.clip(sum(after), 0.0, 1.0), size=started),
     )
-    waiting = held.response_tokens - batch.response_tokens
-    own = np.minimum(1.0, (uncapped * batch.response_cv / ((uncapped + waiting) * held.response_cv)) ** 2)
-    shorter = (held.response_tokens - taken) * own / batch.response_tokens
+    shorter = (held.response_tokens - taken) * _own_spread(batch, held, uncapped) / batch.response_tokens
     return Taken(cut, mean / held.response_tokens, np.maximum(1.0 - shorter, 0.1))
+
+
+def _own_spread(batch: StepBatch, held: StepBatch, uncapped: Worked) -> Worked:
+    """The part that responses have in the spread of samples that wait, 1 where they wait equally long."""
+    waited = batch.response_tokens / held.running_share - batch.response_tokens
+    return np.minimum(1.0, (uncapped * batch.response_cv / ((uncapped + waited) * held.response_cv)) ** 2)
+
+
+def waiting_share(batch: StepBatch, held: StepBatch, uncapped: Worked) -> Worked:
+    """
+    Share of their time in which those samples wait that the trainer waits for: all, or the longest, which is so by its
+    response or by its waits.
+
+    Args:
+        batch: The samples, with their responses.
+        held: The same, what they wait for among their tokens.
+        uncapped: Mean response without the cap on it. [token]
+    """
+    if batch.late != "wait" or held.endings is None:
+        return 1.0 - held.running_share
+    whole = batch.response_tokens / held.running_share
+    longest = np.maximum(whole, held.endings.longest_of(held.samples))
+    more = (1.0 - _own_spread(batch, held, uncapped)) * (longest - whole)
+    return (whole - batch.response_tokens + more) / longest
 
 
 def scored_share(came: Endings, ended: Endings, needed: Worked) -> Worked:
@@ -318,8 +340,9 @@ def scored_share(came: Endings, ended: Endings, needed: Worked) -> Worked:
         ended: How they end that stop when their group is complete.
         needed: Samples that a group is complete with. [1]
     """
-    late = np.diff(ended.whole, axis=-1) * (came.finished(ended.tokens)[..., 1:] + came.finished(ended.tokens)[..., :-1]) / 2
-    return np.maximum(1.0, late.sum(axis=-1) * ended.size / needed)
+    done = came.finished(ended.tokens)
+    by = (np.diff(ended.whole, axis=-1) * (done[..., 1:] + done[..., :-1]) / 2).sum(axis=-1)
+    return np.maximum(1.0, by * ended.size / needed)
 
 
 def places(batch: StepBatch, out: Outside, running_seconds: Worked) -> Worked:

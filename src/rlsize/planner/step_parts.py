@@ -91,9 +91,7 @@ def together(
     )
 
 
-def late_rule(
-    terms: Terms, place: Placement, sample_seconds: Worked, held: Held | None = None
-) -> LateRule | None:
+def late_rule(terms: Terms, place: Placement, sample_seconds: Worked, held: Held | None = None) -> LateRule | None:
     """
     What a loop that refills drops as too late; None where it drops nothing, or nobody knows the time of a sample.
 
@@ -160,10 +158,10 @@ class FleetParts(NamedTuple):
 
     def each(self, change: Callable[[Any], Any]) -> FleetParts:
         """The same, each of its numbers changed."""
-        own = {key: value for key, value in self._asdict().items() if value is not None and not isinstance(value, tuple)}
-        plain = {key: change(value) for key, value in own.items()}
+        numbers = {key: value for key, value in self._asdict().items() if not isinstance(value, tuple)}
+        plain = {key: change(value) for key, value in numbers.items() if value is not None}
         cycle = None if self.cycle is None else self.cycle.each(change)
-        held = None if self.held is None else self.held._make(map(change, self.held))
+        held = None if self.held is None else type(self.held)(*map(change, self.held))
         return FleetParts(**plain, cycle=cycle, held=held)
 
     def taking(self, seconds: Any) -> FleetParts:  # noqa: ANN401 (as `seconds`)
