@@ -86,8 +86,8 @@ class Cycle(NamedTuple):
         training, whole = (tuple(time * factor for time in times) for times in (self.training, self.whole))
         return self._replace(training=training, whole=whole)
 
-    def seconds(self, train_seconds: Any, pause_seconds: Any) -> Any:  # noqa: ANN401 (numbers or arrays)
-        """Time from one sync to the next of a trainer that takes so long, its pauses left out; lines between rhythms."""
+    def seconds(self, train_seconds: Any, pause_seconds: Any = 0.0) -> Any:  # noqa: ANN401 (numbers or arrays)
+        """Time from one sync to the next of a trainer that takes so long, less its pauses; lines between rhythms."""
         waited = self._waited(pause_seconds)
         busy = train_seconds + waited
         return self._between(self.whole, busy) + np.maximum(0.0, busy - self.training[-1]) - waited

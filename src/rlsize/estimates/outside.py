@@ -31,7 +31,7 @@ _CELLS = 2**13  # of the grid
 _DEVIATE = 5.0
 _LONGER = np.concatenate([np.linspace(0.9, 0.1, 7), np.geomspace(0.05, 1e-6, 16)])
 """Shares of samples that wait longer, by which waits are told apart."""
-_BEGINS, _ENDS = 17, 129
+_BEGINS, _ENDS = 17, 65
 _RARE = 1e-7  # a chance of failures beyond which nothing is looked for
 _ALIKE = 32
 """Of how many failures one more is told apart from none more: 3 % of the time of a sample that fails so often."""
@@ -160,9 +160,10 @@ def scoring(agents: Agents) -> tuple[float, float]:
 
 
 def score_under_way(agents: Agents) -> float:
-    """What a score that is met under way still takes on average. [s]"""
+    """What scores under way still take on average when the last one begins: that, and others, met at any time. [s]"""
     mean, variation = scoring(agents)
-    return mean * (1.0 + variation**2) / 2.0
+    rest = mean * (1.0 + variation**2) / 2.0
+    return rest + (mean - rest) / (agents.verify_workers or 1)
 
 
 def last_score(agents: Agents, samples: Worked, first: Worked, last: Worked) -> Worked:
@@ -178,11 +179,10 @@ def last_score(agents: Agents, samples: Worked, first: Worked, last: Worked) -> 
     mean, variation = scoring(agents)
     samples, first, last = (np.asarray(one, dtype=float)[..., None, None] for one in (samples, first, last))
     begins = first + (last - first) * np.linspace(0.0, 1.0, _BEGINS)
-    ends = first + (last - first + _far(mean, variation)) * np.linspace(0.0, 1.0, _ENDS)[:, None] ** 2
-    taken = np.maximum(ends - begins, 1e-9)
-    done = batch_drain.finished_share(taken, mean, variation, np.inf)
+    later = _far(mean, variation) * np.linspace(0.0, 1.0, _ENDS)[:, None] ** 2
+    done = batch_drain.finished_share(np.maximum(last + later - begins, 1e-9), mean, variation, np.inf)
     below = np.exp(samples[..., 0] * np.log(np.maximum(done, 1e-300)).mean(axis=-1))
-    return first[..., 0, 0] + np.trapezoid(1.0 - below, ends[..., 0], axis=-1)
+    return last[..., 0, 0] + np.trapezoid(1.0 - below, later[..., 0], axis=-1)
 
 
 def _repeated(seconds: float, variation: float, fails: dict[str, float]) -> tuple[float, float]:
