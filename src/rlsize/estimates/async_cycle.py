@@ -173,8 +173,12 @@ class _Lengths(NamedTuple):
         batch has come further: long and short steps follow each other, and do not even out. So some batches are played,
         of which only the longest response counts.
         """
-        points = self.cap[..., None] * np.linspace(0.0, 1.0, _LONGEST) ** 2
-        done = self.finished(points[..., None])[..., 0] if self.endings is None else self.endings.complete(points)
+        if self.endings is None:
+            points = self.cap[..., None] * np.linspace(0.0, 1.0, _LONGEST) ** 2
+            done = self.finished(points[..., None])[..., 0]
+        else:
+            points = self.endings.tokens[..., None, :]
+            done = self.endings.complete(points)
         each = 1.0 if self.endings is None else self.group[..., None]
         below = np.broadcast_to(done ** (self.samples[..., None] / each), points.shape)[..., 0, :]
         longest = _inverse(points[..., 0, :], below, (np.arange(_LEVELS) + _HALF) / _LEVELS)

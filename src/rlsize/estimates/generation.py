@@ -524,7 +524,7 @@ def _flying(
 
 def _cohort(batch: StepBatch, shape: Shape, room: Worked) -> Worked:
     """Samples of which an instance's cache holds what they have when most of it is full, if all start together."""
-    tokens = _points(shape)
+    tokens = _points(batch, shape)
     running = 1 - _finished(batch, shape, tokens)
     lengths = shape.lengths
     prompt = lengths.prompt if lengths.computed is None else lengths.computed
@@ -542,8 +542,10 @@ def _finished(batch: StepBatch, shape: Shape, tokens: NDArray[np.float64]) -> Re
     return batch_drain.finished_share(tokens, _last(shape.uncapped), _last(batch.response_cv), _last(shape.cap))
 
 
-def _points(shape: Shape) -> Any:  # noqa: ANN401 (an array)
+def _points(batch: StepBatch, shape: Shape) -> Any:  # noqa: ANN401 (an array)
     """Some of the tokens that a response may have, closer to each other where most end. [token]"""
+    if batch.endings is not None:
+        return np.maximum(batch.endings.tokens, 1.0)
     return np.maximum(_last(shape.cap) * np.linspace(0.0, 1.0, _POINTS) ** 2, 1.0)
 
 
@@ -653,7 +655,7 @@ def _drain(
         begun: When the last of them begin.
         values: Constants by name.
     """
-    tokens, slots = _points(shape), _last(begun.slots)
+    tokens, slots = _points(batch, shape), _last(begun.slots)
     curve = tokens, _last(shape.uncapped), _last(batch.response_cv), _last(shape.cap)
     mix, size = _last(begun.mix), 1.0
     if begun.left is None:

@@ -35,7 +35,6 @@ _BEGINS, _ENDS = 17, 65
 _RARE = 1e-7  # a chance of failures beyond which nothing is looked for
 _ALIKE = 32
 """Of how many failures one more is told apart from none more: 3 % of the time of a sample that fails so often."""
-_FAR = 15.0  # standard deviations of one wait beyond which no sample is looked for
 
 
 class Outside(NamedTuple):
@@ -48,7 +47,6 @@ class Outside(NamedTuple):
         scored: Mean time of its verifier. [s]
         variance: Variance of all of it. [s^2]
         each: One wait, the mean of those that samples are met in. [s]
-        longest: Time that hardly a sample waits longer than. [s]
         calls: Mean calls of tools. [1]
         tool_tokens: What each adds to the context. [token]
     """
@@ -58,7 +56,6 @@ class Outside(NamedTuple):
     scored: float
     variance: float
     each: float
-    longest: float
     calls: float
     tool_tokens: float
 
@@ -78,14 +75,12 @@ def outside(agents: Agents) -> Outside:
     scoring_spread = (scored * scored_cv) ** 2
     starts, parked = agents.environment_seconds, calls * call
     squares = starts**2 + calls * (call**2 + spread) + scored**2 + scoring_spread
-    whole = starts + (agents.turns - 1) * call + scored
     return Outside(
         starting=starts,
         parked=parked,
         scored=scored,
         variance=calls * spread + float(equations.turns_variance(most, ends)) * call**2 + scoring_spread,
         each=squares / max(starts + parked + scored, 1e-9),
-        longest=whole + _FAR * ((agents.turns - 1) * spread + scoring_spread) ** 0.5,
         calls=calls,
         tool_tokens=agents.tool_tokens,
     )
@@ -233,16 +228,17 @@ def stretched(batch: StepBatch, uncapped: Worked, cap: Worked, out: Outside, ste
     """
     seconds, spread = out.seconds / step_seconds, np.sqrt(out.variance) / step_seconds
     share = equations.running_share(running_seconds=batch.response_tokens, outside_seconds=seconds)
+    ends = endings(batch, uncapped, cap, step_seconds)
     return replace(
         batch,
         agents=None,
         response_tokens=batch.response_tokens + seconds,
         response_cv=np.hypot(uncapped * batch.response_cv, spread) / (uncapped + seconds),
-        max_tokens=cap + out.longest / step_seconds,
+        max_tokens=ends.longest,
         running_share=share,
         kept_share=1.0 - (out.starting + out.scored) / max(out.seconds, 1e-9) * (1.0 - share),
         tool_context=tool_context(out),
-        endings=endings(batch, uncapped, cap, step_seconds),
+        endings=ends,
     )
 
 
