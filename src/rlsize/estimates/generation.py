@@ -323,6 +323,14 @@ def _refilled_outside(
     offered = np.inf
     if batch.in_flight is not None:
         offered = _in_flight_of_each(work, batch) * (1 + redundant / batch.group_size)
+    if redundant:  # contexts are of samples that stop when their group is complete
+        step = steady(work, asked, offered, lengths, values).step_seconds
+        whole = stretched(batch, shape.uncapped, shape.cap, out, step)
+        left = (
+            _held_shape(work, one, lengths).live for one in (first_to_end(batch, whole, shape.uncapped).batch, whole)
+        )
+        sooner = rollout_batch.share_of(*left)
+        lengths = replace(lengths, live=batch.prompt_tokens + sooner * (lengths.live - batch.prompt_tokens))
     share, kept, running, mean = 1.0, 1.0, 1.0, batch.response_tokens
     for _ in range(_ROUNDS):
         most = rollout_batch.per_instance(amount=places(batch, out, running), instances=batch.instances)
