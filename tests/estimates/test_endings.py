@@ -28,13 +28,14 @@ def ended(group: int) -> Endings:
 
 def drawn(random: np.random.Generator, many: int) -> np.ndarray:
     """The same, drawn."""
-    return WAIT + MEAN * np.exp(SIGMA * random.standard_normal(many) - SIGMA**2 / 2)
+    found: np.ndarray = WAIT + MEAN * np.exp(SIGMA * random.standard_normal(many) - SIGMA**2 / 2)
+    return found
 
 
 def let_in(samples: int, places: int, group: int) -> tuple[float, float]:
     """When the last group came, and when all samples had ended, on average over some batches."""
     random, found = np.random.default_rng(0), []
-    for _ in range(12_800 // samples):
+    for _ in range(25_000 // samples):
         under_way: list[float] = []
         now = end = 0.0
         for _ in range(samples // group):
