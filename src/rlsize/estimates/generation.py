@@ -391,7 +391,9 @@ def _drained_outside(
             verifiers=None if agents.verify_workers is None else _verifiers(batch, held, came, scores),
         )
         made = _ended(work, asked, held, _held_shape(work, held, lengths), values)
-        step = made.token_seconds
+        before, step = step, made.token_seconds
+        if np.allclose(step, before, rtol=_ALIKE):
+            break
     rate = rollout_batch.batch_rate(samples=own, response_tokens=batch.response_tokens, seconds=made.seconds)
     return replace(
         made,
@@ -434,7 +436,7 @@ def _scores(batch: StepBatch, held: StepBatch, came: StepBatch, shape: Shape, st
     if batch.ending == "barrier" and agents.verify_workers is not None:
         come = _UNIFORM * came.response_cv * came.response_tokens * step  # time in which all of them do
         quicker = np.minimum(1.0, agents.verify_workers * come / (agents.verify_seconds * held.samples))
-        sooner = _scored_within(batch, agents.verify_seconds * float(np.median(quicker)), shape, step)
+        sooner = _scored_within(batch, agents.verify_seconds * round(float(np.median(quicker)), 2), shape, step)
         ended = first_to_end(batch, sooner, shape.uncapped).batch.endings or ended
     return scored_share(came.endings, ended, batch.group_size)
 
@@ -725,7 +727,7 @@ def _served(verifiers: Verifiers, slots: Real, coming: _Drain, ends: tuple[Worke
     pace = coming.chance_of_any(running) * coming.step
     rest = np.diff(coming.tokens) * (pace[..., 1:] + pace[..., :-1]) / 2
     left = np.cumsum(rest[..., ::-1], axis=-1)[..., ::-1]  # time from each point to the end
-    served = (running * (1 - coming.done))[..., :-1] * verifiers.seconds
+    served = (running * (1 - coming.done))[..., :-1] * _last(verifiers.seconds)
     whole = np.asarray(batch.samples) * verifiers.seconds - (until - first)  # of all, if none is idle once one came
     waiting = np.maximum(np.maximum(0.0, whole), np.max(served - left, axis=-1))
     late = np.maximum(0.0, waiting - score_under_way(verifiers.agents))
