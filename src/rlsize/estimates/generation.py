@@ -381,13 +381,15 @@ def _drained_outside(
         held, _, taken = first_to_end(batch, held, shape.uncapped)
         came = _unscored(batch, held, shape, step)
         scores = _scores(batch, held, came, shape, step)
-        came = first_to_end(batch, came, shape.uncapped).batch
+        pool = {}
+        if agents.environments is not None:
+            pool = {"environments": np.maximum(agents.environments, held.group_size), "chunk": held.group_size}
+        came = replace(first_to_end(batch, came, shape.uncapped).batch, **pool)
         held = replace(
             held,
+            **pool,
             leaving=came.endings,
             leaving_share=came.response_tokens / held.response_tokens,
-            environments=np.inf if agents.environments is None else agents.environments,
-            chunk=1.0 if agents.environments is None else held.group_size,
             verifiers=None if agents.verify_workers is None else _verifiers(batch, held, came, scores),
         )
         made = _ended(work, asked, held, _held_shape(work, held, lengths), values)
