@@ -149,3 +149,24 @@ def test_the_mean_sample_takes_what_it_waits_for_tools_beside_its_own_time() -> 
     plain = generated(ending="refill", in_flight=512.0)
     waiting = generated(ending="refill", in_flight=512.0, agents=Agents(turns=3, tool_seconds=10.0))
     assert 20.0 + 0.5 * plain.sample_seconds < waiting.sample_seconds < 20.0 + 1.1 * plain.sample_seconds
+
+
+@pytest.mark.parametrize("ending", ["barrier", "refill"])
+@pytest.mark.parametrize("redundant", [0, 2])
+@pytest.mark.parametrize("environments", [None, 150])
+def test_fleets_in_arrays_take_what_each_does_by_itself(ending: str, redundant: int, environments: int | None) -> None:
+    """A plan asks for many numbers of instances at once, pools of agents and samples beyond a group's among it."""
+    agents = Agents(
+        turns=4,
+        tool_seconds=10.0,
+        tool_cv=1.0,
+        environments=environments,
+        environment_seconds=20.0,
+        verify_seconds=5.0,
+        verify_workers=16,
+        redundant_samples=redundant,
+    )
+    said = {"ending": ending, "agents": agents, "group_size": 8.0}
+    many = np.array([2.0, 16.0])
+    together = generated(instances=many, **said)
+    assert together.seconds == pytest.approx([generated(instances=one, **said).seconds for one in many], rel=0.002)

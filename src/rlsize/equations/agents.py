@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rlsize.equations._ops import maximum, where
+from rlsize.equations._ops import exp, maximum, where
 
 if TYPE_CHECKING:
     from rlsize.equations._ops import Real
@@ -152,6 +152,29 @@ def computed_in_turns(prompt_tokens: Real, calls: Real, tool_tokens: Real) -> Re
     300
     """
     return prompt_tokens + calls * tool_tokens
+
+
+def waited_in_pause(pause_seconds: Real, wait_seconds: Real, waiting_share: Real) -> Real:
+    """
+    Time by which the mean sample under way comes further while engines pause: waits outside the GPUs go on.
+
+    h = f w (1 - exp(-p / w))
+
+    Args:
+        pause_seconds: The pause, p. [s]
+        wait_seconds: A wait, w; more than nothing. [s]
+        waiting_share: Share of the samples under way that wait, f. [1]
+
+    Returns:
+        h. [s]
+
+    Assumes waits that end at any time as likely as at any other; a sample whose wait has ended stands still.
+    Source: mean of the lesser of an exponential time and a constant one.
+
+    >>> round(waited_in_pause(pause_seconds=5.0, wait_seconds=10.0, waiting_share=0.5), 4)
+    1.9673
+    """
+    return waiting_share * wait_seconds * (1 - exp(-pause_seconds / wait_seconds))
 
 
 def pool_time(samples: Real, hold_seconds: Real, size: Real) -> Real:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from rlsize.equations import batch_drain, lengths
+from rlsize.equations import agents, batch_drain, lengths
 from rlsize.estimates.endings import Endings
 from rlsize.estimates.remembered import remembered
 
@@ -28,7 +28,9 @@ _RHYTHMS = 10  # from a trainer that takes no time to one that never waits; the 
 _PHASES = 9  # of a rhythm
 _BATCHES = 16  # that are looked at one by one; those before them as a whole
 _HALVINGS = 20
-_LONGEST = 33  # points of the longest response's tail
+_LONGEST = 129  # points of the longest response's distribution
+_LEVELS = 32  # of it, each as likely as any other; triangular numbers go through a power of two in no order
+_PLAYED, _COUNTED = 72, 60  # batches that are played; whole periods of what follows from caps of up to 5
 _HALF = 0.5  # of a group: as few are left where none may be
 
 
@@ -63,28 +65,39 @@ class Cycle(NamedTuple):
         training: Time that is left for training on a batch in each, the shortest first; numbers or arrays. [s]
         whole: Time of all of it. [s]
         started: Samples that are started for each that is trained on. [1]
+        waiting_share: Share of the samples under way that wait outside the GPUs. [1]
+        wait_seconds: How long one of them does at a time. [s]
+        token_seconds: Mean engine step of the shortest. [s]
     """
 
     training: tuple[Any, ...]
     whole: tuple[Any, ...]
     started: tuple[Any, ...]
+    waiting_share: Any = 0.0
+    wait_seconds: Any = 1.0
+    token_seconds: Any = 0.0
 
     def each(self, change: Callable[[Any], Any]) -> Cycle:
         """The same, each number changed."""
-        return Cycle(*(tuple(map(change, numbers)) for numbers in self))
+        return Cycle(*(tuple(map(change, numbers)) for numbers in self[:3]), *map(change, self[3:]))
 
     def slowed(self, factor: Real) -> Cycle:
         """The same, each time as many times as long."""
         training, whole = (tuple(time * factor for time in times) for times in (self.training, self.whole))
-        return Cycle(training, whole, self.started)
+        return self._replace(training=training, whole=whole)
 
-    def seconds(self, train_seconds: Any) -> Any:  # noqa: ANN401 (numbers or arrays)
-        """Time from one sync to the next of a trainer that takes so long; between rhythms a straight line."""
-        return self._between(self.whole, train_seconds) + np.maximum(0.0, train_seconds - self.training[-1])
+    def seconds(self, train_seconds: Any, pause_seconds: Any = 0.0) -> Any:  # noqa: ANN401 (numbers or arrays)
+        """Time from one sync to the next of a trainer that takes so long, less its pauses; lines between rhythms."""
+        waited = self._waited(pause_seconds)
+        busy = train_seconds + waited
+        return self._between(self.whole, busy) + np.maximum(0.0, busy - self.training[-1]) - waited
 
-    def waste(self, train_seconds: Real) -> Real:
+    def waste(self, train_seconds: Real, pause_seconds: Real) -> Real:
         """Samples that are started for each that such a trainer trains on."""
-        return self._between(self.started, train_seconds)
+        return self._between(self.started, train_seconds + self._waited(pause_seconds))
+
+    def _waited(self, pause_seconds: Real) -> Real:
+        return agents.waited_in_pause(pause_seconds, self.wait_seconds, self.waiting_share)
 
     def _between(self, values: tuple[Real, ...], train_seconds: Real) -> Real:
         found = values[0]
@@ -148,22 +161,36 @@ class _Lengths(NamedTuple):
 
     def early(self, tokens: Real, phases: Real, groups: Real = None) -> Real:
         """Above nothing where it is too early to take a batch at some phases of a rhythm; `groups` are those left."""
-        if self.late == "wait":
-            return self._overdue(tokens)[..., None] / tokens[..., None] - phases
         allowed = (self.staleness + _HALF * self.group / self.samples)[..., None]
         groups = self.left(tokens, phases)[1] if groups is None else groups
         return groups - allowed * self.kept(tokens, phases)
 
-    def _overdue(self, tokens: Any) -> Any:  # noqa: ANN401 (arrays)
-        """Tokens that the longest response of a batch lacks on average when it should be taken."""
-        first = np.minimum(self.staleness * tokens, self.cap)
-        points = first[..., None] + (self.cap - first)[..., None] * np.linspace(0.0, 1.0, _LONGEST) ** 2
+    def played(self) -> tuple[Any, Any]:
+        """
+        Rhythms where each batch is waited for in turn, and the share of each until its batch is there.
+
+        A batch whose longest response outlasts those of the batches before makes the next sync late, by which the next
+        batch has come further: long and short steps follow each other, and do not even out. So some batches are played,
+        of which only the longest response counts.
+        """
         if self.endings is None:
-            some = batch_drain.chance_of_any(self.finished(points[..., None])[..., 0], self.samples[..., None])
+            points = self.cap[..., None] * np.linspace(0.0, 1.0, _LONGEST) ** 2
+            done = self.finished(points[..., None])[..., 0]
         else:
-            groups = self.samples[..., None] / self.group[..., None]
-            some = batch_drain.chance_of_any(self.endings.complete(points), groups)
-        return np.trapezoid(some, points, axis=-1)
+            points = self.endings.tokens[..., None, :]
+            done = self.endings.complete(points)
+        each = 1.0 if self.endings is None else self.group[..., None]
+        below = np.broadcast_to(done ** (self.samples[..., None] / each), points.shape)[..., 0, :]
+        longest = _inverse(points[..., 0, :], below, (np.arange(_LEVELS) + _HALF) / _LEVELS)
+        trained = longest[..., -1:] / np.maximum(self.staleness, 1.0) * np.linspace(0.0, 1.0, _RHYTHMS) ** 2
+        ahead = [np.clip(self.staleness - late, 0.0, 1.0) for late in range(int(np.ceil(np.max(self.staleness))))]
+        steps = [np.zeros(trained.shape)] * len(ahead)
+        for batch in range(_PLAYED):
+            passed = sum(share * step for share, step in zip(ahead, steps[::-1], strict=False))
+            level = batch * (batch + 1) // 2 % _LEVELS
+            steps.append(trained + np.maximum(0.0, longest[..., level, None] - passed))
+        tokens = np.mean(steps[-_COUNTED:], axis=0)
+        return tokens, 1.0 - trained / tokens
 
 
 @remembered
@@ -195,17 +222,21 @@ def rhythms(
     numbers = (uncapped, length_cv, cap, staleness, group_size, samples)
     wide = np.broadcast_arrays(*(np.asarray(one, dtype=float)[..., None] for one in numbers))
     loop = _Lengths(late, Endings(*ends) if ends else None, *wide)
-    shortest = _first(loop, 1.0, loop.uncapped * 1e-3)
-    longest = _first(loop, 0.0, shortest)
-    tokens = shortest * (longest / shortest) ** np.linspace(0.0, 1.0, _RHYTHMS)
     phases = np.linspace(0.0, 1.0, _PHASES)
-    lacking = np.zeros(1) if late == "wait" else np.arange(parts - 1, -1, -1) / parts
-    running, groups = loop.left(tokens, phases)
-    early = loop.early(tokens, phases, groups) - lacking.reshape(-1, *[1] * (tokens.ndim + 1)) * loop.kept(
-        tokens, phases
-    )
-    falls = np.maximum(early[..., :-1] - early[..., 1:], 1e-12)
-    before = np.clip(early[..., :-1] / falls, 0.0, 1.0)  # share of each part of a rhythm that comes before it is due
+    if late == "wait":
+        tokens, until_due = loop.played()
+        running, _ = loop.left(tokens, phases)
+        before = np.clip(until_due[..., None] * (_PHASES - 1) - np.arange(_PHASES - 1), 0.0, 1.0)[None]
+    else:
+        shortest = _first(loop, 1.0, loop.uncapped * 1e-3)
+        longest = _first(loop, 0.0, shortest)
+        tokens = shortest * (longest / shortest) ** np.linspace(0.0, 1.0, _RHYTHMS)
+        lacking = np.arange(parts - 1, -1, -1) / parts
+        running, groups = loop.left(tokens, phases)
+        kept = loop.kept(tokens, phases)
+        early = loop.early(tokens, phases, groups) - lacking.reshape(-1, *[1] * (tokens.ndim + 1)) * kept
+        falls = np.maximum(early[..., :-1] - early[..., 1:], 1e-12)
+        before = np.clip(early[..., :-1] / falls, 0.0, 1.0)  # share of each part of a rhythm until it is due
     dues, within = before.sum(axis=-1) / (_PHASES - 1), before[-1]
     due, left = dues[-1], np.arange(len(dues), 0, -1).reshape(-1, *[1] * tokens.ndim) / len(dues)
     most = np.argmin((1 - dues) / left, axis=0)[None]
@@ -225,3 +256,12 @@ def _first(loop: _Lengths, phase: float, low: Any) -> Any:  # noqa: ANN401 (arra
         early = loop.early(middle, np.full(1, phase))[..., 0] > 0
         low, high = np.where(early, middle, low), np.where(early, high, middle)
     return high
+
+
+def _inverse(points: Any, below: Any, levels: Any) -> Any:  # noqa: ANN401 (arrays)
+    """Where a rising table reaches some levels, in its last axis; between its points a straight line."""
+    first = np.clip((below[..., None, :] < levels[:, None]).sum(axis=-1) - 1, 0, below.shape[-1] - 2)
+    (low, high), (start, end) = (
+        [np.take_along_axis(one, first + more, axis=-1) for more in (0, 1)] for one in (below, points)
+    )
+    return start + (end - start) * np.clip((levels - low) / np.maximum(high - low, 1e-12), 0.0, 1.0)

@@ -11,7 +11,18 @@ from rlsize.equations import agents as equations
 from rlsize.equations import batch_drain, engine_step, long_tail, loop_time, prefill, rollout_batch, staleness
 from rlsize.estimates.async_cycle import Cycle, rhythms
 from rlsize.estimates.figures import entries, numbers
-from rlsize.estimates.outside import first_to_end, in_turns, longest_rest, outside, places, scoring, stretched
+from rlsize.estimates.outside import (
+    first_to_end,
+    in_turns,
+    last_score,
+    outside,
+    places,
+    score_under_way,
+    scored_share,
+    scoring,
+    stretched,
+    waiting_share,
+)
 from rlsize.estimates.remembered import remembered
 from rlsize.estimates.rollout_prediction import Lengths, at_batch, cache_capacity, engine_limit, steady
 from rlsize.facts.algorithm import Agents
@@ -31,6 +42,8 @@ Ending = Literal["barrier", "refill"]
 Late = Literal["continue", "wait", "drop"]
 """What becomes of samples that are not finished when a batch is due."""
 _ROUNDS = 6  # until running and waiting samples agree
+_ALIKE = 1e-3  # as they do then
+_UNIFORM = 12**0.5  # standard deviations of an even spread from its one end to the other
 _POINTS = 49  # of the drain; 400 change the time by less than 0.5 %
 
 
@@ -41,14 +54,12 @@ class Verifiers(NamedTuple):
     Args:
         seconds: Time in which all of them serve one sample. [s]
         came: Their samples, as long as until they come.
-        rest: What one of those served still takes on average when no sample waits any more. [s]
-        longest: What the longest of these still takes. [s]
+        agents: How long they take.
     """
 
     seconds: Real
     came: StepBatch
-    rest: Real
-    longest: Real
+    agents: Agents
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,6 +89,10 @@ class StepBatch:
         tool_context: What tools have added to the context of the mean one of them. [token]
         verifiers: What scores them where they are few, of a batch that drains.
         endings: How they end where that is not how lognormal lengths do.
+        leaving: How they give back what others wait for, which may be before they end.
+        leaving_share: Share of those under way that have not given it back. [1]
+        environments: Samples that may begin before others have given something back. [1]
+        chunk: Samples that begin at once where some wait for others. [1]
     """
 
     samples: Real
@@ -101,6 +116,10 @@ class StepBatch:
     tool_context: Real = 0.0
     verifiers: Verifiers | None = None
     endings: Endings | None = None
+    leaving: Endings | None = None
+    leaving_share: Real = 1.0
+    environments: Real = np.inf
+    chunk: Real = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,6 +224,7 @@ class Generation:
         taken_share: Mean length of the samples that are trained on over that of all. [1]
         token_seconds: Mean engine step over the whole time. [s]
         cycle: With refill, what the time from one sync to the next is by that of the trainer; None where nobody looks.
+        held: With refill, lengths of samples that wait outside the GPUs, their waits among them; None where none does.
     """
 
     seconds: Real
@@ -221,6 +241,24 @@ class Generation:
     taken_share: Real = 1.0
     token_seconds: Real = 0.0
     cycle: Cycle | None = None
+    held: Held | None = None
+
+
+class Held(NamedTuple):
+    """
+    Lengths of samples, what they wait for outside the GPUs among them; numbers or arrays.
+
+    Args:
+        response_tokens: Mean. [token]
+        uncapped: The same without the cap. [token]
+        response_cv: Coefficient of variation without the cap. [1]
+        cap: The cap. [token]
+    """
+
+    response_tokens: Any
+    uncapped: Any
+    response_cv: Any
+    cap: Any
 
 
 def generation(work: Work, asked: Replica, batch: StepBatch, values: Mapping[str, Real]) -> Generation:
@@ -285,6 +323,14 @@ def _refilled_outside(
     offered = np.inf
     if batch.in_flight is not None:
         offered = _in_flight_of_each(work, batch) * (1 + redundant / batch.group_size)
+    if redundant:  # contexts are of samples that stop when their group is complete
+        step = steady(work, asked, offered, lengths, values).step_seconds
+        whole = stretched(batch, shape.uncapped, shape.cap, out, step)
+        left = (
+            _held_shape(work, one, lengths).live for one in (first_to_end(batch, whole, shape.uncapped).batch, whole)
+        )
+        sooner = rollout_batch.share_of(*left)
+        lengths = replace(lengths, live=batch.prompt_tokens + sooner * (lengths.live - batch.prompt_tokens))
     share, kept, running, mean = 1.0, 1.0, 1.0, batch.response_tokens
     for _ in range(_ROUNDS):
         most = rollout_batch.per_instance(amount=places(batch, out, running), instances=batch.instances)
@@ -295,12 +341,26 @@ def _refilled_outside(
         kept = 1.0 - (out.starting + out.scored) / (running + out.seconds)
     rate = found.rate * np.minimum(1.0, wanted / found.batch)  # fewer than one sample may run
     flying = Flying(found.batch, found.capacity, found.step_seconds, found.prefill_seconds)
-    held = stretched(batch, shape.uncapped, shape.cap, out, found.step_seconds)
-    held, generated, taken = first_to_end(batch, held, shape.uncapped)
+    cycle, step, before = None, found.step_seconds, np.inf
+    for _ in range(_ROUNDS):  # a wait is as many tokens as the steps of the rhythm say that comes of it
+        if np.allclose(step, before, rtol=_ALIKE):
+            break
+        held, generated, taken = first_to_end(
+            batch, stretched(batch, shape.uncapped, shape.cap, out, step), shape.uncapped
+        )
+        cycle, before = _cycle(work, asked, held, _held_shape(work, held, lengths), found, values), step
+        step = found.step_seconds if cycle is None else cycle.token_seconds
     made = rollout_batch.fleet_time(held.samples, generated * mean, batch.instances, rate)
-    cycle = _cycle(work, asked, held, _held_shape(work, held, lengths), found, values)
-    plain = _made(work, batch, shape, _scored(batch, made), flying, rate, sample_seconds=running + out.seconds)
-    return replace(plain, cycle=cycle, taken_share=taken)
+    made = _scored(batch, made, _scores(batch, held, _unscored(batch, held, shape, step), shape, step))
+    looks = _held_shape(work, held, lengths)
+    if cycle is not None and out.each:
+        cycle = cycle._replace(waiting_share=waiting_share(batch, held, shape.uncapped), wait_seconds=out.each)
+    return replace(
+        _made(work, batch, shape, made, flying, rate, sample_seconds=generated * (running + out.seconds)),
+        cycle=cycle,
+        taken_share=taken,
+        held=Held(held.response_tokens, looks.uncapped, held.response_cv, looks.cap),
+    )
 
 
 def _drained_outside(
@@ -319,14 +379,27 @@ def _drained_outside(
         offered = most if batch.in_flight is None else np.minimum(batch.in_flight, most)
         held = replace(held, in_flight=None if np.all(np.isinf(offered)) else offered)
         held, _, taken = first_to_end(batch, held, shape.uncapped)
-        if agents.verify_workers is not None:
-            held = replace(held, verifiers=_verifiers(batch, held, shape, step))
+        came = _unscored(batch, held, shape, step)
+        scores = _scores(batch, held, came, shape, step)
+        pool = {}
+        if agents.environments is not None:
+            pool = {"environments": np.maximum(agents.environments, held.group_size), "chunk": held.group_size}
+        came = replace(first_to_end(batch, came, shape.uncapped).batch, **pool)
+        held = replace(
+            held,
+            **pool,
+            leaving=came.endings,
+            leaving_share=came.response_tokens / held.response_tokens,
+            verifiers=None if agents.verify_workers is None else _verifiers(batch, held, came, scores),
+        )
         made = _ended(work, asked, held, _held_shape(work, held, lengths), values)
-        step = made.token_seconds
+        before, step = step, made.token_seconds
+        if np.allclose(step, before, rtol=_ALIKE):
+            break
     rate = rollout_batch.batch_rate(samples=own, response_tokens=batch.response_tokens, seconds=made.seconds)
     return replace(
         made,
-        seconds=_scored(batch, made.seconds),
+        seconds=_scored(batch, made.seconds, scores),
         batch=held.running_share * made.batch,
         rate=rate,
         longest_tokens=longest,
@@ -341,21 +414,49 @@ def _held_shape(work: Work, held: StepBatch, lengths: Lengths) -> Shape:
     return found if held.endings is None else replace(found, live=held.endings.mean_left())
 
 
-def _verifiers(batch: StepBatch, held: StepBatch, shape: Shape, step: Worked) -> Verifiers:
+def _unscored(batch: StepBatch, held: StepBatch, shape: Shape, step: Worked) -> StepBatch:
+    """The samples of a batch's agents until they come to be scored, redundant ones as if they did not stop."""
+    return _scored_within(batch, 0.0, shape, step) if (batch.agents or Agents()).verify_seconds else held
+
+
+def _scored_within(batch: StepBatch, seconds: float, shape: Shape, step: Worked) -> StepBatch:
+    """The samples of a batch's agents where they are scored in another time."""
+    agents = replace(batch.agents or Agents(), verify_seconds=seconds)
+    return stretched(replace(batch, agents=agents), shape.uncapped, shape.cap, outside(agents), step)
+
+
+def _scores(batch: StepBatch, held: StepBatch, came: StepBatch, shape: Shape, step: Worked) -> Worked:
+    """
+    Samples that are scored for each that is taken: redundant ones too that come before their group is complete.
+
+    Where a batch drains, samples queue for few verifiers, and less time lies between two that come than between their
+    scores.
+    """
+    agents, ended = batch.agents or Agents(), held.endings
+    if not agents.redundant_samples or not agents.verify_seconds or came.endings is None or ended is None:
+        return 1.0
+    if batch.ending == "barrier" and agents.verify_workers is not None:
+        come = _UNIFORM * came.response_cv * came.response_tokens * step  # time in which all of them do
+        quicker = np.minimum(1.0, agents.verify_workers * come / (agents.verify_seconds * held.samples))
+        sooner = _scored_within(batch, agents.verify_seconds * round(float(np.median(quicker)), 2), shape, step)
+        ended = first_to_end(batch, sooner, shape.uncapped).batch.endings or ended
+    return scored_share(came.endings, ended, batch.group_size)
+
+
+def _verifiers(batch: StepBatch, held: StepBatch, came: StepBatch, scores: Worked) -> Verifiers:
     """The verifiers of a batch's agents; where samples are redundant, those that stop before are not scored."""
     agents = batch.agents or Agents()
-    unscored = replace(batch, agents=replace(agents, verify_seconds=0.0))
-    came = stretched(unscored, shape.uncapped, shape.cap, outside(unscored.agents or agents), step)
-    seconds = scoring(agents)[0] * batch.samples / held.samples / (agents.verify_workers or 1)
-    return Verifiers(seconds, first_to_end(unscored, came, shape.uncapped).batch, *longest_rest(agents))
+    seconds = scoring(agents)[0] * scores * batch.samples / held.samples / (agents.verify_workers or 1)
+    return Verifiers(seconds, came, agents)
 
 
-def _scored(batch: StepBatch, seconds: Real) -> Real:
+def _scored(batch: StepBatch, seconds: Real, scores: Real) -> Real:
     """Time of a step's samples, scored as quickly as verifiers can."""
     agents = batch.agents
     if agents is None or agents.verify_workers is None:
         return seconds
-    needed = equations.pool_time(samples=batch.samples, hold_seconds=scoring(agents)[0], size=agents.verify_workers)
+    scored = batch.samples * scores
+    needed = equations.pool_time(samples=scored, hold_seconds=scoring(agents)[0], size=agents.verify_workers)
     found: Real = equations.served_beside(seconds, needed)
     return found
 
@@ -391,7 +492,8 @@ def _cycle(
     left = (1 - rhythm.due) * (training + prompts)
     times = rhythm.more * (left + rhythm.ahead * (waiting + prompts)), rhythm.due * (waiting + prompts) + left
     started = np.broadcast_to(rhythm.started, times[0].shape)
-    return Cycle(*(tuple(np.moveaxis(one, -1, 0)) for one in (times[0] / every, times[1] / every, started)))
+    trained, whole, begun = (tuple(np.moveaxis(one, -1, 0)) for one in (times[0] / every, times[1] / every, started))
+    return Cycle(trained, whole, begun, token_seconds=((times[1] - prompts) / rhythm.tokens)[..., 0])
 
 
 def _in_flight_of_each(work: Work, batch: StepBatch) -> Worked:
@@ -434,7 +536,7 @@ def _flying(
 
 def _cohort(batch: StepBatch, shape: Shape, room: Worked) -> Worked:
     """Samples of which an instance's cache holds what they have when most of it is full, if all start together."""
-    tokens = _points(shape)
+    tokens = _points(batch, shape)
     running = 1 - _finished(batch, shape, tokens)
     lengths = shape.lengths
     prompt = lengths.prompt if lengths.computed is None else lengths.computed
@@ -452,48 +554,69 @@ def _finished(batch: StepBatch, shape: Shape, tokens: NDArray[np.float64]) -> Re
     return batch_drain.finished_share(tokens, _last(shape.uncapped), _last(batch.response_cv), _last(shape.cap))
 
 
-def _points(shape: Shape) -> Any:  # noqa: ANN401 (an array)
+def _points(batch: StepBatch, shape: Shape) -> Any:  # noqa: ANN401 (an array)
     """Some of the tokens that a response may have, closer to each other where most end. [token]"""
+    if batch.endings is not None:
+        return np.maximum(batch.endings.tokens, 1.0)
     return np.maximum(_last(shape.cap) * np.linspace(0.0, 1.0, _POINTS) ** 2, 1.0)
 
 
 def _drained(work: Work, asked: Replica, batch: StepBatch, shape: Shape, values: Mapping[str, Real]) -> Generation:
     own = rollout_batch.per_instance(amount=batch.samples, instances=batch.instances)
     flying = _flying(work, asked, batch, shape, own, values)
-    drain = _drain(work, asked, batch, shape, (own, flying.batch), values)
-    seconds = _drained_time(batch, shape, flying, own, _draining_seconds(batch, flying.batch, drain))
-    some = _at_once(batch, flying.batch)
-    passed = np.trapezoid(drain.chance_of_any(some), drain.tokens, axis=-1)
-    token = (seconds - own * flying.prefill_seconds) / (_full_steps(batch, shape, flying, own) + passed)
+    begun = _begun(batch, shape, own, flying.batch)
+    drain = _drain(work, asked, batch, shape, begun, values)
+    seconds = _drained_time(begun, flying, own, _draining_seconds(batch, begun, drain))
+    passed = np.trapezoid(drain.chance_of_any(_at_once(batch, begun.slots)), drain.tokens, axis=-1)
+    token = (seconds - own * flying.prefill_seconds) / (begun.full + passed)
     if batch.verifiers is not None:
         came = batch.verifiers.came
         looks = _held_shape(work, came, shape.lengths)
-        coming = _drain(work, asked, came, looks, (own, flying.batch), values)
-        until = _drained_time(came, looks, flying, own, _draining_seconds(came, flying.batch, coming))
+        sooner = _begun(came, looks, own, flying.batch)
+        coming = _drain(work, asked, came, looks, sooner, values)
+        until = _drained_time(sooner, flying, own, _draining_seconds(came, sooner, coming))
         fresh = np.maximum(0.0, 1 - _finished(came, looks, coming.tokens)) ** _at_once(came, flying.batch)
         first = np.trapezoid(fresh * coming.step[..., :1], coming.tokens, axis=-1)
-        seconds = _served(batch.verifiers, flying.batch, coming, (first, until), seconds)
+        seconds = _served(batch.verifiers, sooner.slots, coming, (first, until), seconds)
     packed = _packed_time(batch, flying, own)
     rate = rollout_batch.batch_rate(samples=own, response_tokens=batch.response_tokens, seconds=seconds)
     tail = rollout_batch.beyond(whole=seconds, part=packed)
     return _made(work, batch, shape, seconds, flying, rate, full_seconds=packed, tail_seconds=tail, token_seconds=token)
 
 
-def _full_steps(batch: StepBatch, shape: Shape, flying: Flying, samples: Worked) -> Worked:
-    """Engine steps with all slots busy."""
-    return batch_drain.full_steps(samples, flying.batch, batch.response_tokens, shape.live)
+class _Begun(NamedTuple):
+    """
+    A batch when the last of its samples begin, as others have ended.
+
+    Args:
+        full: Engine steps until then, with all slots busy. [token]
+        mix: Share of those that run then which are of all ages; the others began together. [1]
+        slots: Samples of an instance that are under way then. [1]
+        left: How these end, where that is not how lognormal lengths do.
+    """
+
+    full: Worked
+    mix: Worked
+    slots: Worked
+    left: Endings | None = None
 
 
-def _aged_share(batch: StepBatch, shape: Shape, own: Worked, slots: Worked) -> Worked:
-    """Share of a draining batch that is of all ages."""
-    full = batch_drain.full_steps(own, slots, batch.response_tokens, shape.live)
-    return batch_drain.aged_share(full, batch.response_tokens)
+def _begun(batch: StepBatch, shape: Shape, samples: Worked, slots: Worked) -> _Begun:
+    """When the last of so many samples of an instance begin, of which so many are under way at once."""
+    if batch.endings is None:
+        full = batch_drain.full_steps(samples, slots, batch.response_tokens, shape.live)
+        return _Begun(full, batch_drain.aged_share(full, batch.response_tokens), slots)
+    leaving, many = batch.leaving or batch.endings, batch.instances
+    on_average = slots * many * batch.leaving_share + (batch.chunk - 1) / 2
+    places = np.minimum(batch.environments, np.where(slots < samples, on_average, np.inf))
+    found = batch.endings.let_in(leaving, samples * many, places, batch.chunk)
+    mix = batch_drain.aged_share(found.full, batch.response_tokens)
+    return _Begun(found.full, mix, found.running / many, found.left)
 
 
-def _drained_time(batch: StepBatch, shape: Shape, flying: Flying, samples: Worked, draining: Worked) -> Worked:
+def _drained_time(begun: _Begun, flying: Flying, samples: Worked, draining: Worked) -> Worked:
     """Time of a batch that drains, of which so many samples begin."""
-    full = _full_steps(batch, shape, flying, samples)
-    return batch_drain.drained_time(full, flying.step_seconds, draining, samples, flying.prefill_seconds)
+    return batch_drain.drained_time(begun.full, flying.step_seconds, draining, samples, flying.prefill_seconds)
 
 
 def _packed_time(batch: StepBatch, flying: Flying, samples: Worked) -> Worked:
@@ -530,7 +653,7 @@ def _drain(
     asked: Replica,
     batch: StepBatch,
     shape: Shape,
-    samples: tuple[Real, Real],
+    begun: _Begun,
     values: Mapping[str, Real],
 ) -> _Drain:
     """
@@ -541,19 +664,18 @@ def _drain(
         asked: One instance.
         batch: The samples.
         shape: Their lengths.
-        samples: Those of an instance, and those of them in flight at once.
+        begun: When the last of them begin.
         values: Constants by name.
     """
-    tokens, slots = _points(shape), _last(samples[1])
+    tokens, slots = _points(batch, shape), _last(begun.slots)
     curve = tokens, _last(shape.uncapped), _last(batch.response_cv), _last(shape.cap)
-    mix, size = _last(_aged_share(batch, shape, *samples)), 1.0
-    if batch.endings is None:
+    mix, size = _last(begun.mix), 1.0
+    if begun.left is None:
         fresh, aged = batch_drain.finished_share(*curve), batch_drain.finished_share_in_flight(*curve)
         whole = done = np.clip(mix * aged + (1 - mix) * fresh, 0.0, 1.0)
     else:
-        fresh, aged, size = batch.endings, batch.endings.of_all_ages(), _last(batch.endings.size)
-        done = np.clip(mix * aged.finished(tokens) + (1 - mix) * fresh.finished(tokens), 0.0, 1.0)
-        whole = np.clip(mix * aged.complete(tokens) + (1 - mix) * fresh.complete(tokens), 0.0, 1.0)
+        size = _last(begun.left.size)
+        done, whole = (np.clip(one(tokens), 0.0, 1.0) for one in (begun.left.finished, begun.left.complete))
     here = batch_drain.chance_of_any(finished_share=whole, samples=slots / size)
     running = batch_drain.still_running(finished_share=done, samples=slots, chance=here)
     prompt, share = _last(batch.prompt_tokens), _last(batch.running_share)
@@ -571,7 +693,7 @@ def _drain(
     return _Drain(tokens=tokens, done=done, step=step, whole=whole, size=size)
 
 
-def _draining_seconds(batch: StepBatch, slots: Real, drain: _Drain) -> Worked:
+def _draining_seconds(batch: StepBatch, begun: _Begun, drain: _Drain) -> Worked:
     """
     Seconds of the steps in which the batch shrinks: the integral of the step over what the longest response has left.
 
@@ -580,10 +702,10 @@ def _draining_seconds(batch: StepBatch, slots: Real, drain: _Drain) -> Worked:
 
     Args:
         batch: The samples.
-        slots: Those of an instance that are in flight at once.
+        begun: When the last of them begin.
         drain: How they finish.
     """
-    return np.trapezoid(drain.chance_of_any(_at_once(batch, slots)) * drain.step, drain.tokens, axis=-1)
+    return np.trapezoid(drain.chance_of_any(_at_once(batch, begun.slots)) * drain.step, drain.tokens, axis=-1)
 
 
 def _at_once(batch: StepBatch, slots: Real) -> Real:
@@ -607,10 +729,13 @@ def _served(verifiers: Verifiers, slots: Real, coming: _Drain, ends: tuple[Worke
     pace = coming.chance_of_any(running) * coming.step
     rest = np.diff(coming.tokens) * (pace[..., 1:] + pace[..., :-1]) / 2
     left = np.cumsum(rest[..., ::-1], axis=-1)[..., ::-1]  # time from each point to the end
-    served = (running * (1 - coming.done))[..., :-1] * verifiers.seconds
+    served = (running * (1 - coming.done))[..., :-1] * _last(verifiers.seconds)
     whole = np.asarray(batch.samples) * verifiers.seconds - (until - first)  # of all, if none is idle once one came
     waiting = np.maximum(np.maximum(0.0, whole), np.max(served - left, axis=-1))
-    last = until + waiting - verifiers.rest + verifiers.longest
+    late = np.maximum(0.0, waiting - score_under_way(verifiers.agents))
+    last = last_score(verifiers.agents, batch.samples, first, until + late)
+    if verifiers.agents.redundant_samples:  # nobody waits for the longest scores
+        last = np.minimum(last, seconds + late)
     return np.maximum(seconds, np.minimum(seconds + waiting, last))
 
 
@@ -626,15 +751,17 @@ def _closed(work: Work, asked: Replica, batch: StepBatch, shape: Shape, values: 
     flying = _flying(work, asked, batch, shape, own, values)
     slots = flying.batch
     begun = rollout_batch.beyond(whole=own, part=rollout_batch.beyond(whole=left, part=slots))
-    drain = _drain(work, asked, batch, shape, (own, slots), values)
+    all_begun = _begun(batch, shape, own, slots)
+    drain = _drain(work, asked, batch, shape, all_begun, values)
     tokens, generated, share, draining = _until_closed(batch, left, slots, drain)
     kept = batch_drain.kept_tokens(generated, tokens, share, batch.group_size)
-    full, aged = _full_steps(batch, shape, flying, begun), _aged_share(batch, shape, own, slots) * shape.live
+    first = _begun(batch, shape, begun, slots)
+    full, aged = first.full, all_begun.mix * shape.live
     made = batch_drain.tokens_of_slot(full, generated, 0.0, slots, aged)
     trained = np.maximum(
         batch_drain.tokens_of_slot(full, kept, left, slots, aged), batch_drain.least_trained(made, wanted, slots)
     )
-    seconds = _drained_time(batch, shape, flying, begun, draining)
+    seconds = _drained_time(first, flying, begun, draining)
     rate = rollout_batch.batch_rate(samples=slots, response_tokens=trained, seconds=seconds)
     whole = rollout_batch.fleet_time(wanted, batch.response_tokens, 1.0, rate)
     dropped = batch_drain.dropped_share(batch_drain.tokens_per_kept_token(made, trained))

@@ -31,10 +31,10 @@ _CELLS = 2**13  # of the grid
 _DEVIATE = 5.0
 _LONGER = np.concatenate([np.linspace(0.9, 0.1, 7), np.geomspace(0.05, 1e-6, 16)])
 """Shares of samples that wait longer, by which waits are told apart."""
+_BEGINS, _ENDS = 17, 65
 _RARE = 1e-7  # a chance of failures beyond which nothing is looked for
 _ALIKE = 32
 """Of how many failures one more is told apart from none more: 3 % of the time of a sample that fails so often."""
-_FAR = 15.0  # standard deviations of one wait beyond which no sample is looked for
 
 
 class Outside(NamedTuple):
@@ -46,7 +46,7 @@ class Outside(NamedTuple):
         parked: Mean time of all its tool calls. [s]
         scored: Mean time of its verifier. [s]
         variance: Variance of all of it. [s^2]
-        longest: Time that hardly a sample waits longer than. [s]
+        each: One wait, the mean of those that samples are met in. [s]
         calls: Mean calls of tools. [1]
         tool_tokens: What each adds to the context. [token]
     """
@@ -55,7 +55,7 @@ class Outside(NamedTuple):
     parked: float
     scored: float
     variance: float
-    longest: float
+    each: float
     calls: float
     tool_tokens: float
 
@@ -73,13 +73,14 @@ def outside(agents: Agents) -> Outside:
     calls = float(equations.mean_turns(most, ends)) - 1.0
     scored, scored_cv = scoring(agents)
     scoring_spread = (scored * scored_cv) ** 2
-    whole = agents.environment_seconds + (agents.turns - 1) * call + scored
+    starts, parked = agents.environment_seconds, calls * call
+    squares = starts**2 + calls * (call**2 + spread) + scored**2 + scoring_spread
     return Outside(
-        starting=agents.environment_seconds,
-        parked=calls * call,
+        starting=starts,
+        parked=parked,
         scored=scored,
         variance=calls * spread + float(equations.turns_variance(most, ends)) * call**2 + scoring_spread,
-        longest=whole + _FAR * ((agents.turns - 1) * spread + scoring_spread) ** 0.5,
+        each=squares / max(starts + parked + scored, 1e-9),
         calls=calls,
         tool_tokens=agents.tool_tokens,
     )
@@ -153,17 +154,30 @@ def scoring(agents: Agents) -> tuple[float, float]:
     return _repeated(agents.verify_seconds, agents.verify_cv, fails)
 
 
-@lru_cache(maxsize=64)
-def longest_rest(agents: Agents) -> tuple[float, float]:
-    """What scores under way at some time still take: the mean of one, and of the longest on all workers. [s]"""
+def score_under_way(agents: Agents) -> float:
+    """What scores under way still take on average when the last one begins: that, and others, met at any time. [s]"""
     mean, variation = scoring(agents)
-    if not mean:
-        return 0.0, 0.0
-    rests = _far(mean, variation) * np.linspace(0.0, 1.0, _CELLS) ** 3
-    over = batch_drain.finished_share_in_flight(np.maximum(rests, 1e-9), mean, variation, rests[-1])
-    each = (batch_drain.chance_of_any(over, many) for many in (1, agents.verify_workers or 1))
-    one, most = (float(np.trapezoid(chance, rests)) for chance in each)
-    return one, most
+    rest = mean * (1.0 + variation**2) / 2.0
+    return rest + (mean - rest) / (agents.verify_workers or 1)
+
+
+def last_score(agents: Agents, samples: Worked, first: Worked, last: Worked) -> Worked:
+    """
+    When the last of some samples is scored, of which one after the other is begun with. [s]
+
+    Args:
+        agents: How long a score takes.
+        samples: Samples. [1]
+        first: When the first is begun with. [s]
+        last: When the last is. [s]
+    """
+    mean, variation = scoring(agents)
+    samples, first, last = (np.asarray(one, dtype=float)[..., None, None] for one in (samples, first, last))
+    begins = first + (last - first) * np.linspace(0.0, 1.0, _BEGINS)
+    later = _far(mean, variation) * np.linspace(0.0, 1.0, _ENDS)[:, None] ** 2
+    done = batch_drain.finished_share(np.maximum(last + later - begins, 1e-9), mean, variation, np.inf)
+    below = np.exp(samples[..., 0] * np.log(np.maximum(done, 1e-300)).mean(axis=-1))
+    return last[..., 0, 0] + np.trapezoid(1.0 - below, later[..., 0], axis=-1)
 
 
 def _repeated(seconds: float, variation: float, fails: dict[str, float]) -> tuple[float, float]:
@@ -214,16 +228,17 @@ def stretched(batch: StepBatch, uncapped: Worked, cap: Worked, out: Outside, ste
     """
     seconds, spread = out.seconds / step_seconds, np.sqrt(out.variance) / step_seconds
     share = equations.running_share(running_seconds=batch.response_tokens, outside_seconds=seconds)
+    ends = endings(batch, uncapped, cap, step_seconds)
     return replace(
         batch,
         agents=None,
         response_tokens=batch.response_tokens + seconds,
         response_cv=np.hypot(uncapped * batch.response_cv, spread) / (uncapped + seconds),
-        max_tokens=cap + out.longest / step_seconds,
+        max_tokens=ends.longest,
         running_share=share,
         kept_share=1.0 - (out.starting + out.scored) / max(out.seconds, 1e-9) * (1.0 - share),
         tool_context=tool_context(out),
-        endings=endings(batch, uncapped, cap, step_seconds),
+        endings=ends,
     )
 
 
@@ -284,10 +299,46 @@ def first_to_end(batch: StepBatch, held: StepBatch, uncapped: Worked) -> Taken:
         response_tokens=mean,
         endings=held.endings._replace(done=1.0 - running, whole=1.0 - np.clip(sum(after), 0.0, 1.0), size=started),
     )
-    waiting = held.response_tokens - batch.response_tokens
-    own = np.minimum(1.0, (uncapped * batch.response_cv / ((uncapped + waiting) * held.response_cv)) ** 2)
-    shorter = (held.response_tokens - taken) * own / batch.response_tokens
+    shorter = (held.response_tokens - taken) * _own_spread(batch, held, uncapped) / batch.response_tokens
     return Taken(cut, mean / held.response_tokens, np.maximum(1.0 - shorter, 0.1))
+
+
+def _own_spread(batch: StepBatch, held: StepBatch, uncapped: Worked) -> Worked:
+    """The part that responses have in the spread of samples that wait, 1 where they wait equally long."""
+    waited = batch.response_tokens / held.running_share - batch.response_tokens
+    return np.minimum(1.0, (uncapped * batch.response_cv / ((uncapped + waited) * held.response_cv)) ** 2)
+
+
+def waiting_share(batch: StepBatch, held: StepBatch, uncapped: Worked) -> Worked:
+    """
+    Share of their time in which those samples wait that the trainer waits for: all, or the longest, which is so by its
+    response or by its waits.
+
+    Args:
+        batch: The samples, with their responses.
+        held: The same, what they wait for among their tokens.
+        uncapped: Mean response without the cap on it. [token]
+    """
+    if batch.late != "wait" or held.endings is None:
+        return 1.0 - held.running_share
+    whole = batch.response_tokens / held.running_share
+    longest = np.maximum(whole, held.endings.longest_of(held.samples))
+    more = (1.0 - _own_spread(batch, held, uncapped)) * (longest - whole)
+    return (whole - batch.response_tokens + more) / longest
+
+
+def scored_share(came: Endings, ended: Endings, needed: Worked) -> Worked:
+    """
+    Samples that are scored for each that is taken: of redundant ones those that come before their group is complete.
+
+    Args:
+        came: How samples come to be scored.
+        ended: How they end that stop when their group is complete.
+        needed: Samples that a group is complete with. [1]
+    """
+    done = came.finished(ended.tokens)
+    by = (np.diff(ended.whole, axis=-1) * (done[..., 1:] + done[..., :-1]) / 2).sum(axis=-1)
+    return np.maximum(1.0, by * ended.size / needed)
 
 
 def places(batch: StepBatch, out: Outside, running_seconds: Worked) -> Worked:

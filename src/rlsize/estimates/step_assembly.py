@@ -165,9 +165,16 @@ def assembled(work: Work, parts: LoopParts) -> Step:
 
 def _cycle_seconds(work: Work, parts: LoopParts, cycle: Cycle) -> Worked:
     """Time between two syncs that samples of unequal lengths need beside this trainer."""
-    found = cycle.seconds(rl_step.trainer_phase(bare(parts.update_seconds), bare(parts.logprob_seconds)))
+    found = cycle.seconds(*_train_and_pause(parts))
     source = "steady rhythm of the samples that the cap on staleness lets be under way, beside this trainer"
     return predicted("cycle_seconds", found, source) if work is apply else found
+
+
+def _train_and_pause(parts: LoopParts) -> tuple[Worked, Worked]:
+    """Time of the trainer's work, and that in which neither side works, in numbers."""
+    exposed = rl_step.exposed_part(bare(parts.sync_seconds), bare(parts.exposed_share))
+    trained = rl_step.trainer_phase(bare(parts.update_seconds), bare(parts.logprob_seconds))
+    return trained, rl_step.trainer_phase(bare(parts.overhead_seconds), exposed)
 
 
 def _dropping(work: Work, parts: LoopParts, rule: LateRule) -> Step:
@@ -208,10 +215,10 @@ def _in_rhythm(parts: LoopParts) -> Worked:
     """The same of a loop whose fleet keeps pace with the rhythm of its lengths; 0 of others."""
     if parts.cycle is None:
         return 0.0
-    trained = rl_step.trainer_phase(parts.update_seconds, parts.logprob_seconds)
-    waste = parts.cycle.waste(trained)
+    times = _train_and_pause(parts)
+    waste = parts.cycle.waste(*times)
     made = kernel_time.slowed(seconds=parts.generation_seconds, slowdown=waste)
-    return where(made <= parts.cycle.seconds(trained), waste, 0.0)
+    return where(made <= parts.cycle.seconds(*times), waste, 0.0)
 
 
 def _needed(parts: LoopParts, rule: LateRule, waste: Worked) -> Worked:
