@@ -6,7 +6,7 @@ Run by `make docs-write`, checked by `make docs`. Nothing here is shipped.
 
 from __future__ import annotations
 
-from generate.accuracy import aims, carried, out_of_order
+from generate.accuracy import aims, carried, missed, out_of_order
 from generate.commands import excerpt, results, run, session
 from generate.derivation import derived
 from generate.desk import Desk
@@ -34,6 +34,7 @@ __all__ = [
     "framework_page",
     "framework_unread",
     "log_tables",
+    "missed",
     "nomenclature",
     "out_of_order",
     "profiles",
