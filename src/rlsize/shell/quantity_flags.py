@@ -49,6 +49,23 @@ def _keys_begun(incomplete: str) -> list[str]:
     return [f"{place}=" for place in PLACES if place.startswith(incomplete)]
 
 
+_PROFILED = {"model": "model", "gpu": "gpu", "rollout_gpu": "gpu", "trainer_gpu": "gpu", "framework": "framework"}
+
+
+def _words_begun(row: Row) -> Callable[[str], list[str]] | None:
+    """What completes a quantity: its words, or the profiles of its kind; None where numbers are said."""
+    if not row.words and row.key not in _PROFILED:
+        return None
+
+    def begun(incomplete: str) -> list[str]:
+        from rlsize.readers.profiles import Catalogue
+
+        words = row.words or Catalogue().names(_PROFILED[row.key])
+        return [word for word in words if word.startswith(incomplete)]
+
+    return begun
+
+
 Changes = Annotated[
     list[str] | None,
     typer.Option(
@@ -246,6 +263,7 @@ def _parameter(row: Row, names: list[str], panel: str, *, assumed: bool) -> insp
         metavar=None if yes_or_no else metavar,
         show_default=False,
         hidden=panel == _REFUSED,
+        autocompletion=None if yes_or_no else _words_begun(row),
     )
     return inspect.Parameter(
         f"{_PREFIX}{row.key}", inspect.Parameter.KEYWORD_ONLY, default=None, annotation=Annotated[takes, told]
