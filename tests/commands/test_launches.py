@@ -285,10 +285,7 @@ def test_a_deepspeed_run_is_saved_by_its_sleep_and_by_a_higher_stage(rlsize: Run
     assert {"deepspeed_enable_sleep=True", "zero_stage=3"} <= changes
 
 
-@pytest.mark.long
-def test_another_mode_of_a_launch_can_be_planned(rlsize: Run, tmp_path: Path) -> None:
-    """NeMo-RL's samples of a micro batch, and what its colocated mode moves out, stand in no other mode's way."""
-    text = """
+NEMO = """
 grpo: {num_prompts_per_step: 64, num_generations_per_prompt: 16}
 policy:
   model_name: Qwen/Qwen3-8B
@@ -300,6 +297,14 @@ policy:
   generation: {vllm_cfg: {tensor_parallel_size: 2}}
 cluster: {num_nodes: 4, gpus_per_node: 8}
 """
-    (tmp_path / "run.yaml").write_text(text)
-    ran = rlsize("plan", str(tmp_path / "run.yaml"), "--gpu", "h100-sxm", "--response-tokens", "900", "--json")
-    assert {"async", "colocated"} <= {row["mode"] for row in ran.document["rows"]["candidates"]}
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(("text", "name", "mode"), [(NEMO, "run.yaml", "async"), (SLIME, "run.sh", "one-step-off")])
+def test_another_mode_of_a_launch_can_be_planned(rlsize: Run, tmp_path: Path, text: str, name: str, mode: str) -> None:
+    """What sides that share GPUs move out, and samples of a micro batch, stand in no other mode's way."""
+    (tmp_path / name).write_text(text)
+    ran = rlsize(
+        "plan", str(tmp_path / name), "--gpu", "h100-sxm", "--gpus", "32", "--response-tokens", "900", "--json"
+    )
+    assert {mode, "colocated"} <= {row["mode"] for row in ran.document["rows"]["candidates"]}

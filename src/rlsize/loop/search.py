@@ -527,7 +527,7 @@ def _degrees(said: Said, framework: Framework | None) -> TriedDegrees:
     """What is tried: as said, else all; what the framework has no key for is as it stands."""
 
     def told(key: str) -> bool:
-        return framework is None or not framework.quantities or key in framework.quantities
+        return framework is None or not framework.quantities or not framework.quantities.get(key, "1").isdigit()
 
     def turned(key: str) -> bool:
         """Whether a switch can be turned: it is a key as it stands, or the profile says what to write for it."""

@@ -43,6 +43,8 @@ _MOVED: Mapping[str, Any] = {
     "reference_offload": True,
 }  # fmt: skip
 """What sides that share their GPUs do in turn, as plans take for granted."""
+_OF_TURNS = ("engine_sleep", "staged_wake_up", "offloaded_between")
+"""What only sides that share their GPUs do, so that a key for it may put them on the same ones."""
 
 
 class Prepared(NamedTuple):
@@ -237,6 +239,8 @@ def _made(
         "engine": found.engine or ("vllm" if framework.runs is not None and "vllm" in framework.runs.engines else None),
     }
     liked = {**_assumed(inputs, framework), **_liked(inputs)}
+    for key in () if found.shared else _OF_TURNS:
+        liked.pop(key, None)
     caps = [liked.get(name) for name in ("max_prompt_tokens", "max_response_tokens")]
     packed = "loop.max_total_tokens" in framework.quantities.get("micro_batch_tokens", "")  # one key says both
     if all(caps) and "max_total_tokens" in framework.quantities and not packed:
