@@ -132,7 +132,10 @@ WHY_NOT = {
         "a priori, model left out",
     ): "gpt-oss-120b and Llama 4 Maverick on Hopper, with "
     "responses of 8k to 32k tokens: how many requests they had is not stated",
-    ("offline throughput, dense", "calibrated; same layout"): "how many requests those runs had is not stated",
+    (
+        "offline throughput, dense",
+        "calibrated; same layout",
+    ): "settings that rows do not state: most samples at once, the cache's number type",
     ("KV cache tokens, low trust", "a priori, shipped constants"): "one log",
     (
         "RL step, dense, sizes not stated",
@@ -143,7 +146,7 @@ WHY_NOT = {
         "calibrated; other mode",
     ): "the trainer of verl's async runs takes half of the GPU-seconds of "
     "the colocated one's update, and no source says why; batches and lengths are not stated",
-    ("RL step, MoE", "calibrated; same mode and GPUs"): "four pairs of two families",
+    ("RL step, MoE", "calibrated; same mode and GPUs"): "two pairs of one family",
     ("RL step, dense, sizes not stated", "a priori, model left out"): "a batch, or a mean length, that is a guess",
     ("RL step, dense, sizes not stated", "a priori, source left out"): "a batch, or a mean length, that is a guess",
     ("weight sync, dense", "a priori, source left out"): "verl's broadcasts between nodes, 2 to 13 times the "
