@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rlsize.equations._ops import exp, maximum, where
+from rlsize.equations._ops import exp, log, maximum, where
 
 if TYPE_CHECKING:
     from rlsize.equations._ops import Real
@@ -222,17 +222,17 @@ def served_beside(seconds: Real, pool_seconds: Real) -> Real:
     return maximum(seconds, pool_seconds)
 
 
-def just_finished(finished_share: Real, done: Real, started: Real, ways: Real) -> Real:
+def just_finished(finished_share: Real, done: Real, started: Real, log_ways: Real) -> Real:
     """
     Chance that of a group's samples just so many have finished.
 
-    P = w F^j (1 - F)^(n - j)
+    P = exp(w + j ln F + (n - j) ln(1 - F))
 
     Args:
-        finished_share: Share of samples that have finished by then, F. [1]
+        finished_share: Share of samples that have finished by then, F; between 0 and 1. [1]
         done: Samples that have finished, j. [1]
         started: Samples that the group begins with, n. [1]
-        ways: Ways to choose them, n over j. [1]
+        log_ways: Logarithm of the ways to choose them, w = ln(n over j): of thousands there are too many to count. [1]
 
     Returns:
         P. [1]
@@ -240,10 +240,10 @@ def just_finished(finished_share: Real, done: Real, started: Real, ways: Real) -
     Assumes independent samples that begin together.
     Source: binomial distribution.
 
-    >>> just_finished(finished_share=0.5, done=1, started=2, ways=2)
+    >>> round(just_finished(finished_share=0.5, done=1, started=2, log_ways=0.6931471805599453), 12)
     0.5
     """
-    return ways * finished_share**done * (1 - finished_share) ** (started - done)
+    return exp(log_ways + done * log(finished_share) + (started - done) * log(1 - finished_share))
 
 
 def quicker_training(seconds: Real, taken_share: Real) -> Real:

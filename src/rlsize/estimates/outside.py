@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import lru_cache
-from math import comb
+from math import lgamma
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -32,6 +32,7 @@ _DEVIATE = 5.0
 _LONGER = np.concatenate([np.linspace(0.9, 0.1, 7), np.geomspace(0.05, 1e-6, 16)])
 """Shares of samples that wait longer, by which waits are told apart."""
 _BEGINS, _ENDS = 17, 65
+_LEAST = 1e-15  # of a share, and of what it leaves: its logarithm is worked out
 _RARE = 1e-7  # a chance of failures beyond which nothing is looked for
 _ALIKE = 32
 """Of how many failures one more is told apart from none more: 3 % of the time of a sample that fails so often."""
@@ -287,8 +288,8 @@ def first_to_end(batch: StepBatch, held: StepBatch, uncapped: Worked) -> Taken:
     if not redundant or held.endings is None:
         return Taken(held)
     needed = round(float(np.median(held.group_size)))
-    started, tokens, share = needed + redundant, held.endings.tokens, np.clip(held.endings.done, 0.0, 1.0)
-    after = [equations.just_finished(share, done, started, comb(started, done)) for done in range(needed)]
+    started, tokens, share = needed + redundant, held.endings.tokens, np.clip(held.endings.done, _LEAST, 1.0 - _LEAST)
+    after = [equations.just_finished(share, done, started, _log_ways(started, done)) for done in range(needed)]
     running = sum((started - done) * chance for done, chance in enumerate(after)) / started
     lacks = sum((needed - done) * chance for done, chance in enumerate(after)) / needed
     taken, mean = np.trapezoid(lacks, tokens, axis=-1), np.trapezoid(running, tokens, axis=-1)
@@ -301,6 +302,11 @@ def first_to_end(batch: StepBatch, held: StepBatch, uncapped: Worked) -> Taken:
     )
     shorter = (held.response_tokens - taken) * _own_spread(batch, held, uncapped) / batch.response_tokens
     return Taken(cut, mean / held.response_tokens, np.maximum(1.0 - shorter, 0.1))
+
+
+def _log_ways(started: float, done: int) -> float:
+    """Logarithm of the ways to choose some of a group's samples."""
+    return lgamma(started + 1) - lgamma(done + 1) - lgamma(started - done + 1)
 
 
 def _own_spread(batch: StepBatch, held: StepBatch, uncapped: Worked) -> Worked:

@@ -286,8 +286,12 @@ def _takes_the_engines(said: Said) -> bool:
     if framework is None:
         return False
     from rlsize.frameworks.told import Reading
+    from rlsize.frameworks.wanted import changes
 
-    passes = Reading(framework, ()).value("loop.logprob_passes")
+    usual, updates = Reading(framework, ()), said.apart().ask("mini_batches")
+    if updates.known:  # which some need old log-probabilities for
+        usual = usual.changed(changes(usual, {"mini_batches": updates.number}).keys)
+    passes = usual.value("loop.logprob_passes")
     if not isinstance(passes, tuple) or "old" in passes:
         return False
     said.keep(Figure(key="old_logprob", value=False, provenance="default", source=f"as {framework.title} does it"))

@@ -95,7 +95,7 @@ AGENTS = said_in(
     ),
     Row(
         "redundant_samples",
-        Quantity("1", least=0.0, whole=True),
+        Quantity("1", least=0.0, most=256.0, whole=True),
         "Samples begun for each prompt beyond its group: the first to end are taken, the others stop.",
         default=0,
         why="every sample is waited for",
