@@ -86,7 +86,7 @@ class Cycle(NamedTuple):
         training, whole = (tuple(time * factor for time in times) for times in (self.training, self.whole))
         return self._replace(training=training, whole=whole)
 
-    def seconds(self, train_seconds: Any, pause_seconds: Any = 0.0) -> Any:  # noqa: ANN401 (numbers or arrays)
+    def seconds(self, train_seconds: Real, pause_seconds: Real = 0.0) -> Real:
         """Time from one sync to the next of a trainer that takes so long, less its pauses; lines between rhythms."""
         waited = self._waited(pause_seconds)
         busy = train_seconds + waited
@@ -258,7 +258,7 @@ def _first(loop: _Lengths, phase: float, low: Any) -> Any:  # noqa: ANN401 (arra
     return high
 
 
-def _inverse(points: Any, below: Any, levels: Any) -> Any:  # noqa: ANN401 (arrays)
+def _inverse(points: Real, below: Real, levels: Real) -> Real:
     """Where a rising table reaches some levels, in its last axis; between its points a straight line."""
     first = np.clip((below[..., None, :] < levels[:, None]).sum(axis=-1) - 1, 0, below.shape[-1] - 2)
     (low, high), (start, end) = (

@@ -29,7 +29,7 @@ from rlsize.facts.algorithm import Agents
 from rlsize.quantities.workload import MOST_MEAN_LENGTHS
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from numpy.typing import NDArray
 
@@ -224,7 +224,7 @@ class Generation:
         taken_share: Mean length of the samples that are trained on over that of all. [1]
         token_seconds: Mean engine step over the whole time. [s]
         cycle: With refill, what the time from one sync to the next is by that of the trainer; None where nobody looks.
-        held: With refill, lengths of samples that wait outside the GPUs, their waits among them; None where none does.
+        lengths: With refill, those of samples that wait outside the GPUs, their waits among them; None where none does.
     """
 
     seconds: Real
@@ -241,12 +241,12 @@ class Generation:
     taken_share: Real = 1.0
     token_seconds: Real = 0.0
     cycle: Cycle | None = None
-    held: Held | None = None
+    lengths: CappedLengths | None = None
 
 
-class Held(NamedTuple):
+class CappedLengths(NamedTuple):
     """
-    Lengths of samples, what they wait for outside the GPUs among them; numbers or arrays.
+    Lengths of samples; numbers, arrays or figures.
 
     Args:
         response_tokens: Mean. [token]
@@ -255,10 +255,14 @@ class Held(NamedTuple):
         cap: The cap. [token]
     """
 
-    response_tokens: Any
-    uncapped: Any
-    response_cv: Any
-    cap: Any
+    response_tokens: Worked
+    uncapped: Worked
+    response_cv: Worked
+    cap: Worked
+
+    def each(self, change: Callable[[Worked], Worked]) -> CappedLengths:
+        """The same, each number changed."""
+        return CappedLengths(*map(change, self))
 
 
 def generation(work: Work, asked: Replica, batch: StepBatch, values: Mapping[str, Real]) -> Generation:
@@ -359,7 +363,7 @@ def _refilled_outside(
         _made(work, batch, shape, made, flying, rate, sample_seconds=generated * (running + out.seconds)),
         cycle=cycle,
         taken_share=taken,
-        held=Held(held.response_tokens, looks.uncapped, held.response_cv, looks.cap),
+        lengths=CappedLengths(held.response_tokens, looks.uncapped, held.response_cv, looks.cap),
     )
 
 
@@ -554,7 +558,7 @@ def _finished(batch: StepBatch, shape: Shape, tokens: NDArray[np.float64]) -> Re
     return batch_drain.finished_share(tokens, _last(shape.uncapped), _last(batch.response_cv), _last(shape.cap))
 
 
-def _points(batch: StepBatch, shape: Shape) -> Any:  # noqa: ANN401 (an array)
+def _points(batch: StepBatch, shape: Shape) -> Real:
     """Some of the tokens that a response may have, closer to each other where most end. [token]"""
     if batch.endings is not None:
         return np.maximum(batch.endings.tokens, 1.0)

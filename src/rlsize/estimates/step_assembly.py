@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from rlsize.estimates.async_cycle import Cycle
     from rlsize.estimates.figures import Work, Worked
-    from rlsize.estimates.generation import Late
+    from rlsize.estimates.generation import CappedLengths, Late
     from rlsize.estimates.train_prediction import TrainStep
 
 Loop = Literal["colocated", "synchronous", "one-step-off", "async", "hybrid"]
@@ -50,18 +50,12 @@ class LateRule(NamedTuple):
     Args:
         sample_seconds: Time of the mean one. [s]
         max_staleness: Staleness cap. [1]
-        response_tokens: Mean response length. [token]
-        uncapped: The same without the cap. [token]
-        response_cv: Coefficient of variation without the cap. [1]
-        cap: The cap. [token]
+        lengths: Those of samples, what they wait for outside the GPUs among them.
     """
 
     sample_seconds: Worked
     max_staleness: Worked
-    response_tokens: Worked
-    uncapped: Worked
-    response_cv: Worked
-    cap: Worked
+    lengths: CappedLengths
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -181,7 +175,8 @@ def _dropping(work: Work, parts: LoopParts, rule: LateRule) -> Step:
     """The step where samples that outlive the staleness cap are dropped, so that more must be generated."""
     numbered = {one.name: bare(getattr(parts, one.name)) for one in fields(parts)}
     plain = replace(parts, **(numbered | {"rule": None}))
-    waste: Worked = _waste(plain, LateRule(*map(bare, rule)))
+    lasting = rule.lengths.each(bare)
+    waste: Worked = _waste(plain, LateRule(bare(rule.sample_seconds), bare(rule.max_staleness), lasting))
     dropped = batch_drain.dropped_share(waste)
     if work is apply:
         source = "batch_drain.kept_tokens at the step that comes of it: samples that outlive the staleness cap"
@@ -227,9 +222,10 @@ def _needed(parts: LoopParts, rule: LateRule, waste: Worked) -> Worked:
     step = assembled(numbers, replace(parts, generation_seconds=more))
     after = step.train_seconds, step.sync_exposed_seconds, step.overhead_seconds
     time = rl_step.time_until_due(step.seconds, *after, rule.max_staleness)
-    reached = batch_drain.reached_tokens(time, rule.sample_seconds, rule.response_tokens, rule.cap)
-    share = batch_drain.finished_share(reached, rule.uncapped, rule.response_cv, rule.cap)
-    made = lengths.capped_mean(rule.uncapped, rule.response_cv, reached)
+    mean, uncapped, cv, cap = rule.lengths
+    reached = batch_drain.reached_tokens(time, rule.sample_seconds, mean, cap)
+    share = batch_drain.finished_share(reached, uncapped, cv, cap)
+    made = lengths.capped_mean(uncapped, cv, reached)
     return batch_drain.tokens_per_kept_token(made, batch_drain.kept_tokens(made, reached, share, 1.0))
 
 

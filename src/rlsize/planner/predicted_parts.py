@@ -50,7 +50,7 @@ def predicted_fleet(terms: Terms, place: Placement, ready: Replica) -> FleetPart
         taken = fleet.taken_share if terms.problem.agents.redundant_samples else None
         if terms.work is apply and taken is not None:
             taken = predicted("taken_fraction", taken, "lengths of the first to end over those of all")
-        return FleetParts(made, tail, sample, dropped, fleet.cycle, taken, fleet.held)
+        return FleetParts(made, tail, sample, dropped, fleet.cycle, taken, fleet.lengths)
     moe = ready.question.model.architecture.moe is not None
     times = {"generation_seconds": made, "tail_seconds": tail, "sample_seconds": sample}
     seconds, tail, sample = (within_a_loop(terms.work, key, time, terms.values, moe=moe) for key, time in times.items())

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from rlsize.estimates.async_cycle import Cycle
     from rlsize.estimates.figures import Worked
-    from rlsize.estimates.generation import Held
+    from rlsize.estimates.generation import CappedLengths
     from rlsize.estimates.rollout_prediction import Replica
     from rlsize.planner.options import FleetOption, Placement, TrainerOption
     from rlsize.planner.outlook import Terms
@@ -87,12 +87,14 @@ def together(
         swap_seconds=lent[1],
         dropped_fraction=fleet.dropped,
         cycle=fleet.cycle,
-        rule=late_rule(terms, place, fleet.sample_seconds, fleet.held),
+        rule=late_rule(terms, place, fleet.sample_seconds, fleet.lengths),
         **shares,
     )
 
 
-def late_rule(terms: Terms, place: Placement, sample_seconds: Worked, held: Held | None = None) -> LateRule | None:
+def late_rule(
+    terms: Terms, place: Placement, sample_seconds: Worked, lengths: CappedLengths | None = None
+) -> LateRule | None:
     """
     What a loop that refills drops as too late; None where it drops nothing, or nobody knows the time of a sample.
 
@@ -100,25 +102,21 @@ def late_rule(terms: Terms, place: Placement, sample_seconds: Worked, held: Held
         terms: In which the step is worked out.
         place: The placement.
         sample_seconds: Time of the mean sample. [s]
-        held: Lengths of samples, what they wait for outside the GPUs among them; None where they wait for nothing.
+        lengths: Those of samples, what they wait for outside the GPUs among them; None where they wait for nothing.
     """
     if place.loop not in REFILLING or terms.problem.late_rule(place.loop) != "drop":
         return None
     if place.fleet.rate.known and described(terms, place, shared=place.shared) is None:
         return None
-    if held is not None:
-        return LateRule(sample_seconds, place.max_staleness, *held)
+    if lengths is not None:
+        return LateRule(sample_seconds, place.max_staleness, lengths)
+    from rlsize.estimates.generation import CappedLengths
     from rlsize.planner.predicted_parts import shape
 
     found = shape(terms.bare if terms.work is apply else terms)
-    return LateRule(
-        sample_seconds=sample_seconds,
-        max_staleness=place.max_staleness,
-        response_tokens=found.lengths.response,
-        uncapped=found.uncapped,
-        response_cv=terms.bare.response_cv if terms.work is apply else terms.response_cv,
-        cap=found.cap,
-    )
+    cv = terms.bare.response_cv if terms.work is apply else terms.response_cv
+    lasting = CappedLengths(found.lengths.response, found.uncapped, cv, found.cap)
+    return LateRule(sample_seconds, place.max_staleness, lasting)
 
 
 def unevenness(terms: Terms) -> dict[str, Any]:
@@ -146,7 +144,7 @@ class FleetParts(NamedTuple):
         dropped: Share of generated tokens that a barrier drops. [1]
         cycle: What the time between two syncs is by that of the trainer; None where it does not hang on samples.
         taken: Mean length of the samples that are trained on over that of all; None where these are all. [1]
-        held: Lengths of samples, what they wait for outside the GPUs among them; None where they wait for nothing.
+        lengths: Those of samples, what they wait for outside the GPUs among them; None where they wait for nothing.
     """
 
     seconds: Any
@@ -155,15 +153,15 @@ class FleetParts(NamedTuple):
     dropped: Any = 0.0
     cycle: Cycle | None = None
     taken: Any = None
-    held: Held | None = None
+    lengths: CappedLengths | None = None
 
     def each(self, change: Callable[[Any], Any]) -> FleetParts:
         """The same, each of its numbers changed."""
         numbers = {key: value for key, value in self._asdict().items() if not isinstance(value, tuple)}
         plain = {key: change(value) for key, value in numbers.items() if value is not None}
         cycle = None if self.cycle is None else self.cycle.each(change)
-        held = None if self.held is None else type(self.held)(*map(change, self.held))
-        return FleetParts(**plain, cycle=cycle, held=held)
+        lengths = None if self.lengths is None else self.lengths.each(change)
+        return FleetParts(**plain, cycle=cycle, lengths=lengths)
 
     def taking(self, seconds: Any) -> FleetParts:  # noqa: ANN401 (as `seconds`)
         """The same fleet where it takes so long; its cycles are as much longer."""

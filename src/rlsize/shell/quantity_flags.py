@@ -356,7 +356,7 @@ def _asking(
             inspect.Parameter("profiles", keyword, default=None, annotation=Profiles),
         ]
         answer.__signature__ = signature.replace(parameters=shared)  # type: ignore[attr-defined]  # what typer reads
-        answer.rarer = asked.rarer(command.__doc__ or "", own)  # type: ignore[attr-defined]  # what help goes by
+        vars(answer)["rarer"] = asked.rarer(command.__doc__ or "", own)  # what help goes by
         answer.__annotations__ = {one.name: one.annotation for one in shared} | {
             "return": getattr(command, "__annotations__", {}).get("return")
         }
