@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rlsize.equations._ops import exp, log, maximum, where
+from rlsize.equations._ops import exp, log, maximum, minimum, where
 
 if TYPE_CHECKING:
     from rlsize.equations._ops import Real
@@ -244,6 +244,54 @@ def just_finished(finished_share: Real, done: Real, started: Real, log_ways: Rea
     0.5
     """
     return exp(log_ways + done * log(finished_share) + (started - done) * log(1 - finished_share))
+
+
+def scores_under_way(seconds: Real, cv: Real, verifiers: Real) -> Real:
+    """
+    What scores under way still take on average when the last one begins: that one, and others, met at any time.
+
+    r = s (1 + v^2) / 2 + (s - s (1 + v^2) / 2) / k
+
+    Args:
+        seconds: Mean time of a score, s. [s]
+        cv: Its coefficient of variation, v. [1]
+        verifiers: Verifiers that score at once, k. [1]
+
+    Returns:
+        r. [s]
+
+    Assumes that all verifiers are busy; what is met at any time is half over, longer ones more often.
+    Source: residual life in renewal theory.
+
+    >>> scores_under_way(seconds=10.0, cv=0.0, verifiers=5)
+    6.0
+    """
+    rest = seconds * (1.0 + cv**2) / 2.0
+    return rest + (seconds - rest) / verifiers
+
+
+def scored_as_they_come(come_seconds: Real, verifiers: Real, score_seconds: Real, samples: Real) -> Real:
+    """
+    Share of the time of their scores within which samples come, at most all of it.
+
+    q = min(1, k c / (s n))
+
+    Args:
+        come_seconds: Time in which all samples come, c. [s]
+        verifiers: Verifiers that score at once, k. [1]
+        score_seconds: Mean time of a score, s. [s]
+        samples: Samples, n. [1]
+
+    Returns:
+        q. [1]
+
+    Assumes that verifiers are busy once the first sample has come.
+    Source: own sum.
+
+    >>> scored_as_they_come(come_seconds=20.0, verifiers=4, score_seconds=10.0, samples=16)
+    0.5
+    """
+    return minimum(1.0, verifiers * come_seconds / (score_seconds * samples))
 
 
 def quicker_training(seconds: Real, taken_share: Real) -> Real:

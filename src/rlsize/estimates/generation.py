@@ -441,7 +441,7 @@ def _scores(batch: StepBatch, held: StepBatch, came: StepBatch, shape: Shape, st
         return 1.0
     if batch.ending == "barrier" and agents.verify_workers is not None:
         come = _UNIFORM * came.response_cv * came.response_tokens * step  # time in which all of them do
-        quicker = np.minimum(1.0, agents.verify_workers * come / (agents.verify_seconds * held.samples))
+        quicker = equations.scored_as_they_come(come, agents.verify_workers, agents.verify_seconds, held.samples)
         sooner = _scored_within(batch, agents.verify_seconds * round(float(np.median(quicker)), 2), shape, step)
         ended = first_to_end(batch, sooner, shape.uncapped).batch.endings or ended
     return scored_share(came.endings, ended, batch.group_size)

@@ -157,9 +157,7 @@ def scoring(agents: Agents) -> tuple[float, float]:
 
 def score_under_way(agents: Agents) -> float:
     """What scores under way still take on average when the last one begins: that, and others, met at any time. [s]"""
-    mean, variation = scoring(agents)
-    rest = mean * (1.0 + variation**2) / 2.0
-    return rest + (mean - rest) / (agents.verify_workers or 1)
+    return float(equations.scores_under_way(*scoring(agents), agents.verify_workers or 1))
 
 
 def last_score(agents: Agents, samples: Worked, first: Worked, last: Worked) -> Worked:
