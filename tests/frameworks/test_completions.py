@@ -555,7 +555,25 @@ trainer = GRPOTrainer(model=model, args=args)
         "max_model_len",
     )
     assert said(read, *keys) == ("a/b", 32, "colocated", "vllm", 1, 0.7, "adam-8bit", "full", 2048)
-    assert [setting.key for setting in read.reading.unread()] == ["FastLanguageModel.load_in_4bit"]
+    assert said(read, "frozen_dtype", "rollout_dtype", "shares_weights", "chunked_loss") == ("nf4", "nf4", True, True)
+    assert not read.reading.unread()
+    wide = launch(tmp_path, text.replace("4bit=True", "4bit=False"), "run.py")
+    assert said(wide, "frozen_dtype", "rollout_dtype", "shares_weights") == (None, "bf16", True)
+    assert changes(wide.reading, {"frozen_dtype": "nf4"}).keys == {"unsloth.load_in_4bit": True}
+
+
+def test_trl_freezes_a_quantised_model_by_the_call_of_transformers(tmp_path: Path) -> None:
+    """Without an engine the trainer's own model generates; a vLLM beside it loads the weights as published."""
+    text = """
+config = BitsAndBytesConfig(load_in_4bit=True, bnb_4bit_quant_type="nf4")
+model = AutoModelForCausalLM.from_pretrained("a/b", quantization_config=config)
+args = GRPOConfig(per_device_train_batch_size=4, num_generations=4{more})
+trainer = GRPOTrainer(model=model, args=args, peft_config=LoraConfig(r=16))
+"""
+    keys = ("frozen_dtype", "rollout_dtype", "shares_weights", "engine_sleep")
+    assert said(launch(tmp_path, text.format(more=""), "run.py"), *keys) == ("nf4", "nf4", True, "kv")
+    vllm = launch(tmp_path, text.format(more=', use_vllm=True, vllm_mode="colocate"'), "run.py")
+    assert said(vllm, *keys) == ("nf4", "bf16", False, "none")
 
 
 def test_fused_kernels_of_verl_never_hold_all_logits(tmp_path: Path) -> None:

@@ -147,6 +147,19 @@ def test_a_reference_that_is_parked_has_the_gpus_to_itself_where_the_policy_move
     assert {"reference", "trainer_weights"} <= beside.parts.keys()
 
 
+def test_weights_that_both_sides_share_are_there_once() -> None:
+    """As the engine's wherever it has them, and as the trainer's before it starts; all else is as it was."""
+    adapted = SMALLEST | {"trainer.lora_rank": "16", "rollout.sleep": "kv", "trainer.offloaded_between": "[]"}
+    apart = {one.name: one.parts for one in phases(adapted).phases}
+    shared = {one.name: one.parts for one in phases(adapted, rollout__shares_weights="true").phases}
+    grown = {"kv_cache", "reserved"}  # there is more room for a cache, and less for the allocator to round
+    for name, parts in apart.items():
+        gone = {"trainer_weights"} if name != "load" else set()
+        assert parts.keys() - shared[name].keys() == gone & parts.keys()
+        for key in shared[name].keys() - grown:
+            assert shared[name][key] == pytest.approx(parts[key])
+
+
 def test_a_model_with_gpus_of_its_own_is_not_on_the_trainers() -> None:
     """Neither in its memory nor among its passes."""
     both = {"algorithm__critic": "true", "algorithm__reference": "true", "trainer__offloaded_between": "[]"}

@@ -75,6 +75,9 @@ GPUS = {
     "H20": "h20",
     "A6000": "a6000",
     "RTX 4090": "rtx-4090",
+    "NVIDIA GeForce RTX 3090": "rtx-3090",
+    "NVIDIA A10G": "a10g",
+    "Tesla T4": "t4",
     "AMD Instinct MI300X": "mi300x",
     "MI300X-192GB": "mi300x",
     "TPU v5p": "tpu-v5p",
@@ -107,7 +110,7 @@ def test_a_card_that_has_no_profile_is_taken_for_its_sister_and_said() -> None:
     assert gpu_named("H20-141GB", CATALOGUE) == ("h20", "a 141 GB card is taken for h20 of 96 GB")
 
 
-@pytest.mark.parametrize("text", ["", None, 7, [], "V100", "RTX 4060 8GB", "Tesla T4", "x" * 5000])
+@pytest.mark.parametrize("text", ["", None, 7, [], "V100", "RTX 4060 8GB", "Tesla P100", "x" * 5000])
 def test_an_unknown_gpu_is_refused_in_one_line(text: object) -> None:
     """Nothing is guessed."""
     with pytest.raises(Refused) as refusal:

@@ -34,6 +34,7 @@ class Keeping:
         fused_loss: Whether one kernel works the loss out in place.
         entropy: Whether a graph of the entropy of the logits is kept.
         activation_offload: Whether what the layers keep goes to the host.
+        frozen_dtype: Number type of frozen linear layers beside adapters; the weights' own where empty.
     """
 
     backend: str = ""
@@ -46,6 +47,7 @@ class Keeping:
     fused_loss: bool = False
     entropy: bool = False
     activation_offload: bool = False
+    frozen_dtype: str = ""
 
     @property
     def facts(self) -> TrainerBackend:

@@ -30,7 +30,7 @@ Verdict: TypeAlias = Literal["fits", "not sure", "dies"]
 
 PHASE_KEYS = (
     "trainer_backend", "master_dtype", "offloaded_between", "param_offload", "reference_offload", "engine_sleep",
-    "staged_wake_up", "logprob_micro_batch_tokens", "logprob_micro_batch_samples",
+    "shares_weights", "staged_wake_up", "logprob_micro_batch_tokens", "logprob_micro_batch_samples",
 )  # fmt: skip
 """What says how a loop keeps its memory, so that its phases decide whether it can run."""
 
@@ -140,6 +140,7 @@ def turns_of(said: Said, *, shared: bool) -> Turns:
         staged=True if staged is None else staged,
         forward_tokens=tokens.number if tokens.known else None,
         forward_samples=samples.number if samples.known else None,
+        shared_weights=shared and bool(said.yes("shares_weights")),
     )
     return replace(turns, sleep=said.choose("engine_sleep")) if said.gives("engine_sleep") else turns
 

@@ -64,6 +64,12 @@ ROWS = (
         "assumed: samples packed to 16k tokens",
     ),
     Row("lora_rank", COUNT, "Rank of LoRA adapters; all parameters are trained when not given.", "trainer.", "--"),
+    Row(
+        "frozen_dtype",
+        Word(("bf16", "fp8", "int8", "nf4")),
+        "Number type of the frozen linear layers beside adapters; that of the trainer's weights when not given.",
+        "trainer.",
+    ),
     Row("offload", Switch(), "Optimizer states live on the host.", "trainer.", "--"),
     Row("dtype", Word(("bf16", "fp8", "fp4")), "Type of the trainer's linear layers.", "trainer.", "--", "bf16"),
     Row(
