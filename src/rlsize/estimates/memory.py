@@ -200,7 +200,8 @@ class MemoryQuestion:
     def frozen_width(self) -> Figure:
         """Mean bytes of a weight of the policy beside its adapters. [B/param]"""
         if self.keeps.frozen_dtype:
-            return frozen_width(apply, self.shape, self.keeps.frozen_dtype)
+            found: Figure = frozen_width(apply, self.shape, self.keeps.frozen_dtype)
+            return found
         return replace(_WEIGHT_BYTES, value=self.keeps.weight_width, source="as the trainer keeps them")
 
     @property
