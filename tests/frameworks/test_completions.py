@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from functools import cache
 from typing import TYPE_CHECKING, Any
@@ -10,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from rlsize.errors import DoesNotFitError, InputError
 from rlsize.facts.launch import Setting, Span
 from rlsize.frameworks.expressions import Plain, evaluate
 from rlsize.frameworks.told import Reading
@@ -17,6 +19,7 @@ from rlsize.frameworks.wanted import changes
 from rlsize.readers.frameworks import frameworks
 from rlsize.readers.launch.launch import read_launch
 from rlsize.readers.profiles import Catalogue
+from rlsize.writers.launch.written_back import written_back
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -574,6 +577,34 @@ trainer = GRPOTrainer(model=model, args=args, peft_config=LoraConfig(r=16))
     assert said(launch(tmp_path, text.format(more=""), "run.py"), *keys) == ("nf4", "nf4", True, "kv")
     vllm = launch(tmp_path, text.format(more=', use_vllm=True, vllm_mode="colocate"'), "run.py")
     assert said(vllm, *keys) == ("nf4", "bf16", False, "none")
+
+
+@pytest.mark.parametrize("indent", [1, 2, None])
+def test_a_notebook_reads_as_the_python_of_its_cells(tmp_path: Path, indent: int | None) -> None:
+    """Magics, shell lines, text and cells of other languages are not Python; variables of the environment count."""
+    cells = [
+        ("markdown", ["# GRPOConfig(num_generations=2)\n"]),
+        ("code", ["%%capture\n", "!pip install unsloth\n", "import os\n", 'os.environ["UNSLOTH_VLLM_STANDBY"] = "1"']),
+        ("code", ["%%bash\n", "echo 'not Python'\n"]),
+        ("code", ['model = FastLanguageModel.from_pretrained(model_name="a/b", fast_inference=True)\n']),
+        ("code", "args = GRPOConfig(per_device_train_batch_size=4,\n  num_generations=4)\nGRPOTrainer(args=args)"),
+    ]
+    book = {"cells": [{"cell_type": kind, "metadata": {}, "source": said} for kind, said in cells], "nbformat": 4}
+    read = launch(tmp_path, json.dumps(book, indent=indent), "run.ipynb")
+    assert said(read, "model", "group_size", "engine_sleep") == ("a/b", 4, "kv")
+    if indent:
+        line = read.reading.settings["unsloth.model_name"].span.line
+        assert "from_pretrained" in json.dumps(book, indent=indent).split("\n")[line - 1]
+    path = tmp_path / "run.ipynb"
+    with pytest.raises(DoesNotFitError, match="a notebook is not written into"):
+        written_back(path.read_bytes(), str(path), read.reading, {"group_size": 8}, lambda _: read.reading)
+
+
+@pytest.mark.parametrize("text", ["", "[]", "{}", '{"cells": 3}', '{"cells": [1]}', '{"cells": [{"source": 4}]}'])
+def test_what_is_no_notebook_is_refused(tmp_path: Path, text: str) -> None:
+    """In a line with what to do."""
+    with pytest.raises(InputError, match="is not a notebook that can be read"):
+        launch(tmp_path, text, "run.ipynb")
 
 
 def test_fused_kernels_of_verl_never_hold_all_logits(tmp_path: Path) -> None:

@@ -160,6 +160,18 @@ def test_weights_that_both_sides_share_are_there_once() -> None:
             assert shared[name][key] == pytest.approx(parts[key])
 
 
+def test_an_engine_that_profiles_nothing_holds_what_the_loop_offers_it() -> None:
+    """SGLang samples 512 and 1,024 prompts of five, never its 2,048 sequences; vLLM reserves for all of its own."""
+    held = {
+        (engine, prompts): {one.name: one.parts for one in found.phases}["generation"]["engine_runtime"]
+        for engine in ("sglang", "vllm")
+        for prompts in ("64", "128", "1024")
+        for found in (phases(SMALLEST, rollout__engine=engine, workload__prompts_per_step=prompts),)
+    }
+    assert held["sglang", "64"] < held["sglang", "128"] < held["sglang", "1024"]
+    assert held["vllm", "64"] == held["vllm", "1024"]
+
+
 def test_a_model_with_gpus_of_its_own_is_not_on_the_trainers() -> None:
     """Neither in its memory nor among its passes."""
     both = {"algorithm__critic": "true", "algorithm__reference": "true", "trainer__offloaded_between": "[]"}
