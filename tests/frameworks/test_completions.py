@@ -408,6 +408,27 @@ def test_learners_are_listed_by_node_and_rented_gpus_are_not_used_ones(tmp_path:
     assert said(read, "mode", "max_staleness") == ("async", 8)
 
 
+@pytest.mark.parametrize(("learners", "gpus", "nodes"), [("8", 24, 3), ("8 8", 32, 4), ("8 8 8", 40, 5)])
+def test_learners_of_several_nodes_are_written_as_words_of_one_flag(
+    tmp_path: Path, learners: str, gpus: int, nodes: int
+) -> None:
+    """And mason.py rents the nodes that they and the engines take."""
+    text = (
+        "python mason.py --num_nodes 4 --gpus 8 -- python open_instruct/grpo_fast.py --vllm_num_engines 8 "
+        "--vllm_tensor_parallel_size 2 --num_learners_per_node 8 8 --deepspeed_stage 3"
+    )
+    read = launch(tmp_path, text)
+    path = tmp_path / "run.sh"
+    wanted = {"trainer_gpus": gpus - 16, "gpus": gpus, "fsdp": gpus - 16}
+
+    def again(other: str) -> Reading:
+        return read_launch(str(path), known(), text=other).reading
+
+    made = written_back(path.read_bytes(), str(path), read.reading, wanted, again)
+    expected = text.replace("8 8 --deep", f"{learners} --deep").replace("nodes 4", f"nodes {nodes}")
+    assert made.content.decode() == expected
+
+
 # what is written is read so
 
 PROGRAMS = {"trl": "trl grpo", "ms-swift": "swift rlhf", "openrlhf": "-m openrlhf.cli.train_ppo_ray"}
