@@ -51,6 +51,8 @@ ASSUMED_MODELS = {
     "~30B MoE": "qwen3-30b-a3b",
     "~30B dense": "qwen3-32b",
     "30B-A3B class MoE (published as 30b)": "qwen3-30b-a3b",
+    "14B": "qwen3-14b",
+    "9B dense": "glm-4-9b-0414",
 }
 GPUS = {
     "h100_sxm": "h100-sxm",
@@ -153,3 +155,15 @@ def test_any_text_gives_a_profile_or_a_refusal(text: str) -> None:
         except Refused:
             continue
         assert name in CATALOGUE.names(kind)
+
+
+@pytest.mark.parametrize(
+    ("text", "profile"), [("Qwen/Qwen3.5-4B", "qwen3.5-9b@4B"), ("Qwen3-72B", "qwen3-32b@72B"), ("Llama-4-8B", "")]
+)
+def test_no_model_of_another_generation_is_taken_because_its_size_agrees(text: str, profile: str) -> None:
+    """Qwen3.5 has layers without attention, and Qwen3 has not: one of its generation is scaled, or none taken."""
+    if profile:
+        assert model_named(text, CATALOGUE)[0] == profile
+        return
+    with pytest.raises(Refused):
+        model_named(text, CATALOGUE)
