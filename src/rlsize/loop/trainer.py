@@ -254,7 +254,7 @@ def keeping(said: Said) -> Keeping:
         backend=backend,
         master_dtype=master,
         samples=samples.number if samples.known and not said.gives("micro_batch_tokens") else None,
-        frozen_dtype=said.choose("frozen_dtype") or "",
+        frozen_dtype=said.choose("frozen_dtype") or "" if said.ask("lora_rank").known else "",
         **{key: bool(said.yes(key)) for key in _KEPT},
     )
 
