@@ -595,7 +595,9 @@ args = GRPOConfig(per_device_train_batch_size=4, num_generations=4{more})
 trainer = GRPOTrainer(model=model, args=args, peft_config=LoraConfig(r=16))
 """
     keys = ("frozen_dtype", "rollout_dtype", "shares_weights", "engine_sleep")
-    assert said(launch(tmp_path, text.format(more=""), "run.py"), *keys) == ("nf4", "nf4", True, "kv")
+    read = launch(tmp_path, text.format(more=""), "run.py")
+    assert said(read, *keys) == ("nf4", "nf4", True, "kv")
+    assert said(read, "response_logits", "chunked_loss") == (True, False)
     vllm = launch(tmp_path, text.format(more=', use_vllm=True, vllm_mode="colocate"'), "run.py")
     assert said(vllm, *keys) == ("nf4", "bf16", False, "none")
 

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from rlsize.loop.answer import answer_of
 from rlsize.loop.moves import moved_seconds
 from rlsize.loop.phases import Phases, phases_of
 from rlsize.loop.resolve import Loop, resolve
@@ -158,6 +159,21 @@ def test_weights_that_both_sides_share_are_there_once() -> None:
         assert parts.keys() - shared[name].keys() == gone & parts.keys()
         for key in shared[name].keys() - grown:
             assert shared[name][key] == pytest.approx(parts[key])
+
+
+def test_logits_of_responses_alone_spare_those_of_prompts() -> None:
+    """A cap of 1,024 tokens beside prompts of as many: half of the logits, and of nothing else; the step is shorter."""
+    all_of_them, half = (
+        {"trainer.response_logits": said, "trainer.fused_loss": "false", "trainer.micro_batch_samples": "8"}
+        for said in ("no", "yes")
+    )
+    whole, own = (
+        {one.name: one.parts for one in phases(SMALLEST | said).phases}["update"] for said in (all_of_them, half)
+    )
+    assert own["logits"] == pytest.approx(whole["logits"] * 220 / 325, rel=1e-6)  # of mean samples it is more
+    assert {key for key in whole if own[key] != pytest.approx(whole[key])} == {"logits", "reserved"}
+    longer, shorter = (answer_of(loop(SMALLEST | said)).results["step_seconds"].number for said in (all_of_them, half))
+    assert shorter < longer
 
 
 def test_an_engine_that_profiles_nothing_holds_what_the_loop_offers_it() -> None:

@@ -533,6 +533,8 @@ def _flow(work: Work, question: TrainQuestion, values: Mapping[str, Real], cost:
     domain = int(question.gpu.specification.scale_up.domain_gpus.value)
     if question.lora_rank is not None:
         cost = _adapted(cost)
+    if (share := question.keeps.logit_share) < 1:
+        cost = replace(cost, head_passes=cost.head_passes * share, logit_passes=cost.logit_passes * share)
     shape = train_shape(question.model)
     gpu = train_gpu(question.gpu, question.dtype, question.shards or domain, question.tensor, question.expert)
     facts = {**shape, **gpu} if work is apply else {**_bare(shape), **_bare(gpu)}

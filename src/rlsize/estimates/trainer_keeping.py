@@ -35,6 +35,7 @@ class Keeping:
         entropy: Whether a graph of the entropy of the logits is kept.
         activation_offload: Whether what the layers keep goes to the host.
         frozen_dtype: Number type of frozen linear layers beside adapters; the weights' own where empty.
+        logit_share: Share of the tokens whose logits are worked out: less than all where those of prompts are not. [1]
     """
 
     backend: str = ""
@@ -48,6 +49,7 @@ class Keeping:
     entropy: bool = False
     activation_offload: bool = False
     frozen_dtype: str = ""
+    logit_share: float = 1.0
 
     @property
     def facts(self) -> TrainerBackend:

@@ -93,6 +93,7 @@ class TrainerLoad:
         entropy: Whether a graph of the entropy of the logits is kept.
         backward: Whether the pass has a backward; log-probabilities need none.
         frozen_dtype: Number type of frozen linear layers beside adapters; the weights' own where empty.
+        logit_share: Share of the tokens whose logits are worked out. [1]
     """
 
     shape: MemoryShape
@@ -121,6 +122,7 @@ class TrainerLoad:
     entropy: bool = False
     backward: bool = True
     frozen_dtype: str = ""
+    logit_share: float = 1.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -522,8 +524,10 @@ def _logits(work: Work, load: TrainerLoad, values: Mapping[str, Real]) -> Worked
     if shape.architecture is None:
         return absent(key, "--model")
     chunk = load.tokens
+    if load.logit_share < 1:
+        chunk = work("response_tokens", training_peak.share_of_tokens, tokens=chunk, share=load.logit_share)
     if load.chunked_loss:
-        chunk = work("logit_tokens", training_peak.logit_tokens, tokens=load.tokens, chunks=_CHUNKS, most=_CHUNK_TOKENS)
+        chunk = work("logit_tokens", training_peak.logit_tokens, tokens=chunk, chunks=_CHUNKS, most=_CHUNK_TOKENS)
     width = values["memory_training_logit_bytes"]
     if load.entropy or load.fused_loss:  # a pass without backward has a log-softmax in place of the gradient
         width = work(

@@ -160,5 +160,6 @@ ROWS = (
         "One kernel works the loss out in place, without a copy of the logits in fp32 (flash-attn, Liger).",
         "trainer.",
     ),
+    Row("response_logits", Switch(), "Logits are worked out of responses alone, not of prompts.", "trainer."),
     Row("entropy", Switch(), "An entropy of the logits is part of the loss, so that its graph is kept.", "trainer."),
 )
