@@ -13,7 +13,7 @@ ROWS = (
     Row(
         "engine",
         Text(),
-        "The inference engine: vllm, sglang or tensorrt-llm; transformers where the trainer's own model generates.",
+        "The inference engine: vllm, sglang or tensorrt-llm; transformers for none.",
         "rollout.",
         "--",
     ),
