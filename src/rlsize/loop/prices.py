@@ -21,7 +21,11 @@ def gpu_hours(said: Said) -> tuple[Figure, Figure]:
     if said.gives("price") and not said.by_flag("gpu_hour_usd") and (said.by_flag("price") or not common.known):
         profile = profile_price(said)
         common = _listed(said, profile) if profile is not None else absent("gpu_hour_usd", "--gpu-hour")
-    return _side(said, "rollout_gpu_hour_usd", common), _side(said, "trainer_gpu_hour_usd", common)
+    both = _side(said, "rollout_gpu_hour_usd", common), _side(said, "trainer_gpu_hour_usd", common)
+    if common not in both:
+        said.drop("gpu_hour_usd")
+        said.drop("price")
+    return both
 
 
 def _side(said: Said, key: str, common: Figure) -> Figure:
@@ -29,7 +33,7 @@ def _side(said: Said, key: str, common: Figure) -> Figure:
     own = said.ask(key)
     overridden = (said.by_flag("gpu_hour_usd") or said.by_flag("price")) and not said.by_flag(key)
     if own.known and overridden:
-        said.used.pop(key, None)
+        said.drop(key)
     return own if own.known and not overridden else common
 
 

@@ -90,6 +90,9 @@ class Said(Protocol):
     def keep(self, figure: Figure) -> Figure:
         """Note a figure among the inputs."""
 
+    def drop(self, key: str) -> None:
+        """Take a quantity back that something else stands for."""
+
     def fault(self, what: str, where: str = "", todo: str = "") -> None:
         """Note something that is wrong."""
 

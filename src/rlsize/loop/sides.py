@@ -121,6 +121,8 @@ def sides(said: Said, *, full: float = FULL_HEADROOM, needed: bool = True) -> Si
     if needed and not (loop is not None and loop.refused):
         _need(said, rate, consumption, reasons)
     if loop is not None:
+        if headroom != loop.known.headroom:
+            said.drop("headroom")
         headroom = said.keep(loop.known.headroom)
     return Sides(
         batch=batch,

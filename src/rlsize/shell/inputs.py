@@ -383,7 +383,8 @@ class Inputs:
 
     def gives(self, key: str) -> bool:
         """Whether a flag or the scenario says a quantity."""
-        return self.texts.get(key) is not None or self.said(QUANTITIES[key].scenario) is not None
+        place = QUANTITIES[key].scenario
+        return self.texts.get(key) is not None or bool(self.file and place and self.file.value(place) is not None)
 
     def follows_gpus(self, key: str) -> bool:
         """Whether a launch that tells no GPUs tells a quantity as soon as somebody says how many there are."""
@@ -494,7 +495,7 @@ class Inputs:
     def _seen(self, leaf: str) -> bool:
         """Whether a key of the scenario was looked at, or one that it stands for."""
         top, row = leaf.partition(".")[0], PLACES.get(leaf)
-        if row is not None and row.key in self.texts:  # the flag that goes before it answers for both
+        if row is not None and row.key in {*self.texts, *self.asked}:  # a flag or a sweep goes before it
             return True
         return top in self.looked or any(place == leaf or place.startswith(f"{leaf}.") for place in self.looked)
 
@@ -640,6 +641,12 @@ class Inputs:
         if figure.known:
             self.used[figure.key] = figure
         return figure
+
+    def drop(self, key: str) -> None:
+        """Take a quantity back that something else stands for: it is no input, and not used where it was said."""
+        self.used.pop(key, None)
+        self.asked.discard(key)
+        self.looked.discard(QUANTITIES[key].scenario)
 
     def fault(self, what: str, where: str = "", todo: str = "") -> None:
         """Note something that is wrong; `settle` tells all of it at once."""
