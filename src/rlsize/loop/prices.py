@@ -21,11 +21,11 @@ def gpu_hours(said: Said) -> tuple[Figure, Figure]:
     if said.gives("price") and not said.by_flag("gpu_hour_usd") and (said.by_flag("price") or not common.known):
         profile = profile_price(said)
         common = _listed(said, profile) if profile is not None else absent("gpu_hour_usd", "--gpu-hour")
-    both = _side(said, "rollout_gpu_hour_usd", common), _side(said, "trainer_gpu_hour_usd", common)
-    if common not in both:
+    paid = _side(said, "rollout_gpu_hour_usd", common), _side(said, "trainer_gpu_hour_usd", common)
+    if common not in paid:
         said.drop("gpu_hour_usd")
         said.drop("price")
-    return both
+    return paid
 
 
 def _side(said: Said, key: str, common: Figure) -> Figure:
