@@ -14,7 +14,7 @@ from rlsize.planner.evaluation import central_results, memory_of
 from rlsize.planner.space import REASONS, keeps, misasked
 from rlsize.quantities.table import QUANTITIES
 from rlsize.reports.plan_chart import plan_chart
-from rlsize.reports.report import Column, Decision, Report, Table, Unseen, tables_of
+from rlsize.reports.report import Column, Decision, Later, Report, Table, Unseen, tables_of
 from rlsize.reports.wording import interval, numbered, words
 from rlsize.units import show
 
@@ -72,14 +72,17 @@ def plan_report(
     if chosen is None:
         return _nothing(answer, inputs, warnings, notes)
     order, doubted = _simulated_order(chosen, ranked)
-    tables = tables_of(
-        candidates=candidates(chosen),
-        simulated=simulated_ranks(chosen, ranked) if ranked else None,
-        next_gpus=next_gpus(answer),
-        sensitivity=sensitivity(answer, chosen),
-        rejected=rejections(answer),
-        front=front_table(answer),
-    )
+
+    def tables() -> dict[str, Table]:
+        return tables_of(
+            candidates=candidates(chosen),
+            simulated=simulated_ranks(chosen, ranked) if ranked else None,
+            next_gpus=next_gpus(answer),
+            sensitivity=sensitivity(answer, chosen),
+            rejected=rejections(answer),
+            front=front_table(answer),
+        )
+
     # What an instance and the trainer are made of
     found = {figure.key: figure for figure in _placement(chosen)}
     own = [f"{words(key)} {show(found[key].value, key)}" for key in _CHOSEN if key in found]
@@ -91,7 +94,7 @@ def plan_report(
         results=(*_placement(chosen), *chosen.evaluation.results.values()),
         of=BEST,
         inputs=inputs,
-        tables=tables,
+        tables=Later(tables),
         warnings=(*warnings, *([order] if doubted else []), *tight(chosen)),
         notes=(*verdicts(answer, chosen), _searched(answer), *notes, *([order] if order and not doubted else [])),
         chart=plan_chart(answer, chosen),
@@ -136,11 +139,12 @@ def _swing(answer: Planned, chosen: Choice) -> Iterator[str]:
 
 def _cheapest(chosen: Choice) -> str:
     """The plan that costs least among those that may be as good."""
-    able = [one for one in chosen.others if one.equal or one.close]
-    priced = all(one.results.get("cost_per_step_usd") is not None for one in (chosen.best, *able))
+    priced = all(one.results.get("cost_per_step_usd") is not None for one in (chosen.best, *chosen.others))
     key = "cost_per_step_usd" if priced else "gpu_hours_per_step"
-    usual, one = chosen.best.results[key], min(able, key=lambda one: one.results[key], default=None)
-    if one is None or one.results[key] >= (1.0 - _WORTH_A_WORD) * usual:
+    usual = chosen.best.results[key]
+    less = [one for one in chosen.others if one.results[key] < (1.0 - _WORTH_A_WORD) * usual]
+    one = next((one for one in sorted(less, key=lambda one: one.results[key]) if one.equal or one.close), None)
+    if one is None:
         return "this one: nothing that may be as good costs less."
     cost, step = show(one.results[key], key), show(one.results["step_seconds"], "step_seconds")
     unit = "GPU hours " if key == "gpu_hours_per_step" else ""
