@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     Work = Callable[..., Any]
     Rules = Mapping[str, "Sequence[Rule]"]
 
-_PLAIN = (float, int)  # what nobody has to work out
+_ASKED = (str, tuple, Figure, type(None))  # to be worked out; most is a number or an array, and needs no call
 
 KEYS = {
     "age_seconds": "oldest_sample_age_seconds",
@@ -140,7 +140,7 @@ class Flow:
                 value = found[taken]
             elif isinstance(taken, str):
                 value = known.get(taken)
-                if not isinstance(value, _PLAIN):  # most is a constant, which needs no call
+                if isinstance(value, _ASKED):
                     value = self._resolved(taken)
             if value is None:
                 return None
