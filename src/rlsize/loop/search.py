@@ -564,10 +564,8 @@ def _offers(said: Said, key: str) -> tuple[Offer, ...]:
         if len(rest) >= _POOL_PARTS or not name:
             said.fault(f"{text[:60]!r} is no pool", flag, "write GPU:COUNT:PRICE, such as h20:64:1.2")
             continue
-        try:
-            gpu = said.gpu_named(name)
-        except InputError as error:
-            said.blame(error, flag)
+        gpu = said.profile("gpu", name, flag)
+        if gpu is None:
             continue
         count, hour = (*rest, "", "")[:2]
         before = len(said.faults)

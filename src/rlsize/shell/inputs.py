@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     from rlsize.facts.gpu import Gpu
     from rlsize.facts.link import Cluster
     from rlsize.facts.model import Model
-    from rlsize.facts.price import Price
     from rlsize.facts.rates import Rates
     from rlsize.readers.profiles import Catalogue
     from rlsize.readers.scenarios import ScenarioFile
@@ -506,26 +505,6 @@ class Inputs:
         self.asked.add("model")
         return None if self.by_flag("params") and not self.by_flag("model") else model_profile(self)
 
-    def model_named(self, name: str) -> Model:
-        """
-        Another model's profile.
-
-        Raises:
-            InputError: There is none of that name.
-        """
-        found: Model = self.named("model", name)
-        return found
-
-    def gpu_named(self, name: str) -> Gpu:
-        """
-        A GPU's profile.
-
-        Raises:
-            InputError: There is none of that name.
-        """
-        found: Gpu = self.named("gpu", name)
-        return found
-
     def named(self, kind: str, name: str) -> Any:
         """
         A profile of that name; a model's or GPU's may be spelt otherwise, another model stands in with a warning.
@@ -568,15 +547,6 @@ class Inputs:
             return None
         self.keep(Figure(key="framework", value=found.name, source=where))
         return found
-
-    def price_named(self, name: str) -> Price:
-        """
-        A price profile.
-
-        Raises:
-            InputError: There is none of that name.
-        """
-        return self.catalogue.get("price", name)
 
     def cluster(self) -> Cluster | None:
         """The cluster's profile; None where none is named, or where a fault was noted."""
