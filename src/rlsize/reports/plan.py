@@ -15,6 +15,7 @@ from rlsize.planner.space import REASONS, keeps, misasked
 from rlsize.quantities.table import QUANTITIES
 from rlsize.reports.plan_chart import plan_chart
 from rlsize.reports.report import Column, Decision, Later, Report, Table, Unseen, tables_of
+from rlsize.reports.running_loop import WORTH_A_WORD, dropped_words
 from rlsize.reports.wording import interval, numbered, words
 from rlsize.units import show
 
@@ -44,7 +45,6 @@ _CHOSEN = ("recompute", "offload", "chunked_loss", "micro_batch_tokens")  # besi
 _LONGER = 1.1  # than either side takes: a step that something else holds up
 _NEVER_ALONE = frozenset({"heads", "layers", "experts"})  # reasons of some layouts, beside which there are others
 _FEW = 3  # reasons that are told
-_WORTH_A_WORD = 0.005  # of the step: a smaller difference is none
 
 _FRONT_SHOWN = 8
 _METRICS = {"time": "step time", "cost": "cost per step", "gpus": "number of GPUs"}
@@ -142,7 +142,7 @@ def _cheapest(chosen: Choice) -> str:
     priced = all(one.results.get("cost_per_step_usd") is not None for one in (chosen.best, *chosen.others))
     key = "cost_per_step_usd" if priced else "gpu_hours_per_step"
     usual = chosen.best.results[key]
-    less = [one for one in chosen.others if one.results[key] < (1.0 - _WORTH_A_WORD) * usual]
+    less = [one for one in chosen.others if one.results[key] < (1.0 - WORTH_A_WORD) * usual]
     one = next((one for one in sorted(less, key=lambda one: one.results[key]) if one.equal or one.close), None)
     if one is None:
         return "this one: nothing that may be as good costs less."
@@ -224,14 +224,6 @@ def _simulated_order(chosen: Choice, ranked: Sequence[Ranked]) -> tuple[str, boo
     if order[0].one is chosen.best:
         return "The simulator changes the order behind the best plan.", False
     return f"the simulator changes the order: {order[0].one.place.words} has the shortest step there", True
-
-
-def dropped_words(results: Mapping[str, Figure]) -> list[str]:
-    """How much of what is generated comes too late and is dropped; nothing where next to nothing does."""
-    dropped = results.get("late_dropped_fraction")
-    if dropped is None or not dropped.known or dropped.number < _WORTH_A_WORD:
-        return []
-    return [f"{show(dropped.value, dropped.key)} of the generated tokens are in samples that come too late: dropped"]
 
 
 def tight(chosen: Choice) -> Iterator[str]:
@@ -377,7 +369,7 @@ def _lost(chosen: Choice) -> Iterator[str]:
 
 def _reasons(one: Alternative, best: Alternative) -> str:
     """What of a plan's step is longer or shorter, most important first."""
-    least = _WORTH_A_WORD * best.results["step_seconds"]
+    least = WORTH_A_WORD * best.results["step_seconds"]
     texts = [
         f"{_SECONDS[part]} takes {show(abs(seconds), 'step_seconds')} {'longer' if seconds > 0 else 'less'}"
         for part, seconds in one.why
@@ -394,7 +386,7 @@ def _other_modes(chosen: Choice) -> Iterator[str]:
     best, fresher, shared = chosen.best, chosen.fresher, chosen.best_of("colocated")
     if fresher is not None:
         change = fresher.step_seconds - best.family.step_seconds
-        if change < _WORTH_A_WORD * best.family.step_seconds:
+        if change < WORTH_A_WORD * best.family.step_seconds:
             yield f"A staleness of {fresher.place.staleness:g} does as well: the step is the same but for noise."
         else:
             yield f"With a staleness of {fresher.place.staleness:g} a step takes {show(change, 'step_seconds')} longer."

@@ -512,12 +512,12 @@ class Inputs:
         Raises:
             InputError: There is none.
         """
-        from rlsize.errors import Refused
-        from rlsize.readers.names import gpu_named, model_named
-
         try:
             return self.catalogue.get(kind, name)
         except InputError as unknown:
+            from rlsize.errors import Refused
+            from rlsize.readers.names import gpu_named, model_named
+
             try:
                 found, note = {"model": model_named, "gpu": gpu_named}[kind](name, self.catalogue)
             except (KeyError, Refused):

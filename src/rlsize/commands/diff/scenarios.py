@@ -221,7 +221,7 @@ def evaluated_side(name: str, inputs: Inputs, other: Side | None) -> Side:
     """
     from rlsize.loop.answer import answer_of
     from rlsize.loop.resolve import resolve
-    from rlsize.reports.plan import dropped_words
+    from rlsize.reports.running_loop import dropped_words
 
     loop = resolve(inputs)
     if other is not None and other.loop.place is not None:

@@ -83,7 +83,7 @@ def predict_step(inputs: Inputs) -> Report:
     from rlsize.loop.assumed import MATTERS, assumptions
     from rlsize.loop.modes import step_outlook
     from rlsize.loop.resolve import resolve
-    from rlsize.reports.plan import dropped_words
+    from rlsize.reports.running_loop import dropped_words
 
     loop = resolve(inputs)
     stages = loop.stages
