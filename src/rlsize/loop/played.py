@@ -95,7 +95,7 @@ def known(said: Said, key: str) -> float | None:
     figure = said.ask(key)
     if figure.provenance == "default" and figure.value in _OFF:
         said.used.pop(key, None)
-    return figure.number if figure.known else None
+    return figure.if_known
 
 
 def number(said: Said, key: str) -> float:

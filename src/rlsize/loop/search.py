@@ -576,7 +576,7 @@ def _offers(said: Said, key: str) -> tuple[Offer, ...]:
         if most.known:
             _refuse_too_many(said, most.number, where)
         gpu_hour = replace(cost, source=where) if cost.known else absent(price, flag)
-        found.append(Offer(gpu=gpu, gpu_hour=gpu_hour, most=most.number if most.known else None))
+        found.append(Offer(gpu=gpu, gpu_hour=gpu_hour, most=most.if_known))
     return tuple(found)
 
 

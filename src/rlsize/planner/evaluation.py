@@ -322,6 +322,6 @@ def longest_tokens(terms: Terms) -> float:
         prompt_tokens=prompt,
         response_tokens=problem.response_tokens.number,
         response_cv=terms.bare.response_cv,
-        max_tokens=cap.number if cap.known else None,
+        max_tokens=cap.if_known,
     )
     return longest_sequence(batch, capped=capped)

@@ -523,7 +523,7 @@ def next_gpus(answer: Planned) -> Table:
     cells: tuple[Column | Unseen, ...] = (
         Column("side", "side", "left"),
         Column("gpus_change", "GPUs", of=lambda one: one.gpus),
-        Column("split", "then", of=lambda one: _split(one.place)),
+        Column("split", "then", of=lambda one: one.place.split),
         Column("step_seconds", "step", of=lambda one: one.results["step_seconds"]),
         Column(
             "step_change_seconds",
@@ -537,10 +537,6 @@ def next_gpus(answer: Planned) -> Table:
         Column("rollout_idle_fraction", "rollout idle", of=lambda one: one.results["rollout_idle_fraction"]),
     )
     return Table.of("The next GPUs on each side", answer.neighbours, cells)
-
-
-def _split(place: Placement) -> str:
-    return f"{place.trainer_gpus:g}" if place.shared else f"{place.rollout_gpus:g} + {place.trainer_gpus:g}"
 
 
 def _signed(value: float | None, key: str) -> str | None:
@@ -613,7 +609,7 @@ def front_table(answer: Planned) -> Table:
     key, title = ("cost_per_step_usd", "cost") if answer.found.priced else ("gpu_hours_per_step", "GPU-h")
     cells = (
         Column("mode", "mode", "left", of=lambda family: family.place.loop),
-        Column("split", "GPUs", of=lambda family: _split(family.place)),
+        Column("split", "GPUs", of=lambda family: family.place.split),
         Unseen("gpus"),
         Column("step_seconds", "step"),
         Column(key, title, of=lambda family: family.cost),
