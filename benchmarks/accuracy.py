@@ -247,6 +247,9 @@ def scores(records: Sequence[PredictedRecord]) -> list[tuple[str, str, str, Scor
     return found
 
 
+NOT_80 = "not 80"
+"""What stands beside a share that bands of 80 % do not hold, in 95 of 100 cases, of so many sources."""
+
 ERRORS = ("median / p90 %", "bias %", "in band % (95 % interval)", "band ends")
 
 
@@ -254,6 +257,7 @@ def errors(own: Score) -> list[str]:
     """The cells of a score."""
     low, high = own.coverage_interval or (None, None)
     held = f"{percent(own.coverage)} ({percent(low)} to {percent(high)}, by {own.resampled})" if own.banded else "-"
+    held += "" if own.consistent else f"; {NOT_80}"
     return [both(own), f"{100 * math.expm1(own.bias):+.0f}", held, f"x {own.width:.2f}" if own.width else "-"]
 
 

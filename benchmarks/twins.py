@@ -15,7 +15,6 @@ import sys
 import tempfile
 from dataclasses import dataclass
 from itertools import permutations
-from math import comb
 from pathlib import Path
 from statistics import mean, median
 from typing import TYPE_CHECKING, Any
@@ -42,6 +41,7 @@ from rlsize.loop.resolve import resolve
 from rlsize.readers.profiles import Catalogue
 from rlsize.readers.records.listing import profiles_of, read_records
 from rlsize.shell.inputs import Inputs
+from rlsize.verdicts.grading import expected_coverage
 from rlsize.writers.yaml_file import plain, yaml_text
 
 if TYPE_CHECKING:
@@ -53,7 +53,6 @@ if TYPE_CHECKING:
 PUBLISHED = Path(__file__).parent / "published"
 _KEYS = {phase: f"{phase}_seconds" for phase in ("step", "generation", "logprob", "update")}
 _GUESSES = {"Twin": "predicted", "As tokens": "as_tokens", "Unchanged": "unchanged"}
-_TAIL = 0.025
 _STAGES = (untuned(rl_step.STAGES[0]), *rl_step.STAGES[1:])
 
 
@@ -238,13 +237,6 @@ def by_source(told: Sequence[Told], share: Callable[[Sequence[Told]], float]) ->
 def coverage(told: Sequence[Told]) -> float:
     """Share of measurements in their bands, each source counted once."""
     return mean(by_source(told, lambda ones: mean(one.inside for one in ones)))
-
-
-def expected_coverage(sources: int, share: float = 0.8) -> tuple[float, float]:
-    """Shares of so many sources that bands of 80 % hold in 95 of 100 cases (binomial, both tails alike)."""
-    chances = [comb(sources, k) * share**k * (1 - share) ** (sources - k) for k in range(sources + 1)]
-    likely = [k for k in range(sources + 1) if min(sum(chances[: k + 1]), sum(chances[k:])) > _TAIL]
-    return likely[0] / sources, likely[-1] / sources
 
 
 def untested_spread(told: Sequence[Told]) -> float:

@@ -16,7 +16,6 @@ from benchmarks.twins import (
     Told,
     beside,
     coverage,
-    expected_coverage,
     of_logs,
     of_tables,
     read_pairs,
@@ -38,6 +37,7 @@ from rlsize.quantities.table import QUANTITIES
 from rlsize.shell.inputs import Inputs
 from rlsize.shell.launches import can_change, in_own_keys
 from rlsize.shell.observation import shown_by
+from rlsize.verdicts.grading import expected_coverage
 from rlsize.verdicts.whatif import Outcome, outcome_in, outcome_of, outcomes, pairs
 
 EXAMPLES = Path(__file__).parents[2] / "examples" / "launch"

@@ -157,6 +157,17 @@ def test_adapters_spare_the_gradients_of_frozen_weights() -> None:
     assert train_step(apply, moe, VALUES).train_seconds.value == pytest.approx(seconds(moe).train_seconds)
 
 
+def test_narrow_frozen_weights_are_widened_for_each_micro_batch() -> None:
+    """Four bits and a scale are read, and 16 bits written; forward, recomputation and backward of 7B on a 4090."""
+    adapted = question("llama3.1-8b", "rtx-4090", gpus=1, lora_rank=16, micro_batch_tokens=4096.0, sequences=8)
+    narrow = replace(adapted, keeps=Keeping(frozen_dtype="nf4"))
+    micro_batches = 8 * float(adapted.tokens) / 4096
+    widened = 3 * micro_batches * 6.98e9 * (0.516 + 2) / 1.008e12
+    more = seconds(narrow).parts["elementwise"] - seconds(adapted).parts["elementwise"]
+    assert widened < more < 1.5 * widened
+    assert seconds(replace(narrow, lora_rank=None)).parts == seconds(replace(adapted, lora_rank=None)).parts
+
+
 def test_narrow_experts_of_small_micro_batches_wait_for_their_host() -> None:
     """Each is launched by itself, so fewer on a GPU wait less; those that drop tokens, or in bf16, do not."""
     small = question("qwen3-30b-a3b", "b200-sxm", gpus=8, expert=8, dtype="fp8", micro_batch_tokens=4096.0)

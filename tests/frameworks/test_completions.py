@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from functools import cache
 from typing import TYPE_CHECKING, Any
@@ -10,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from rlsize.errors import DoesNotFitError, InputError
 from rlsize.facts.launch import Setting, Span
 from rlsize.frameworks.expressions import Plain, evaluate
 from rlsize.frameworks.told import Reading
@@ -17,6 +19,7 @@ from rlsize.frameworks.wanted import changes
 from rlsize.readers.frameworks import frameworks
 from rlsize.readers.launch.launch import read_launch
 from rlsize.readers.profiles import Catalogue
+from rlsize.writers.launch.written_back import written_back
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -405,6 +408,27 @@ def test_learners_are_listed_by_node_and_rented_gpus_are_not_used_ones(tmp_path:
     assert said(read, "mode", "max_staleness") == ("async", 8)
 
 
+@pytest.mark.parametrize(("learners", "gpus", "nodes"), [("8", 24, 3), ("8 8", 32, 4), ("8 8 8", 40, 5)])
+def test_learners_of_several_nodes_are_written_as_words_of_one_flag(
+    tmp_path: Path, learners: str, gpus: int, nodes: int
+) -> None:
+    """And mason.py rents the nodes that they and the engines take."""
+    text = (
+        "python mason.py --num_nodes 4 --gpus 8 -- python open_instruct/grpo_fast.py --vllm_num_engines 8 "
+        "--vllm_tensor_parallel_size 2 --num_learners_per_node 8 8 --deepspeed_stage 3"
+    )
+    read = launch(tmp_path, text)
+    path = tmp_path / "run.sh"
+    wanted = {"trainer_gpus": gpus - 16, "gpus": gpus, "fsdp": gpus - 16}
+
+    def again(other: str) -> Reading:
+        return read_launch(str(path), known(), text=other).reading
+
+    made = written_back(path.read_bytes(), str(path), read.reading, wanted, again)
+    expected = text.replace("8 8 --deep", f"{learners} --deep").replace("nodes 4", f"nodes {nodes}")
+    assert made.content.decode() == expected
+
+
 # what is written is read so
 
 PROGRAMS = {"trl": "trl grpo", "ms-swift": "swift rlhf", "openrlhf": "-m openrlhf.cli.train_ppo_ray"}
@@ -555,7 +579,55 @@ trainer = GRPOTrainer(model=model, args=args)
         "max_model_len",
     )
     assert said(read, *keys) == ("a/b", 32, "colocated", "vllm", 1, 0.7, "adam-8bit", "full", 2048)
-    assert [setting.key for setting in read.reading.unread()] == ["FastLanguageModel.load_in_4bit"]
+    assert said(read, "frozen_dtype", "rollout_dtype", "shares_weights", "chunked_loss") == ("nf4", "nf4", True, True)
+    assert not read.reading.unread()
+    wide = launch(tmp_path, text.replace("4bit=True", "4bit=False"), "run.py")
+    assert said(wide, "frozen_dtype", "rollout_dtype", "shares_weights") == (None, "bf16", True)
+    assert changes(wide.reading, {"frozen_dtype": "nf4"}).keys == {"unsloth.load_in_4bit": True}
+
+
+def test_trl_freezes_a_quantised_model_by_the_call_of_transformers(tmp_path: Path) -> None:
+    """Without an engine the trainer's own model generates; a vLLM beside it loads the weights as published."""
+    text = """
+config = BitsAndBytesConfig(load_in_4bit=True, bnb_4bit_quant_type="nf4")
+model = AutoModelForCausalLM.from_pretrained("a/b", quantization_config=config)
+args = GRPOConfig(per_device_train_batch_size=4, num_generations=4{more})
+trainer = GRPOTrainer(model=model, args=args, peft_config=LoraConfig(r=16))
+"""
+    keys = ("frozen_dtype", "rollout_dtype", "shares_weights", "engine_sleep")
+    read = launch(tmp_path, text.format(more=""), "run.py")
+    assert said(read, *keys) == ("nf4", "nf4", True, "kv")
+    assert said(read, "response_logits", "chunked_loss") == (True, False)
+    vllm = launch(tmp_path, text.format(more=', use_vllm=True, vllm_mode="colocate"'), "run.py")
+    assert said(vllm, *keys) == ("nf4", "bf16", False, "none")
+
+
+@pytest.mark.parametrize("indent", [1, 2, None])
+def test_a_notebook_reads_as_the_python_of_its_cells(tmp_path: Path, indent: int | None) -> None:
+    """Magics, shell lines, text and cells of other languages are not Python; variables of the environment count."""
+    cells = [
+        ("markdown", ["# GRPOConfig(num_generations=2)\n"]),
+        ("code", ["%%capture\n", "!pip install unsloth\n", "import os\n", 'os.environ["UNSLOTH_VLLM_STANDBY"] = "1"']),
+        ("code", ["%%bash\n", "echo 'not Python'\n"]),
+        ("code", ['model = FastLanguageModel.from_pretrained(model_name="a/b", fast_inference=True)\n']),
+        ("code", "args = GRPOConfig(per_device_train_batch_size=4,\n  num_generations=4)\nGRPOTrainer(args=args)"),
+    ]
+    book = {"cells": [{"cell_type": kind, "metadata": {}, "source": said} for kind, said in cells], "nbformat": 4}
+    read = launch(tmp_path, json.dumps(book, indent=indent), "run.ipynb")
+    assert said(read, "model", "group_size", "engine_sleep") == ("a/b", 4, "kv")
+    if indent:
+        line = read.reading.settings["unsloth.model_name"].span.line
+        assert "from_pretrained" in json.dumps(book, indent=indent).split("\n")[line - 1]
+    path = tmp_path / "run.ipynb"
+    with pytest.raises(DoesNotFitError, match="a notebook is not written into"):
+        written_back(path.read_bytes(), str(path), read.reading, {"group_size": 8}, lambda _: read.reading)
+
+
+@pytest.mark.parametrize("text", ["", "[]", "{}", '{"cells": 3}', '{"cells": [1]}', '{"cells": [{"source": 4}]}'])
+def test_what_is_no_notebook_is_refused(tmp_path: Path, text: str) -> None:
+    """In a line with what to do."""
+    with pytest.raises(InputError, match="is not a notebook that can be read"):
+        launch(tmp_path, text, "run.ipynb")
 
 
 def test_fused_kernels_of_verl_never_hold_all_logits(tmp_path: Path) -> None:

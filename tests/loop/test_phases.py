@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from rlsize.loop.answer import answer_of
 from rlsize.loop.moves import moved_seconds
 from rlsize.loop.phases import Phases, phases_of
 from rlsize.loop.resolve import Loop, resolve
@@ -145,6 +146,46 @@ def test_a_reference_that_is_parked_has_the_gpus_to_itself_where_the_policy_move
     beside = {one.name: one for one in phases(SMALLEST, trainer__offloaded_between="[optimizer]").phases}["reference"]
     assert {"reference", "trainer_weights"} & apart.keys() == {"reference"}
     assert {"reference", "trainer_weights"} <= beside.parts.keys()
+
+
+def test_weights_that_both_sides_share_are_there_once() -> None:
+    """As the engine's wherever it has them, and as the trainer's before it starts; all else is as it was."""
+    adapted = SMALLEST | {"trainer.lora_rank": "16", "rollout.sleep": "kv", "trainer.offloaded_between": "[]"}
+    apart = {one.name: one.parts for one in phases(adapted).phases}
+    shared = {one.name: one.parts for one in phases(adapted, rollout__shares_weights="true").phases}
+    grown = {"kv_cache", "reserved"}  # there is more room for a cache, and less for the allocator to round
+    for name, parts in apart.items():
+        gone = {"trainer_weights"} if name != "load" else set()
+        assert parts.keys() - shared[name].keys() == gone & parts.keys()
+        for key in shared[name].keys() - grown:
+            assert shared[name][key] == pytest.approx(parts[key])
+
+
+def test_logits_of_responses_alone_spare_those_of_prompts() -> None:
+    """A cap of 1,024 tokens beside prompts of as many: half of the logits, and of nothing else; the step is shorter."""
+    all_of_them, half = (
+        {"trainer.response_logits": said, "trainer.fused_loss": "false", "trainer.micro_batch_samples": "8"}
+        for said in ("no", "yes")
+    )
+    whole, own = (
+        {one.name: one.parts for one in phases(SMALLEST | said).phases}["update"] for said in (all_of_them, half)
+    )
+    assert own["logits"] == pytest.approx(whole["logits"] * 220 / 325, rel=1e-6)  # of mean samples it is more
+    assert {key for key in whole if own[key] != pytest.approx(whole[key])} == {"logits", "reserved"}
+    longer, shorter = (answer_of(loop(SMALLEST | said)).results["step_seconds"].number for said in (all_of_them, half))
+    assert shorter < longer
+
+
+def test_an_engine_that_profiles_nothing_holds_what_the_loop_offers_it() -> None:
+    """SGLang samples 512 and 1,024 prompts of five, never its 2,048 sequences; vLLM reserves for all of its own."""
+    held = {
+        (engine, prompts): {one.name: one.parts for one in found.phases}["generation"]["engine_runtime"]
+        for engine in ("sglang", "vllm")
+        for prompts in ("64", "128", "1024")
+        for found in (phases(SMALLEST, rollout__engine=engine, workload__prompts_per_step=prompts),)
+    }
+    assert held["sglang", "64"] < held["sglang", "128"] < held["sglang", "1024"]
+    assert held["vllm", "64"] == held["vllm", "1024"]
 
 
 def test_a_model_with_gpus_of_its_own_is_not_on_the_trainers() -> None:

@@ -51,6 +51,8 @@ ASSUMED_MODELS = {
     "~30B MoE": "qwen3-30b-a3b",
     "~30B dense": "qwen3-32b",
     "30B-A3B class MoE (published as 30b)": "qwen3-30b-a3b",
+    "14B": "qwen3-14b",
+    "9B dense": "glm-4-9b-0414",
 }
 GPUS = {
     "h100_sxm": "h100-sxm",
@@ -75,6 +77,9 @@ GPUS = {
     "H20": "h20",
     "A6000": "a6000",
     "RTX 4090": "rtx-4090",
+    "NVIDIA GeForce RTX 3090": "rtx-3090",
+    "NVIDIA A10G": "a10g",
+    "Tesla T4": "t4",
     "AMD Instinct MI300X": "mi300x",
     "MI300X-192GB": "mi300x",
     "TPU v5p": "tpu-v5p",
@@ -107,7 +112,7 @@ def test_a_card_that_has_no_profile_is_taken_for_its_sister_and_said() -> None:
     assert gpu_named("H20-141GB", CATALOGUE) == ("h20", "a 141 GB card is taken for h20 of 96 GB")
 
 
-@pytest.mark.parametrize("text", ["", None, 7, [], "V100", "RTX 4060 8GB", "Tesla T4", "x" * 5000])
+@pytest.mark.parametrize("text", ["", None, 7, [], "V100", "RTX 4060 8GB", "Tesla P100", "x" * 5000])
 def test_an_unknown_gpu_is_refused_in_one_line(text: object) -> None:
     """Nothing is guessed."""
     with pytest.raises(Refused) as refusal:
@@ -150,3 +155,15 @@ def test_any_text_gives_a_profile_or_a_refusal(text: str) -> None:
         except Refused:
             continue
         assert name in CATALOGUE.names(kind)
+
+
+@pytest.mark.parametrize(
+    ("text", "profile"), [("Qwen/Qwen3.5-4B", "qwen3.5-9b@4B"), ("Qwen3-72B", "qwen3-32b@72B"), ("Llama-4-8B", "")]
+)
+def test_no_model_of_another_generation_is_taken_because_its_size_agrees(text: str, profile: str) -> None:
+    """Qwen3.5 has layers without attention, and Qwen3 has not: one of its generation is scaled, or none taken."""
+    if profile:
+        assert model_named(text, CATALOGUE)[0] == profile
+        return
+    with pytest.raises(Refused):
+        model_named(text, CATALOGUE)

@@ -7,9 +7,8 @@ from statistics import median
 import numpy as np
 import pytest
 from benchmarks.frameworks import predicted, runs
-from benchmarks.twins import expected_coverage
 
-from rlsize.verdicts.grading import Point, score
+from rlsize.verdicts.grading import Point, expected_coverage, score
 
 
 @pytest.fixture(scope="module")

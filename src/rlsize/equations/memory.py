@@ -110,6 +110,32 @@ def inference_weight_bytes(
     return bytes_per_param * (params - unquantised_params) + bytes_per_unquantised_param * unquantised_params
 
 
+def mean_weight_width(
+    params: Real, bytes_per_param: Real, unquantised_params: Real, bytes_per_unquantised_param: Real
+) -> Real:
+    """
+    Mean bytes of a weight of a quantised copy.
+
+    w = (b (N - N_u) + b_u N_u) / N
+
+    Args:
+        params: Parameters of the model, N. [param]
+        bytes_per_param: Width of a quantised weight with its scales, b; 0.516 for 4-bit. [B/param]
+        unquantised_params: Parameters that stay wide (embeddings, norms), N_u. [param]
+        bytes_per_unquantised_param: Their width, b_u. [B/param]
+
+    Returns:
+        w. [B/param]
+
+    Assumes parallel ranks cut both kinds alike.
+    Source: own sum; QLoRA (arXiv:2305.14314), which quantises linear layers alone.
+
+    >>> mean_weight_width(params=8e9, bytes_per_param=0.5, unquantised_params=1e9, bytes_per_unquantised_param=2)
+    0.6875
+    """
+    return inference_weight_bytes(params, bytes_per_param, unquantised_params, bytes_per_unquantised_param) / params
+
+
 def params_per_gpu(
     dense_params: Real,
     routed_params: Real,

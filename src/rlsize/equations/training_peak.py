@@ -153,6 +153,28 @@ def copies_at_work(hidden_copies: Real, intermediate_size: Real, hidden_size: Re
     return hidden_copies + 1.0 + 2.0 * intermediate_size / hidden_size
 
 
+def share_of_tokens(tokens: Real, share: Real) -> Real:
+    """
+    Tokens of a micro-batch whose logits are worked out, where those of prompts are not.
+
+    T_r = s T
+
+    Args:
+        tokens: Tokens of the micro-batch, T. [token]
+        share: Share of responses in them, s. [1]
+
+    Returns:
+        T_r. [token]
+
+    Assumes the micro-batch has prompts and responses as samples of the mean, or of the greatest, length have.
+    Source: TRL 0.14 to 1.9, trainer/grpo_trainer.py (logits_to_keep).
+
+    >>> share_of_tokens(tokens=8192, share=0.5)
+    4096.0
+    """
+    return tokens * share
+
+
 def logit_tokens(tokens: Real, chunks: Real, most: Real) -> Real:
     """
     Tokens whose logits a loss on chunks holds at once.

@@ -74,7 +74,7 @@ def peak(gpu: Gpu, dtype: str) -> _Peak:
         return _Peak(said.fp4_dense.value, "fp4")
     if dtype in {"fp4", "nvfp4"}:
         raise Refused(f"{gpu.title} has no fp4 matrix units; take fp8 or bf16 weights")
-    return _Peak(said.bf16_dense.value, "int4" if dtype in {"int4", "nf4"} else "mxfp4" if dtype == "mxfp4" else "bf16")
+    return _Peak(said.bf16_dense.value, dtype if dtype in {"int4", "mxfp4"} else "bf16")
 
 
 def compiled(question: EngineQuestion) -> Numbers:
@@ -222,7 +222,7 @@ def _dense(question: EngineQuestion, shape: EngineShape, kernels: Kernels, engin
     types, layout = question.weights or native(question.model.name), question.layout
     mixers, dense, routers = shape.mixers.number, shape.dense.number, shape.routers.number
     each = layout.tensor
-    weighed = mixers * WIDTHS[types.attention] + dense * WIDTHS[types.dense] + routers * _WIDE
+    weighed = mixers * _moved(types.attention) + dense * _moved(types.dense) + routers * _WIDE
     dtype = types.dense if dense > mixers else types.attention
     top = peak(question.gpu, dtype)
     _, gemm = pick(kernels.gemm, _scaled(question, top.kernel, engine), engine.key)
@@ -250,6 +250,11 @@ def _dense(question: EngineQuestion, shape: EngineShape, kernels: Kernels, engin
         "head_compute": bf16 * wide.compute_fraction,
         "head_sharpness": wide.exponent,
     }
+
+
+def _moved(dtype: str) -> float:
+    """Bytes that a product moves for a weight: one that no kernel multiplies as it is, is written in 16 bits first."""
+    return WIDTHS[dtype] + (2 * _WIDE if dtype == "nf4" else 0.0)
 
 
 def _scaled(question: EngineQuestion, kernel: str, engine: InferenceEngine) -> str:
@@ -282,7 +287,7 @@ def _experts(question: EngineQuestion, shape: EngineShape, kernels: Kernels, eng
     return {
         "experts": moe.experts,
         "experts_per_token": moe.experts_per_token,
-        "expert_bytes": of_expert * WIDTHS[types.experts] / each,
+        "expert_bytes": of_expert * _moved(types.experts) / each,
         "expert_flops": _FLOPS * of_expert * moe.experts_per_token / (each * layout.pipeline),
         "moe_seconds": kernel.fixed + kernel.seconds_per_expert * held,
         "moe_memory": said.memory_bandwidth.value * min(kernel.memory_fraction, 1.0),

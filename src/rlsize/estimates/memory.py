@@ -18,7 +18,14 @@ from rlsize.estimates.figures import apply, total, with_bands
 from rlsize.estimates.memory_shape import MemoryShape, shapeless
 from rlsize.estimates.rollout_memory import rollout_weights, sample_cache
 from rlsize.estimates.trainer_keeping import Keeping, RankStep, as_kept, micro_batch
-from rlsize.estimates.trainer_memory import ModelBeside, TrainerLoad, lora_params, pass_tokens, trainer_memory
+from rlsize.estimates.trainer_memory import (
+    ModelBeside,
+    TrainerLoad,
+    frozen_width,
+    lora_params,
+    pass_tokens,
+    trainer_memory,
+)
 from rlsize.facts.algorithm import ALGORITHMS, RECOMPUTATIONS
 from rlsize.facts.figure import Figure, absent
 from rlsize.facts.layout import Layout as EngineLayout
@@ -128,6 +135,7 @@ class MemoryQuestion:
         sequences: Sequences of a step; absent where nobody says. [1]
         mini_batches: Optimizer steps that share them. [1]
         constants: The constants of memory by name.
+        shares_weights: Whether the engine reads the trainer's weights where they are.
     """
 
     algorithm: RlAlgorithm
@@ -162,6 +170,7 @@ class MemoryQuestion:
     sequences: Figure = absent("samples_per_step", "--samples")
     mini_batches: Figure = _ONE_UPDATE
     constants: Mapping[str, Figure] = field(default_factory=constant_figures)
+    shares_weights: bool = False
 
     @property
     def shape(self) -> MemoryShape:
@@ -186,6 +195,14 @@ class MemoryQuestion:
         """Parameters of the models that are kept beside the policy; absent where they are of its size."""
         held = [name for name in ("critic", "reference", "reward") if getattr(self, name)]
         return {name: getattr(self, f"{name}_params") for name in held}
+
+    @property
+    def frozen_width(self) -> Figure:
+        """Mean bytes of a weight of the policy beside its adapters. [B/param]"""
+        if self.keeps.frozen_dtype:
+            found: Figure = frozen_width(apply, self.shape, self.keeps.frozen_dtype)
+            return found
+        return replace(_WEIGHT_BYTES, value=self.keeps.weight_width, source="as the trainer keeps them")
 
     @property
     def adapter_params(self) -> Figure:
@@ -294,7 +311,7 @@ def bill(question: MemoryQuestion) -> list[Tenant]:
             "trainer_bytes",
             memory.lora_trainer_bytes,
             params=question.params,
-            bytes_per_param=_WEIGHT_BYTES,
+            bytes_per_param=question.frozen_width,
             lora_params=question.adapter_params,
             training_bytes_per_param=question.trained_width,
         )
@@ -328,7 +345,7 @@ def _trainer_parts(question: MemoryQuestion) -> Iterator[tuple[str, Figure, Figu
     parts = [("weights", params, _WEIGHT_BYTES)]
     if question.lora_rank.known:
         params = question.adapter_params
-        parts = [("frozen weights", question.params, _WEIGHT_BYTES), ("adapter weights", params, _WEIGHT_BYTES)]
+        parts = [("frozen weights", question.params, question.frozen_width), ("adapter weights", params, _WEIGHT_BYTES)]
     parts += [
         ("gradients", params, question.bytes_per_gradient),
         ("master weights", params, widths["bytes_per_master"]),
@@ -440,7 +457,8 @@ def _rollout(question: MemoryQuestion) -> list[Tenant]:
         instances=question.instances,
     )
     each = (weights_per_gpu(question, tensor), kv_per_gpu(question, tensor)) if tensor.known else (None, None)
-    return [Tenant("rollout_weights", weights, each[0]), Tenant("kv_cache", cache, each[1])]
+    weighing = [] if question.shares_weights else [Tenant("rollout_weights", weights, each[0])]
+    return [*weighing, Tenant("kv_cache", cache, each[1])]
 
 
 def instance_of(question: MemoryQuestion, tensor: Figure) -> EngineQuestion | None:

@@ -64,6 +64,7 @@ class Turns:
         staged: Whether its cache wakes up only after weights are synced and the trainer has moved out.
         forward_tokens: Tokens of a micro-batch without backward; None for those of training. [token]
         forward_samples: Samples of such a micro-batch, where nobody says its tokens. [1]
+        shared_weights: Whether engines read the trainer's weights where they are.
     """
 
     offloaded: frozenset[str] = EVERYTHING
@@ -72,6 +73,7 @@ class Turns:
     staged: bool = True
     forward_tokens: float | None = None
     forward_samples: float | None = None
+    shared_weights: bool = False
 
     @property
     def reference_parked(self) -> bool:
@@ -177,13 +179,14 @@ def memory_phases(work: Work, question: PhaseQuestion, values: Mapping[str, Real
     lazy = question.trainer is not None and not question.trainer.states_at_start
     engine: dict[str, dict[str, Worked]] = {}
     if question.engine is not None:
-        before = list(trainer["engine_start"].values())
+        before = list(_own(question, trainer["engine_start"]).values())
         others = added(work, "held_bytes", before) if before else None
         found = kv_capacity(work, question.engine, values, question.longest_tokens, others)
         engine = {name: _engine_parts(work, question, name, found, values) for name in question.phases}
     answer = []
     for name in question.phases:
-        parts = _joined(work, trainer[name], engine.get(name, {}))
+        both = engine.get(name, {})
+        parts = _joined(work, _own(question, trainer[name]) if "engine_weights" in both else trainer[name], both)
         held = added(work, "held_bytes", list(parts.values()))
         first = held
         if lazy and name in _BEFORE_STATES and "optimizer" in parts:
@@ -191,6 +194,12 @@ def memory_phases(work: Work, question: PhaseQuestion, values: Mapping[str, Real
             first = work("first_bytes", memory_fit.budget_left, gpu_memory=held, usable_fraction=1.0, held_bytes=later)
         answer.append(Phase(name=name, pool=question.pool, parts=parts, held=held, first=first))
     return tuple(answer)
+
+
+def _own(question: PhaseQuestion, parts: dict[str, Worked]) -> dict[str, Worked]:
+    """What a trainer holds beside an engine that is awake, which may hold the weights of both."""
+    shared = {"trainer_weights"} if question.turns.shared_weights else set()
+    return {name: part for name, part in parts.items() if name not in shared}
 
 
 def _joined(work: Work, one: Mapping[str, Worked], other: Mapping[str, Worked]) -> dict[str, Worked]:

@@ -22,7 +22,7 @@ def _width(dtype: str) -> float:
     return BYTES_PER_PARAM[dtype] if dtype in BYTES_PER_PARAM else WIDTHS[dtype]
 
 
-QUANTISED = frozenset({"fp8", "int8", "fp4", "int4"})
+QUANTISED = frozenset({"fp8", "int8", "fp4", "int4", "nf4"})
 """Formats of weight matrices only: embeddings, output head and norms stay in bf16."""
 
 

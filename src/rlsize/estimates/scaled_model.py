@@ -11,7 +11,8 @@ if TYPE_CHECKING:
     from rlsize.facts.model import Architecture, Model
 
 _WIDER = 0.25  # exponent: widths grow with the fourth root of the parameters, depth with the rest
-_LANE = 64  # widths are multiples of it
+_LANE, _NARROW_LANE = 64, 16  # widths are multiples of it, and of the other one where 64 is too coarse
+_WIDE = 1024
 _MIXING = ("attention", "sliding", "latent_attention", "linear_attention", "mamba")
 _FEEDING = ("feed_forward", "moe")
 _ROUNDS = 3  # after which the parameters agree to the rounding of widths
@@ -78,4 +79,5 @@ def _filled(model: Model, last: str, params: float) -> Architecture:
 
 
 def _laned(width: float) -> int:
-    return max(1, round(width / _LANE)) * _LANE
+    lane = _LANE if width >= _WIDE else _NARROW_LANE
+    return max(1, round(width / lane)) * lane

@@ -27,6 +27,7 @@ from rlsize.estimates.trainer_layout import Degrees, larger, model_objections, r
 from rlsize.estimates.trainer_memory import lora_params
 from rlsize.facts.figure import Figure
 from rlsize.facts.kernels import among, pick
+from rlsize.facts.quantisation import WIDTHS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -532,6 +533,8 @@ def _flow(work: Work, question: TrainQuestion, values: Mapping[str, Real], cost:
     domain = int(question.gpu.specification.scale_up.domain_gpus.value)
     if question.lora_rank is not None:
         cost = _adapted(cost)
+    if (share := question.keeps.logit_share) < 1:
+        cost = replace(cost, head_passes=cost.head_passes * share, logit_passes=cost.logit_passes * share)
     shape = train_shape(question.model)
     gpu = train_gpu(question.gpu, question.dtype, question.shards or domain, question.tensor, question.expert)
     facts = {**shape, **gpu} if work is apply else {**_bare(shape), **_bare(gpu)}
@@ -583,6 +586,7 @@ def _asked(question: TrainQuestion, domain: int) -> dict[str, Any]:
 def _decided(question: TrainQuestion) -> dict[str, Any]:
     """What depends on layout, number type and model: a number, the quantity that counts, or what a sum adds up."""
     asked, spec = question, question.gpu.specification
+    frozen = asked.keeps.frozen_dtype if asked.lora_rank is not None else ""
     narrow, experts = asked.dtype != "bf16", asked.model.architecture.moe is not None
     recorded = "train_attention" if spec.fp8_dense is None else "train_attention_recent"
     # kernels of another generation run no quicker on the newest GPUs than on those that they are made for
@@ -627,11 +631,13 @@ def _decided(question: TrainQuestion) -> dict[str, Any]:
             "head_seconds",
             *(("expert_seconds", "experts_read_seconds") if experts else ()),
         ),
+        "dequantised_bytes": WIDTHS[frozen] + BF16_BYTES if frozen else None,  # read, and written for the product
         "adapter_bytes": "train_adapter_fused" if asked.fused else "train_adapter_eager",
         "elementwise_seconds": (
             "norm_seconds",
             "logits/loss_seconds",
             *(("quantising_seconds",) if narrow else ()),
+            *(("dequantising_seconds",) if frozen else ()),
             *(("adapter_seconds",) if asked.lora_rank is not None else ()),
         ),
         "compute_seconds": ("matmul_seconds", "attention_seconds", "elementwise_seconds"),

@@ -169,6 +169,14 @@ COMPUTE = (
     *_product("expert", "expert_active_params", "linear_passes", "expert/matmul_flops"),
     rule("experts_held", traffic.share_of_params, params="expert_params", ranks="expert_ranks"),
     rule("experts_read_seconds", kernels.weight_reading_time, params="experts_held", passes="linear_passes"),
+    rule("linear_held", traffic.share_of_params, params="linear_params", ranks="dense_ranks"),
+    rule(
+        "dequantising_seconds",
+        kernels.weight_reading_time,
+        params="linear_held",
+        bytes_per_param="dequantised_bytes",
+        passes="linear_passes",
+    ),
     rule("length_seen", kernels.length_seen_by_tokens),
     rule("reached/attention_fraction", kernels.scaled_fraction, fraction="attention_fraction", scale="attention_scale"),
     rule(

@@ -34,6 +34,8 @@ class Keeping:
         fused_loss: Whether one kernel works the loss out in place.
         entropy: Whether a graph of the entropy of the logits is kept.
         activation_offload: Whether what the layers keep goes to the host.
+        frozen_dtype: Number type of frozen linear layers beside adapters; the weights' own where empty.
+        logit_share: Share of the tokens whose logits are worked out: less than all where those of prompts are not. [1]
     """
 
     backend: str = ""
@@ -46,6 +48,8 @@ class Keeping:
     fused_loss: bool = False
     entropy: bool = False
     activation_offload: bool = False
+    frozen_dtype: str = ""
+    logit_share: float = 1.0
 
     @property
     def facts(self) -> TrainerBackend:

@@ -23,6 +23,7 @@ from rlsize.estimates.engine_shape import plainly
 from rlsize.estimates.figures import apply, bare, total
 from rlsize.estimates.trainer_layout import larger
 from rlsize.facts.figure import Figure, absent
+from rlsize.facts.quantisation import WIDTHS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -91,6 +92,8 @@ class TrainerLoad:
         fused_loss: Whether one kernel works the loss out, without a copy of the logits in fp32.
         entropy: Whether a graph of the entropy of the logits is kept.
         backward: Whether the pass has a backward; log-probabilities need none.
+        frozen_dtype: Number type of frozen linear layers beside adapters; the weights' own where empty.
+        logit_share: Share of the tokens whose logits are worked out. [1]
     """
 
     shape: MemoryShape
@@ -118,6 +121,8 @@ class TrainerLoad:
     fused_loss: bool = False
     entropy: bool = False
     backward: bool = True
+    frozen_dtype: str = ""
+    logit_share: float = 1.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -221,7 +226,7 @@ def _policy(work: Work, load: TrainerLoad, own: tuple[Worked, Worked]) -> tuple[
     states = load.optimizer_width if load.adapter_params is None else _NONE
     held = trained if load.gradients_held else _NONE
     parts = {
-        "weights": _states(work, load, "weight_bytes_per_gpu", own, (load.weight_width, _NONE, _NONE)),
+        "weights": _states(work, load, "weight_bytes_per_gpu", own, (policy_width(work, load), _NONE, _NONE)),
         "gradients": _states(work, load, "gradient_bytes_per_gpu", own, (_NONE, held, _NONE)),
         "optimizer": _states(work, load, "optimizer_bytes_per_gpu", own, (_NONE, _NONE, states)),
     }
@@ -230,6 +235,26 @@ def _policy(work: Work, load: TrainerLoad, own: tuple[Worked, Worked]) -> tuple[
         adapters = _states(work, load, "adapter_bytes_per_gpu", (load.adapter_params, _NONE), _every(load))
     policy = _sum(work, "trainer_bytes_per_gpu", [*parts.values(), adapters])
     return parts | {"adapters": adapters}, policy, trained
+
+
+def policy_width(work: Work, load: TrainerLoad) -> Worked:
+    """Mean bytes of a weight of the policy: of one whose linear layers are frozen in a narrower type, less."""
+    if load.adapter_params is None or not load.frozen_dtype:
+        return load.weight_width
+    return frozen_width(work, load.shape, load.frozen_dtype)
+
+
+def frozen_width(work: Work, shape: MemoryShape, dtype: str) -> Worked:
+    """Mean bytes of a frozen weight whose linear layers are of a number type; embeddings and norms stay in 16 bits."""
+    say = plainly(work)
+    return work(
+        "frozen_width",
+        memory.mean_weight_width,
+        params=say(shape.params),
+        bytes_per_param=WIDTHS[dtype],
+        unquantised_params=say(shape.wide_params),
+        bytes_per_unquantised_param=_WIDTH,
+    )
 
 
 def _every(load: TrainerLoad) -> tuple[Worked, Worked, Worked]:
@@ -499,8 +524,10 @@ def _logits(work: Work, load: TrainerLoad, values: Mapping[str, Real]) -> Worked
     if shape.architecture is None:
         return absent(key, "--model")
     chunk = load.tokens
+    if load.logit_share < 1:
+        chunk = work("response_tokens", training_peak.share_of_tokens, tokens=chunk, share=load.logit_share)
     if load.chunked_loss:
-        chunk = work("logit_tokens", training_peak.logit_tokens, tokens=load.tokens, chunks=_CHUNKS, most=_CHUNK_TOKENS)
+        chunk = work("logit_tokens", training_peak.logit_tokens, tokens=chunk, chunks=_CHUNKS, most=_CHUNK_TOKENS)
     width = values["memory_training_logit_bytes"]
     if load.entropy or load.fused_loss:  # a pass without backward has a log-softmax in place of the gradient
         width = work(

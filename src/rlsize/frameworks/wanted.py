@@ -67,11 +67,10 @@ def same(one: object, other: object) -> bool:
 
     >>> same(8, 8.0), same(None, False), same(True, 1), same((1, 2), [1, 2]), same("8", 8)
     (True, True, False, True, True)
-    >>> same(None, "none"), same(None, 0)
-    (True, False)
+    >>> same(None, "none"), same(None, 0), same((8, 8), "8 8")
+    (True, False, True)
     """
-    if isinstance(one, (list, tuple)) and isinstance(other, (list, tuple)):
-        return list(one) == list(other)
+    one, other = (" ".join(map(str, said)) if isinstance(said, (list, tuple)) else said for said in (one, other))
     if isinstance(one, bool) or isinstance(other, bool):
         return (one or False) is (other or False)
     return one == other or str(one) == str(other) or (one in _NOTHING and other in _NOTHING)

@@ -19,7 +19,9 @@ Kind: TypeAlias = Literal["training unchanged", "numerics changed", "training ch
 KINDS: tuple[Kind, ...] = ("training unchanged", "numerics changed", "training changed")
 """What a change does to the training, the least first."""
 
-_NUMERICS = frozenset({"kv_dtype", "rollout_dtype", "dtype", "optimizer", "master_dtype", "gradients", "wire_dtype"})
+_NUMERICS = frozenset({
+    "kv_dtype", "rollout_dtype", "dtype", "optimizer", "master_dtype", "gradients", "wire_dtype", "frozen_dtype",
+})  # fmt: skip
 _TRAINING = frozenset({
     "lora_rank", "max_response_tokens", "response_tokens", "prompt_tokens", "prompts_per_step", "group_size",
     "samples_per_step", "mini_batches", "updates", "max_staleness", "sync_every", "model", "algorithm",
@@ -231,7 +233,9 @@ def saving(said: Said, loop: Loop) -> Iterator[Knob]:
     yield from (Knob(({key: "fp8"},)) for key in ("kv_dtype", "rollout_dtype"))
     yield Knob(({"optimizer": "adam-8bit"},))
     yield Knob(({"master_dtype": "bf16"},))
-    if not said.gives("lora_rank"):
+    if said.ask("lora_rank").known:
+        yield Knob(({"frozen_dtype": "nf4"},))
+    elif not said.gives("lora_rank"):
         yield Knob(({"lora_rank": _LORA_RANK},))
     cap = said.apart().ask("max_response_tokens")
     if cap.known:

@@ -5,14 +5,17 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
+from rlsize.equations import rl_step, rollout_batch
 from rlsize.estimates.belief import interval, scattered
 from rlsize.estimates.constants_memory import STAGE, TRAINING_NOISE
-from rlsize.estimates.engine_memory import kv_capacity, memory_share, visible_memory
+from rlsize.estimates.engine_memory import kv_capacity, memory_share, step_sequences, visible_memory
 from rlsize.estimates.figures import numbers
 from rlsize.estimates.loop_memory import beside, micro_batch_of, trainer_load
 from rlsize.estimates.memory_phases import EVERYTHING, PASSES, PhaseQuestion, TrainerSide, Turns, memory_phases
 from rlsize.estimates.run_memory import PEAKING, beyond_model
+from rlsize.estimates.step_assembly import REFILLING
 from rlsize.facts.figure import Figure
+from rlsize.facts.inference_engines import inference_engine
 from rlsize.planner.evaluation import bare_asked, longest_tokens
 
 if TYPE_CHECKING:
@@ -20,6 +23,7 @@ if TYPE_CHECKING:
 
     from rlsize.equations._ops import Real
     from rlsize.estimates.engine_memory import KvCapacity
+    from rlsize.estimates.engine_work import EngineQuestion
     from rlsize.estimates.memory_phases import Phase
     from rlsize.estimates.train_prediction import TrainQuestion
     from rlsize.facts.calibration import OwnMemory
@@ -30,7 +34,7 @@ Verdict: TypeAlias = Literal["fits", "not sure", "dies"]
 
 PHASE_KEYS = (
     "trainer_backend", "master_dtype", "offloaded_between", "param_offload", "reference_offload", "engine_sleep",
-    "staged_wake_up", "logprob_micro_batch_tokens", "logprob_micro_batch_samples",
+    "shares_weights", "staged_wake_up", "logprob_micro_batch_tokens", "logprob_micro_batch_samples",
 )  # fmt: skip
 """What says how a loop keeps its memory, so that its phases decide whether it can run."""
 
@@ -140,6 +144,7 @@ def turns_of(said: Said, *, shared: bool) -> Turns:
         staged=True if staged is None else staged,
         forward_tokens=tokens.if_known,
         forward_samples=samples.if_known,
+        shared_weights=shared and bool(said.yes("shares_weights")),
     )
     return replace(turns, sleep=said.choose("engine_sleep")) if said.gives("engine_sleep") else turns
 
@@ -211,13 +216,24 @@ def _questions(loop: Loop, stages: Stages) -> Iterator[PhaseQuestion]:
     replica = stages.engines[shared]
     if asked is None:
         return
-    engine = stages.rollout.engine if isinstance(replica, str) else replica.question
+    engine = _offered(loop, stages.rollout.engine if isinstance(replica, str) else replica.question)
     longest = longest_tokens(loop.outlook.central)
-    if loop.place is not None:
-        asked = replace(asked, gpus=loop.place.trainer_gpus)
+    if loop.tried is not None:
+        asked = replace(asked, gpus=loop.tried.trainer_gpus)
     side = _trainer_side(asked, stages.turns, longest)
     both = PhaseQuestion(engine=engine, trainer=side, synced=side.load, longest_tokens=longest, turns=stages.turns)
     yield from (both,) if shared else (replace(both, trainer=None), replace(both, engine=None))
+
+
+def _offered(loop: Loop, engine: EngineQuestion) -> EngineQuestion:
+    """An engine with no more samples than the loop has for it, where it does not run its largest step to begin with."""
+    place = loop.tried
+    if place is None or inference_engine(engine.engine).budget != "static":
+        return engine
+    within = place.max_staleness if place.loop in REFILLING else 0.0
+    offered = rl_step.allowed_in_flight(samples_per_step=loop.problem.samples.number, max_staleness=within)
+    each = float(rollout_batch.per_instance(amount=offered, instances=place.instances))
+    return replace(engine, max_sequences=min(float(step_sequences(engine)), each))
 
 
 def _trainer_side(asked: TrainQuestion, turns: Turns, longest: Real) -> TrainerSide:

@@ -99,6 +99,7 @@ class Loop:
         place: How it is placed; None where it cannot run.
         refused: Why it cannot run; empty where it can.
         lacking: What lengthens a step and is not in a known rate, so that its time is a lower bound.
+        tried: How it was placed to see whether it can run; None where its GPUs hold no instance.
     """
 
     pools: Pools
@@ -110,6 +111,7 @@ class Loop:
     place: Placement | None
     refused: str = ""
     lacking: tuple[str, ...] = ()
+    tried: Placement | None = None
 
     @property
     def problem(self) -> LoopProblem:
@@ -548,9 +550,10 @@ def as_stated(said: Said, loop: Loop) -> Loop:
         figure = Figure(key="instances", value=instances, provenance="predicted", source="whole instances of the fleet")
         said.keep(stated if stated.known else figure)
         place = _placed(said, loop, float(instances), float(trainer))
-        reason = "" if _ran(said, loop) else why_not(loop, place) or _dies(said, replace(loop, place=place))
+        reason = "" if _ran(said, loop) else why_not(loop, place) or _dies(said, replace(loop, tried=place))
     except Refused as refusal:
         reason, place = str(refusal), None
+    loop = replace(loop, tried=place)
     if not reason:
         return replace(loop, place=place, outlook=_doubted(said, loop.outlook))
     smaller = _smaller_passes(said, loop)

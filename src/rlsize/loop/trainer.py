@@ -254,8 +254,21 @@ def keeping(said: Said) -> Keeping:
         backend=backend,
         master_dtype=master,
         samples=samples.number if samples.known and not said.gives("micro_batch_tokens") else None,
+        logit_share=_logit_share(said) if said.yes("response_logits") else 1.0,
+        frozen_dtype=said.choose("frozen_dtype") or "" if said.ask("lora_rank").known else "",
         **{key: bool(said.yes(key)) for key in _KEPT},
     )
+
+
+def _logit_share(said: Said) -> float:
+    """Share of responses in the tokens that are trained on: of mean samples, or of the longest where that is more."""
+    apart = said.apart()
+    pairs = [
+        (apart.ask(prompt), apart.ask(response))
+        for prompt, response in (("prompt_tokens", "response_tokens"), ("max_prompt_tokens", "max_response_tokens"))
+    ]
+    known = [(float(one.number), float(other.number)) for one, other in pairs if one.known and other.known]
+    return max((response / (prompt + response) for prompt, response in known), default=1.0)
 
 
 def _forward_tokens(said: Said, tokens: Figure) -> Figure | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from rlsize.facts.fields import Quantity
-from rlsize.quantities.kinds import COUNT, DTYPE, PART, POSITIVE, SECONDS_OR_NONE, SHARE, TOKENS
+from rlsize.quantities.kinds import COUNT, DTYPE, PART, POSITIVE, SECONDS_OR_NONE, SHARE, TOKENS, WEIGHT_DTYPE
 from rlsize.quantities.row import Row, Switch, Text, Word
 
 SHARED_MEMORY_FRACTION = 0.6
@@ -49,7 +49,7 @@ ROWS = (
         "rollout.",
         "--",
     ),
-    Row("rollout_dtype", DTYPE, "Width of the rollout weights.", "rollout.dtype", "--"),
+    Row("rollout_dtype", WEIGHT_DTYPE, "Width of the rollout weights.", "rollout.dtype", "--"),
     Row("kv_dtype", DTYPE, "Width of the KV cache.", "rollout.", "--", "bf16"),
     Row("memory_fraction", PART, "Share of GPU memory that the engine may use.", "rollout.", "--"),
     Row("max_num_seqs", COUNT, "The engine's limit on running samples, of each rank of attention.", "rollout.", "--"),
@@ -78,6 +78,12 @@ ROWS = (
         "staged_wake_up",
         Switch(),
         "Weights wake up and are synced first, the KV cache after the trainer has moved out; so when not given.",
+        "rollout.",
+    ),
+    Row(
+        "shares_weights",
+        Switch(),
+        "The engine reads the trainer's frozen weights where they are: a GPU holds them once (Unsloth).",
         "rollout.",
     ),
     Row("cuda_graphs", Switch(), "Decode steps run as CUDA graphs; so when not given.", "rollout."),

@@ -64,6 +64,12 @@ ROWS = (
         "assumed: samples packed to 16k tokens",
     ),
     Row("lora_rank", COUNT, "Rank of LoRA adapters; all parameters are trained when not given.", "trainer.", "--"),
+    Row(
+        "frozen_dtype",
+        Word(("bf16", "fp8", "int8", "nf4")),
+        "Number type of the frozen linear layers beside adapters; that of the trainer's weights when not given.",
+        "trainer.",
+    ),
     Row("offload", Switch(), "Optimizer states live on the host.", "trainer.", "--"),
     Row("dtype", Word(("bf16", "fp8", "fp4")), "Type of the trainer's linear layers.", "trainer.", "--", "bf16"),
     Row(
@@ -154,5 +160,6 @@ ROWS = (
         "One kernel works the loss out in place, without a copy of the logits in fp32 (flash-attn, Liger).",
         "trainer.",
     ),
+    Row("response_logits", Switch(), "Logits are worked out of responses alone, not of prompts.", "trainer."),
     Row("entropy", Switch(), "An entropy of the logits is part of the loss, so that its graph is kept.", "trainer."),
 )

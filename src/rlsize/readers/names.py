@@ -30,7 +30,8 @@ _MOE_SHORT = re.compile(r"(\d)b(\d{1,3})a\b")  # Qwen3-30B3A
 _SIZE = re.compile(r"(?:\d{1,3}x)?\d{1,4}(?:\.\d{1,3})?[bt]")
 _ACTIVE = re.compile(r"a(\d{1,3}(?:\.\d{1,3})?)b")
 _BRACKETS = re.compile(r"\([^)]{0,80}\)")
-_FAMILY = re.compile(r"[a-z]+")
+_FAMILY = re.compile(r"([a-z]+)([\d.]*)")  # with its generation
+_NUMBER = re.compile(r"\d(?:\.\d)?")
 _DATE = re.compile(r"\d{4}")
 _MEMORY = re.compile(r"(\d{2,3})\s?(?:gb?|gib)(?![a-z0-9])")
 _FORMS = re.compile(r"\d{1,3}(?:gb?|gib)?|gib?|gb|hbm\d?e?|sxm\d?|pcie|nvl|node|server")  # what may follow a GPU's name
@@ -62,7 +63,8 @@ def model_named(text: object, catalogue: Catalogue) -> tuple[str, str]:
     without = [word for word in _plain(tokens) if word not in {"vl", "omni", "vision"}]
     if (found := table.get("".join(without))) is not None:
         return found, f"{said} is taken for {found}, without its vision tower"
-    alike = _same_family(without, catalogue) or _same_size(tokens, catalogue)
+    named = _tokens(said.rstrip("/").rpartition("/")[2])  # an owner says no generation
+    alike = _same_family([word for word in without if word in named], catalogue) or _same_size(tokens, catalogue)
     if alike:
         return alike, f"{said} is taken for {alike}, which has its size"
     own = [word for word in _plain(_tokens(said.rpartition("/")[2])) if word not in _MAKERS] or tokens
@@ -172,16 +174,24 @@ def _sizes(tokens: list[str]) -> set[str]:
 
 
 def _same_family(tokens: list[str], catalogue: Catalogue) -> str:
-    """A profile that begins with letters of the name and says the same sizes; empty where there is none."""
+    """
+    A profile of the name's family that says the same sizes; empty where there is none.
+
+    Of its generation where the name says one: the next may be of another kind.
+    """
     sizes = _sizes(tokens)
-    for word in tokens:
+    for at, word in enumerate(tokens):
         letters = _FAMILY.match(word)
         if letters is None or word in sizes:
             continue
+        apart = next((one for one in tokens[at + 1 : at + 2] if _NUMBER.fullmatch(one)), "")  # Llama-4
         fitting = [
             name
             for name in catalogue.names("model")
-            if (theirs := _FAMILY.match(name)) and theirs.group() == letters.group() and sizes <= _sizes(_tokens(name))
+            if (theirs := _FAMILY.match(name))
+            and theirs[1] == letters[1]
+            and (letters[2] or apart) in {"", theirs[2]}
+            and sizes <= _sizes(_tokens(name))
         ]
         if sizes and fitting:
             return next(iter(nearest("-".join(tokens), fitting, most=1) or fitting))
@@ -189,7 +199,11 @@ def _same_family(tokens: list[str], catalogue: Catalogue) -> str:
 
 
 def _same_size(tokens: list[str], catalogue: Catalogue) -> str:
-    """The profile of nearest size, where a text says nothing but sizes; empty where it says more or none is near."""
+    """
+    The profile of nearest size, where a text says nothing but sizes; empty where it says more or none is near.
+
+    One that is named by the same size goes first.
+    """
     sizes = [word for word in tokens if _SIZE.fullmatch(word) and "x" not in word]
     if not sizes or any(word not in _SIZE_WORDS and word not in _sizes(tokens) for word in tokens):
         return ""
@@ -198,10 +212,10 @@ def _same_size(tokens: list[str], catalogue: Catalogue) -> str:
     gaps = {
         name: _gap(model, total, active)
         for name in catalogue.names("model")
-        if (model := _profile(catalogue, name)) and (model.architecture.moe is not None) is experts
+        if (model := _profile(catalogue, name)) and (model.architecture.moe is not None) is experts and _usual(model)
     }
-    best = min(gaps, key=lambda name: gaps[name], default="")
-    return best if best and gaps[best] <= _LARGEST_GAP else ""
+    near = [name for name, gap in gaps.items() if gap <= _LARGEST_GAP]
+    return min(near, key=lambda name: (sizes[0] not in _sizes(_tokens(name)), gaps[name]), default="")
 
 
 def _of_its_kind(words: list[str], tokens: list[str], catalogue: Catalogue) -> tuple[str, str]:
@@ -220,6 +234,7 @@ def _of_its_kind(words: list[str], tokens: list[str], catalogue: Catalogue) -> t
         for name in catalogue.names("model")
         if (bare or name.partition("-")[0] == words[0])
         and (model := _profile(catalogue, name))
+        and (not bare or _usual(model))
         and (model.architecture.moe is not None) is (bool(active) or "moe" in tokens)
     }
     best = min(gaps, key=gaps.__getitem__, default="")
@@ -241,6 +256,11 @@ def _profile(catalogue: Catalogue, name: str) -> Model | None:
     except InputError:
         return None
     return model if model.computed is not None and model.architecture.verified else None
+
+
+def _usual(model: Model) -> bool:
+    """Whether all its layers attend, as those of most models do: one of which only the size is known may be such."""
+    return model.architecture.linear_attention is None and model.architecture.mamba is None
 
 
 def _gap(model: Model, total: float, active: float) -> float:

@@ -225,7 +225,7 @@ def test_secrets_stay_in_the_script(tmp_path: Path) -> None:
         ("meta-llama/Llama-3.1-8B-Instruct/", "llama3.1-8b"),
         ("OpenRLHF/Llama-3-8b-sft-mixture", "llama3-8b"),
         ("Qwen/Qwen3-30B-A3B-Instruct-2507", "qwen3-30b-a3b"),
-        ("somebody/unheard-of-9b", "qwen3-8b@9B"),
+        ("somebody/unheard-of-9b", "internlm3-8b@9B"),
         ("somebody/unheard-of", "somebody/unheard-of"),
     ],
 )

@@ -172,6 +172,7 @@ def _question(inputs: Inputs, profile: Model | None) -> MemoryQuestion:
         rollout_tensor_parallel=tensor,
         rollout_pipeline_parallel=inputs.ask("rollout_pipeline_parallel"),
         concurrency=inputs.ask("concurrency"),
+        shares_weights=bool(inputs.yes("shares_weights")),
         context_tokens=context,
         **lengths,
     )

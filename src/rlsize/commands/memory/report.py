@@ -299,7 +299,8 @@ def _rule(question: MemoryQuestion, tenant: Tenant) -> str:
         return samples if count == 1 else f"{samples} x {instances} instances"
     if "lora_params" in held:
         adapters = f"{show(held['training_bytes_per_param'].value)} per adapter parameter"
-        return f"2 N frozen + {adapters}, {show(held['lora_params'].value, '_params')} of them"
+        many, width = show(held["lora_params"].value, "_params"), show(held["bytes_per_param"].value)
+        return f"{width} N frozen + {adapters}, {many} of them"
     own = "" if held["params"].key == "params" else f", N = {show(held['params'].value, '_params')}"
     if "training_bytes_per_param" in held:
         return f"{show(held['training_bytes_per_param'].value)} N{own}"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import sys
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from rlsize.facts.launch import Setting
@@ -12,7 +13,7 @@ from rlsize.facts.launch import Setting
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from rlsize.facts.launch import Value, Word
+    from rlsize.facts.launch import Span, Value, Word
 
 _OVERRIDE = re.compile(r"[+~]{0,2}[A-Za-z_][\w.@/-]*=")
 _FLAG = re.compile(r"--?[A-Za-z_]")
@@ -71,12 +72,13 @@ def settings_of(words: Sequence[Word], prefix: str = "", most: int = sys.maxsize
         elif _FLAG.match(word.text):
             key, equals, value = word.text.lstrip("-").partition("=")
             values = [value] if equals else []
-            last = word
+            first = last = word
             while not equals and at < len(words) and len(values) < most and not _starts(words[at]):
                 last = words[at]
+                first = last if not values else first
                 values.append(last.text)
                 at += 1
-            yield from _told(prefix + key, values, word, last)
+            yield from _told(prefix + key, values, word, replace(last, span=_joined(first.span, last.span, values)))
 
 
 def positional(words: Iterable[Word]) -> Iterator[Word]:
@@ -94,6 +96,12 @@ def _starts(word: Word) -> bool:
     if word.unknown and not text:
         return _MORE.search(word.unknown[0]) is not None
     return text == "--" or bool(_OVERRIDE.match(text) or (_FLAG.match(text) and not _NUMBER.fullmatch(text)))
+
+
+def _joined(first: Span, last: Span, values: list[str]) -> Span:
+    """The span of several words that stand side by side; that of the last one where they come of different places."""
+    beside = first.file == last.file and last.end - first.start == len(" ".join(values).encode())
+    return replace(first, end=last.end) if beside and first != last else last
 
 
 def _told(key: str, values: list[str], word: Word, last: Word) -> Iterator[Setting]:

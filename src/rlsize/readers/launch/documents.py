@@ -11,6 +11,7 @@ from rlsize.facts.launch import Setting, Settings, Span
 from rlsize.readers.launch.literals import json_settings
 from rlsize.readers.launch.log_settings import log_settings
 from rlsize.readers.launch.nodes import settings_of
+from rlsize.readers.launch.notebooks import notebook_code
 from rlsize.readers.launch.python_settings import python_settings
 from rlsize.readers.launch.toml_settings import toml_settings
 from rlsize.readers.launch.yaml_settings import yaml_settings
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 
 _LARGEST = 4 * 2**20
 _MOST_NOTES = 100
-_FORMS = {".yaml": "yaml", ".yml": "yaml", ".toml": "toml", ".json": "json", ".py": "python"}
+_FORMS = {".yaml": "yaml", ".yml": "yaml", ".toml": "toml", ".json": "json", ".py": "python", ".ipynb": "notebook"}
 _TOML = re.compile(r"^[ \t]*(?:\[[^\]\n]+\]\]?[ \t]*(?:#.*)?$|[\w.\"-]+[ \t]*=)", re.MULTILINE)
 _PYTHON = re.compile(r"^[ \t]*(?:import|from|def|class)[ \t]|\w\(", re.MULTILINE)
 _YAML = re.compile(r"^[ \t]*[\w.\"'/-]+:(?:[ \t]|$)", re.MULTILINE)
@@ -83,8 +84,9 @@ def _read(
     scripts: tuple[tuple[str, Span], ...] = ()
     if form == "yaml":
         root, scripts = yaml_settings(text, name, beside, notes, overrides)
-    elif form == "python":
-        root, scripts = python_settings(text, name, notes)
+    elif form in {"python", "notebook"}:
+        code = text if form == "python" else notebook_code(text, name)
+        root, scripts = python_settings(code, name, notes)
     else:
         root = _READERS[form](text, name, notes)
     settings = settings_of(root, name, notes)

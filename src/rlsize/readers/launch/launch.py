@@ -183,7 +183,7 @@ def looks_like_shell(path: str, text: str) -> bool:
     ending = PurePosixPath(path).suffix
     if ending in {".sh", ".bash", ".slurm", ".sbatch"}:
         return True
-    if ending in {".yaml", ".yml", ".toml", ".json", ".py"}:
+    if ending in {".yaml", ".yml", ".toml", ".json", ".py", ".ipynb"}:
         return False
     return _SHELL.search(text[:65536]) is not None and not _CODE.search(text[:65536])
 

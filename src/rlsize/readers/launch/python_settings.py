@@ -74,6 +74,15 @@ def python_settings(text: str, name: str, notes: list[str]) -> tuple[Node, tuple
     return Node(reader.found, Places("", name).span(0, 0)), tuple(reader.scripts)
 
 
+def _exported(node: ast.AST) -> Iterator[tuple[str, ast.expr]]:
+    """Variables of the environment that a statement sets: `os.environ["X"] = "1"`."""
+    if not isinstance(node, ast.Assign):
+        return
+    for target in (one for one in node.targets if isinstance(one, ast.Subscript)):
+        if isinstance(target.slice, ast.Constant) and ast.unparse(target.value) in {"os.environ", "environ"}:
+            yield str(target.slice.value), node.value
+
+
 class _Reader:
     def __init__(self, text: str, name: str, notes: list[str]) -> None:
         self._name = name
@@ -93,6 +102,7 @@ class _Reader:
         module = _Scope()
         scopes = [module]
         calls: list[tuple[ast.Call, _Scope]] = []
+        surroundings: list[tuple[str, ast.expr, _Scope]] = []
         stack: list[tuple[ast.AST, _Scope]] = [(tree, module)]
         while stack:
             node, scope = stack.pop()
@@ -106,6 +116,7 @@ class _Reader:
                 calls.append((node, scope))
                 _extended(node, scope)
             else:
+                surroundings += [(name, value, scope) for name, value in _exported(node)]
                 _bind(node, scope)
             stack += [(child, scope) for child in ast.iter_child_nodes(node)]
         for bound in chain.from_iterable(one.bound.values() for one in scopes):
@@ -114,6 +125,11 @@ class _Reader:
         self._argparse([call for call, _ in calls])
         for call, scope in calls:
             self._call(call, scope)
+        for name, value, scope in sorted(surroundings, key=lambda one: one[1].lineno):
+            try:
+                self._set("env", name, Node(self._held(value, scope), self._span(value)))
+            except UnreadableError:
+                self._notes.append(f"{self._span(value)}: os.environ: {shown(name)} is left out")
 
     def _span(self, node: ast.expr) -> Span:
         from rlsize.facts.launch import Span

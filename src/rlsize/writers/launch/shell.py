@@ -101,6 +101,8 @@ class ShellEditor:
             if place.value is None:
                 return iter([] if value is True else [Edit(place.end, place.end, b" " + self._text(value))])
             begin, end = place.value
+            if isinstance(value, tuple) and place.apart:
+                return iter([Edit(begin, end, b" ".join(self._text(one) for one in value))])
             written = self._instead(self.data[begin:end], self.data[place.start : begin], value)
             if written is not None:
                 return iter([Edit(begin, end, written)])

@@ -117,6 +117,8 @@ def _proven(
     Returns:
         The file, and what could not be had: keys with the values that they have instead.
     """
+    if name.endswith(".ipynb"):  # whose lines are strings of JSON
+        return data, dict(keys)
     before = _said(reading)
     expected = {key: value for key, value in {**before, **keys}.items() if value is not None}
     asked, missed = dict(keys), dict[str, Any]()
@@ -206,6 +208,7 @@ def _by_hand(reading: Reading, keys: Mapping[str, Any], missed: Iterable[str], n
         setting = reading.settings.get(key)
         where = str(setting.span) if setting is not None else name
         what = f"{key} cannot be set here without changing {others or 'more'}"
+        what = "a notebook is not written into" if name.endswith(".ipynb") else what
         yield Fault(what, where, _line(reading, key, keys[key], name))
 
 

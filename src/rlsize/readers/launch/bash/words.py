@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from rlsize.facts.launch import Word
 from rlsize.readers.launch.bash.arithmetic import UnknownValueError
-from rlsize.readers.launch.bash.grammar import after, bracket, until
+from rlsize.readers.launch.bash.grammar import after, bracket, closed, until
 from rlsize.readers.launch.bash.patterns import Pattern, unescaped
 from rlsize.readers.launch.bash.shell import NOWHERE, Shell, Sink, known
+from rlsize.readers.launch.nodes import UnreadableError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -255,7 +256,11 @@ class Reading:
             return self._escape(at, following, mode)
         if (sign == '"' and mode == DEFAULT) or (sign + following == '$"' and mode == BARE):
             return at + 1  # quotes within quotes, as in "${X:-"a b"}"; a text to translate
-        close = after(self.text, at, end, quoted=mode != BARE)
+        try:
+            close = closed(self.text, at, end, quoted=mode != BARE)
+        except UnreadableError:
+            self.shell.note(at, f"nothing closes this {sign}: it is read to the end")
+            close = end
         if sign in "'\"":
             self._quotation(sign, at + 1, close - (close > at + 1 and self.text[close - 1] == sign))
         elif sign == "`":
