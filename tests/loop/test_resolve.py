@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from rlsize.errors import InputError
+from rlsize.loop.answer import answer_of
 from rlsize.loop.pools import node_gpus
 from rlsize.loop.resolve import Loop, resolve
 from rlsize.planner.choices import moved, splits
@@ -56,10 +56,16 @@ def test_no_other_split_of_a_loop_is_quicker_than_the_one_it_has(said: dict[str,
             assert worked(central, other)["step_seconds"] >= own
 
 
-def test_generation_without_an_engine_is_refused_by_name() -> None:
-    """The trainer's own model generates in a way that no prediction knows."""
-    with pytest.raises(InputError, match="without an engine, is not predicted"):
-        loop(engine="transformers")
+def test_the_trainers_own_model_generates_kernel_by_kernel_and_needs_no_weights_sent() -> None:
+    """A warning says so; its small steps wait for the host, and an engine that reads its weights is sent none."""
+    said = {"mode": "colocated", "gpus": "8", "model": "qwen2.5-1.5b"}
+    own, engine = loop(**said, engine="transformers"), loop(**said)
+    assert own.refused == engine.refused == ""
+    times = [answer_of(one).results for one in (own, engine)]
+    assert times[0]["generation_seconds"].number > 2 * times[1]["generation_seconds"].number
+    assert [one["sync_seconds"].number > 0 for one in times] == [False, True]
+    in_place = Inputs(texts=SAID | said, changes=["rollout.shares_weights=yes"])
+    assert answer_of(resolve(in_place)).results["sync_seconds"].number == 0
 
 
 def test_gpus_of_a_node_are_said_or_of_the_cluster_or_of_the_gpu() -> None:

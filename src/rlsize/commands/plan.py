@@ -40,7 +40,7 @@ def plan(
     from rlsize.quantities.table import nested
     from rlsize.reports.plan import plan_report
     from rlsize.shell.launches import in_own_keys, keep_mode, wanted_of, write_back
-    from rlsize.shell.planning import assumed_by, kept_within, save_plan, search
+    from rlsize.shell.planning import assumed_by, kept_within, save_plan, search, with_engines
     from rlsize.writers.files import check_target, write_whole
 
     files = [path for path in (save, apply, write) if path]
@@ -48,6 +48,7 @@ def plan(
         check_target(path, force)
     if write is not None:
         keep_mode(inputs)
+    inputs = with_engines(inputs)
     found, ranked = search(inputs)
     done: list[str] = []
     loop, chosen = found.loop, found.planned.chosen

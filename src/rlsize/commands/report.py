@@ -121,7 +121,7 @@ def report(
     """
     from rlsize.reports.plan import plan_report
     from rlsize.shell.answer import facts_digest
-    from rlsize.shell.planning import assumed_by, search
+    from rlsize.shell.planning import assumed_by, search, with_engines
     from rlsize.version import VERSION
     from rlsize.writers.files import check_target, write_whole
     from rlsize.writers.html_page import html_text
@@ -133,6 +133,7 @@ def report(
     if form not in FORMS:
         raise InputError(Fault(f"{path} is no page", "--output", f"end it in {' or '.join(FORMS)}"))
     check_target(path, force)
+    inputs = with_engines(inputs)
     found, ranked = search(inputs)
     answer = found.planned
     place = None if answer.chosen is None else answer.chosen.best.place

@@ -24,6 +24,10 @@ if TYPE_CHECKING:
 
 _LARGEST = 64  # ranks of tensor parallelism that are tried
 _LONGEST_WORD = 40
+_OWN_MODEL = (
+    "The trainer's own model generates, without an engine: predicted as one that launches kernel by kernel, "
+    "all samples at once."
+)
 
 QUICKEST_SIZE = "the size that makes most of the fleet's GPUs; of those within 2 % the smallest"
 """Why an instance has its size, where its fleet is known."""
@@ -64,7 +68,7 @@ def instance(said: Said, model: Model | None, gpu: Gpu | None, *, shared: bool) 
     version, where = said.name("engine_version")
     if version is not None:
         said.keep(Figure(key="engine_version", value=version[:_LONGEST_WORD], source=where))
-    served, graphs = bool(said.yes("served")), said.yes("cuda_graphs")
+    served, graphs = bool(said.yes("served")), said.yes("cuda_graphs") is not False and not without_engine(said)
     if said.faults or model is None or gpu is None:
         return None
     question = EngineQuestion(
@@ -80,7 +84,7 @@ def instance(said: Said, model: Model | None, gpu: Gpu | None, *, shared: bool) 
         batched_tokens=batched.if_known,
         promised_tokens=promised.number if promised.known else 0.0,
         served=served,
-        graphs=graphs is not False,
+        graphs=graphs,
         drafts=drafts.number if drafts.known else 0.0,
         draft_acceptance=accepted,
     )
@@ -114,6 +118,11 @@ def memory_fractions(asked: EngineQuestion, *, shared: bool) -> dict[bool, float
     return usual | {shared: asked.memory_fraction}
 
 
+def without_engine(said: Said) -> bool:
+    """Whether the trainer's own model generates."""
+    return str(said.name("engine")[0]).lower() == WITHOUT
+
+
 def _engine(said: Said) -> InferenceEngine:
     """The engine by how its name reads, version and all; vLLM where nobody says."""
     name, where = said.name("engine")
@@ -121,10 +130,11 @@ def _engine(said: Said) -> InferenceEngine:
         said.keep(Figure(key="engine", value="vllm", provenance="default", source="default of --engine"))
         return ENGINES["vllm"]
     found = inference_engine(str(name))
-    if str(name).lower() == WITHOUT:
-        todo = "name one to see what it would do: --set rollout.engine=vllm"
-        said.fault("generation by the trainer's own model, without an engine, is not predicted", where, todo)
-    elif found.name == "vllm" and "vllm" not in str(name).lower():
+    if without_engine(said):
+        said.keep(Figure(key="engine", value=WITHOUT, source=where))
+        said.warnings += [_OWN_MODEL] if _OWN_MODEL not in said.warnings else []
+        return found
+    if found.name == "vllm" and "vllm" not in str(name).lower():
         said.fault(f"{str(name)[:_LONGEST_WORD]!r} is unknown", where, f"known: {', '.join(ENGINES)}")
     said.keep(Figure(key="engine", value=found.name, source=where))
     return found

@@ -411,6 +411,8 @@ def _engine(question: RolloutQuestion, values: Mapping[str, float], gpus: float 
 
 def _problem(said: Said, loop: LoopKind, stages: Stages | None, known: KnownRates) -> LoopProblem:
     """The work of a step, and what no placement changes."""
+    from rlsize.loop.instance import without_engine
+
     if stages is not None:
         load = stages.rollout
         cv = load.response_cv
@@ -423,6 +425,7 @@ def _problem(said: Said, loop: LoopKind, stages: Stages | None, known: KnownRate
             max_prompt_tokens=said.ask("max_prompt_tokens"),
             max_tokens=load.max_response_tokens,
             wire_dtype=stages.wire_dtype,
+            in_place=bool(said.yes("shares_weights")) or without_engine(said),
             hit_fraction=said.ask("hit_fraction"),
             routing=said.choose("routing"),
             block_tokens=said.ask("block_tokens"),

@@ -208,6 +208,7 @@ class LoopProblem:
         rolling: Whether each instance takes new weights by itself while the trainer goes on.
         parts: Of a batch, each of which an asynchronous trainer takes as soon as it is there. [1]
         wire_dtype: Number type of weights on the wire.
+        in_place: Whether engines on the trainer's GPUs read its weights where they are, so that none are sent.
         hit_fraction: Share of prompt tokens found in the prefix cache, where it is known. [1]
         routing: How the samples of a group reach instances, where it is not.
         block_tokens: Tokens of a block of the cache; absent for the engine's own. [token]
@@ -238,6 +239,7 @@ class LoopProblem:
     rolling: bool = False
     parts: int = 1
     wire_dtype: str = "bf16"
+    in_place: bool = False
     hit_fraction: Figure = absent("hit_fraction", "--hit-ratio")
     routing: str = "affine"
     block_tokens: Figure = absent("block_tokens", "--block-size")

@@ -234,8 +234,15 @@ def sync_questions(
     ]
 
 
+_IN_PLACE = Figure(
+    key="sync_seconds", value=0.0, provenance="predicted", source="engines read the trainer's weights where they are"
+)
+
+
 def predicted_sync(terms: Terms, place: Placement, *, shared: bool, transport: str = "") -> Worked:
     """Seconds of one weight sync, as in `sync_questions`; over GPUs of two kinds, as long as the slower kind takes."""
+    if shared and terms.problem.in_place and not transport:
+        return _IN_PLACE if terms.work is apply else 0.0
     questions = sync_questions(terms.problem, place, shared=shared, transport=transport)
     known = [sync_in_loop(terms.work, wanted, terms.values) for wanted in questions]
     if len(known) == 1:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rlsize.errors import Fault, InputError
+from rlsize.facts.inference_engines import WITHOUT
 from rlsize.loop.pools import LOOPS
 from rlsize.quantities.table import PLACES, QUANTITIES
 
@@ -131,6 +132,8 @@ def wanted_of(inputs: Inputs, values: Mapping[str, Any]) -> dict[str, Any]:
         and (key in quantities or key in _DEGREES)  # one without a key is refused, where keys are sought
         and not (key == "max_staleness" and value < before.get(key, 0))  # a cap that is said allows less
     }  # fmt: skip
+    if launch.reading.value("loop.engine") == WITHOUT:  # plans have an engine
+        found |= {"engine": planned.get("engine", "vllm"), "mode": values.get("placement.mode")}
     if "mode" in found or values.get("placement.mode") != "colocated":
         found.pop("gpus", None)  # what both pools add up to
     engines = values.get("placement.rollout_gpus") or values.get("cluster.gpus")

@@ -28,6 +28,17 @@ if TYPE_CHECKING:
 _NOT_SEARCHED = ("logprob_passes", "max_staleness")  # what a plan as a scenario says nevertheless
 
 
+def with_engines(inputs: Inputs) -> Inputs:
+    """What was said, with engines in place of the trainer's own model, as plans have them."""
+    from rlsize.loop.instance import without_engine
+
+    if not without_engine(inputs):
+        return inputs
+    found = inputs.changed({"rollout.engine": "vllm", "rollout.shares_weights": None})
+    found.warnings.append("The trainer's own model generates, without an engine: plans, and yours, have vLLM.")
+    return found
+
+
 def search(inputs: Inputs) -> tuple[Searched, tuple[Ranked, ...]]:
     """
     The loop that was said, the best plan for its work, and the best few as the simulator ranks them.

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 import time
 from pathlib import Path
 
@@ -190,12 +189,14 @@ def test_tokens_that_an_engine_drafts_are_a_quantity(tmp_path: Path) -> None:
         assert document.data.get("rollout", {}).get("draft_tokens") == drafts
 
 
-def test_generation_by_the_trainers_own_model_is_told(tmp_path: Path) -> None:
-    """It takes longer than the engine that is predicted in its place."""
+def test_a_plan_for_a_launch_without_an_engine_switches_one_on(tmp_path: Path) -> None:
+    """Its key, and where the engine is, as a plan's step time has it; one that has an engine keeps its keys."""
     text = "accelerate launch grpo.py --model_name_or_path Qwen/Qwen3-8B --num_generations 8"
-    told = "without an engine"
-    assert any(re.search(told, one) for one in doubts(_launch(tmp_path, text)))
-    assert not any(re.search(told, one) for one in doubts(_launch(tmp_path, text + " --use_vllm true")))
+    wanted = {"engine": "vllm", "mode": "colocated"}
+    assert changes(_launch(tmp_path, text).reading, wanted).keys == {"use_vllm": True}
+    assert not changes(_launch(tmp_path, text + " --use_vllm true").reading, wanted).keys
+    server = text + " --vllm_mode server --max_prompt_length 512"
+    assert changes(_launch(tmp_path, server).reading, wanted).keys == {"use_vllm": True, "vllm_mode": "colocate"}
 
 
 def test_a_key_that_is_not_understood_and_could_matter_is_named(tmp_path: Path) -> None:

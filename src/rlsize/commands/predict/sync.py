@@ -51,7 +51,7 @@ def predict_sync(inputs: Inputs) -> Report:
         outlook = sync_outlook(_alone(inputs), inputs.belief(STAGE), seed_of(inputs))
         told = (outlook.seconds,)
     return Report(
-        headline=_headline(outlook, told),
+        headline=_headline(outlook, told, in_place=loop is not None and loop.problem.in_place),
         results=(outlook.sent, *told),
         tables={"transports": _table(outlook)},
         **inputs.told(notes=(*_doubts(outlook), _advice(outlook))),
@@ -77,7 +77,7 @@ def _in_a_loop(loop: Loop, place: Placement, alone: SyncOutlook) -> tuple[SyncOu
     others = sorted(((name, seconds(name)) for name, _ in alone.others), key=lambda entry: entry[1].number)
     predicted = seconds(alone.question.transport)
     told = agreed((predicted,), answer_of(loop))
-    if loop.known.sync_seconds.known:
+    if loop.known.sync_seconds.known or loop.problem.in_place:
         told = (*told, replace(predicted, key="predicted_sync_seconds"))
     return replace(alone, seconds=predicted, others=tuple(others)), told
 
@@ -126,12 +126,13 @@ def _alone(inputs: Inputs) -> SyncTimeQuestion:
     )
 
 
-def _headline(outlook: SyncOutlook, told: tuple[Figure, ...]) -> str:
+def _headline(outlook: SyncOutlook, told: tuple[Figure, ...], *, in_place: bool) -> str:
     sent, seconds = show(outlook.sent.value, outlook.sent.key), told[0]
     question = outlook.question
     text = f"{sent} of {question.model.name} in {question.dtype} take {show(seconds.value, seconds.key)}"
     if len(told) > 1:
-        return f"{text}, as was said; by {question.transport}, {show(told[1].value, told[1].key)} are predicted."
+        why = "as engines read them where they are" if in_place else "as was said"
+        return f"{text}, {why}; by {question.transport}, {show(told[1].value, told[1].key)} are predicted."
     return f"{text} ({interval(seconds)}) by {question.transport}."
 
 

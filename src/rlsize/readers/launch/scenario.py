@@ -88,7 +88,9 @@ def _value(key: str, value: object, catalogue: Catalogue) -> object:
         return _known(catalogue, "gpu", str(value)) or str(value)
     if key == "engine":
         found = inference_engine(str(value)).name
-        return found if any(name[:3] in str(value).lower() for name in ENGINES) else None
+        return (
+            found if any(name[:3] in str(value).lower() for name in ENGINES) else WITHOUT if value == WITHOUT else None
+        )
     if isinstance(kind, Word):
         # the words that are known of those that were said; an empty list says that there is none
         listed = [str(one) for one in value] if isinstance(value, (list, tuple)) else [str(value)]
@@ -136,8 +138,6 @@ def doubts(launch: Launch, model: str = "") -> Iterator[str]:
     mode, fleet, trainer = (launch.reading.value(f"loop.{key}") for key in ("mode", "rollout_gpus", "trainer_gpus"))
     if mode == "colocated" and fleet and trainer and fleet != trainer:
         yield f"Engines have {fleet} of the {trainer} GPUs that they share with the trainer: read as if they had all."
-    if launch.reading.value("loop.engine") == WITHOUT:
-        yield "The trainer's own model generates, without an engine, which takes longer: engines are what is predicted."
     share = launch.reading.value("loop.optimizer_cpu_fraction")
     if launch.reading.value("loop.offload") and isinstance(share, int | float) and share < 1:
         yield f"{share:.0%} of the optimizer states live on the host: read as if all did; GPUs hold more than is said."
