@@ -10,7 +10,13 @@ SHARED_MEMORY_FRACTION = 0.6
 """Of the memory, where engines share GPUs with a trainer and nobody says: verl's recipes take 0.5 to 0.7."""
 
 ROWS = (
-    Row("engine", Text(), "The inference engine: vllm, sglang or tensorrt-llm.", "rollout.", "--"),
+    Row(
+        "engine",
+        Text(),
+        "The inference engine: vllm, sglang or tensorrt-llm; transformers for none.",
+        "rollout.",
+        "--",
+    ),
     Row("engine_version", Text("VERSION"), "Its version; a recent one when not given.", "rollout.", "--"),
     Row(
         "rollout_tensor_parallel", COUNT, "GPUs that share each layer of an instance.", "rollout.tensor_parallel", "--"
