@@ -30,7 +30,7 @@ from rlsize.estimates.belief import prior
 from rlsize.estimates.step_assembly import assembled
 from rlsize.estimates.step_prediction import STAGES
 from rlsize.facts.algorithm import Agents
-from rlsize.planner.outlook import Outlook, draws
+from rlsize.planner.outlook import Draws, Outlook
 from rlsize.planner.simulation import simulation_of
 from rlsize.planner.step_parts import loop_parts
 from rlsize.simulator.run import simulate
@@ -158,7 +158,7 @@ def _rounds(problem: LoopProblem, place: Placement, seed: int) -> list[float]:
 
 def _terms(problem: LoopProblem) -> Terms:
     """In central numbers."""
-    return Outlook(problem=problem, belief=prior(*STAGES), seed=0, joint=draws(0)).central
+    return Outlook(problem=problem, belief=prior(*STAGES), seed=0, joint=Draws(0)).central
 
 
 def random_agents(random: Random, problem: LoopProblem) -> Agents:

@@ -30,7 +30,7 @@ from rlsize.facts.figure import Figure, absent
 from rlsize.facts.layout import Layout
 from rlsize.planner.choices import fleet_options, trainer_options
 from rlsize.planner.options import FleetOption, LoopProblem, Offer, Placement, TriedDegrees
-from rlsize.planner.outlook import Outlook, draws
+from rlsize.planner.outlook import Draws, Outlook
 from rlsize.planner.simulation import simulation_of
 from rlsize.planner.step_parts import loop_parts
 from rlsize.planner.tables import Rejections
@@ -109,7 +109,7 @@ def pairs(seeds: range) -> Iterator[Pair]:
     """The loops that can run."""
     for number, loop in product(seeds, LOOPS):
         problem, place, kind = random_loop(Random(number), loop)  # noqa: S311 (made-up loops, not a secret)
-        terms = Outlook(problem=problem, belief=prior(*STAGES), seed=0, joint=draws(0)).central
+        terms = Outlook(problem=problem, belief=prior(*STAGES), seed=0, joint=Draws(0)).central
         try:
             planned = float(assembled(terms.work, loop_parts(terms, place)).seconds)
             setting, _ = simulation_of(terms, place)

@@ -21,7 +21,7 @@ from rlsize.facts.figure import Figure
 from rlsize.facts.layout import Layout
 from rlsize.planner.choices import fleet_options, trainer_options
 from rlsize.planner.options import FleetOption, LoopProblem, Offer, TrainerOption, TriedDegrees
-from rlsize.planner.outlook import Outlook, draws
+from rlsize.planner.outlook import Draws, Outlook
 from rlsize.planner.search import search
 from rlsize.planner.space import Space
 from rlsize.planner.tables import Rejections
@@ -53,7 +53,7 @@ def given(gpus: float) -> tuple[Outlook, Space]:
         name="as measured", gpu="", seconds=said("train_seconds", 131.072), measured_gpus=said("trainer_gpus", 1.0)
     )
     space = Space(fleets=(fleet,), trainers=(trainer,), loops=LOOPS, staleness=(1.0, 2.0), gpus=gpus)
-    return Outlook(problem=problem, belief=None, seed=0, joint=draws(0)), space
+    return Outlook(problem=problem, belief=None, seed=0, joint=Draws(0)), space
 
 
 def predicted(gpus: float) -> tuple[Outlook, Space]:
@@ -79,7 +79,7 @@ def predicted(gpus: float) -> tuple[Outlook, Space]:
         micro_batches=(4096.0, 8192.0, 16384.0, 32768.0),
         gpus=gpus,
     )
-    return Outlook(problem=problem, belief=prior(*STAGES), seed=0, joint=draws(0)), space
+    return Outlook(problem=problem, belief=prior(*STAGES), seed=0, joint=Draws(0)), space
 
 
 def main() -> None:

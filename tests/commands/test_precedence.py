@@ -183,3 +183,23 @@ def test_what_set_says_is_told_as_its_own(rlsize: Run, scenario: str) -> None:
     assert figures["instance_tokens_per_second"]["source"] == f"--set {key}"
     for flags in (("--set", f"{key}=-1"), ("--per-instance=-1",)):
         assert f"--set {key}: -1 must be more than 0" in rlsize("cost", scenario, *flags).stderr
+
+
+@pytest.mark.parametrize(
+    ("line", "flag", "told"),
+    [
+        ("sync --params 70e9 --bandwidth 50GB/s", "--group 8", "workload.group_size"),
+        ("sync examples/unmeasured-8b.yaml", "--steps 100", "workload.steps"),
+        ("split examples/unmeasured-8b.yaml", "--gpu-hour 2", "prices.gpu_hour"),
+        ("snippet examples/baseline.yaml --framework verl", "--steps 100", "workload.steps"),
+        ("predict step examples/unmeasured-8b.yaml", "--headroom 0.5", "rates.headroom"),
+        ("fleet examples/unmeasured-8b.yaml", "--headroom 0.5", "--headroom"),
+        ("fleet examples/grpo-32b.yaml --rollout-gpu-hour 2 --trainer-gpu-hour 3", "--gpu-hour 2", "--gpu-hour"),
+    ],
+)
+def test_what_is_typed_and_has_no_bearing_is_named(rlsize: Run, line: str, flag: str, told: str) -> None:
+    """The answer is the same with it, and says that it is not used."""
+    without, typed = (rlsize(*line.split(), *more.split(), "--json").document for more in ("", flag))
+    assert typed["results"] == without["results"]
+    (note,) = (note for note in typed["notes"] if note.startswith("Not used here: "))
+    assert told in note.removeprefix("Not used here: ").split(", ")

@@ -16,7 +16,7 @@ from rlsize.facts.figure import Figure, absent
 from rlsize.facts.layout import Layout
 from rlsize.planner.choices import fleet_options, trainer_options
 from rlsize.planner.options import FleetOption, LoopProblem, Offer, TrainerOption, TriedDegrees
-from rlsize.planner.outlook import Outlook, draws
+from rlsize.planner.outlook import Draws, Outlook
 from rlsize.planner.space import Space
 from rlsize.planner.tables import Rejections
 from rlsize.readers.profiles import Catalogue
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 LOOPS: tuple[Loop, ...] = ("colocated", "synchronous", "one-step-off", "async", "hybrid")
 CATALOGUE = Catalogue()
 BELIEF = prior(*STAGES)
-JOINT = draws(0)
+JOINT = Draws(0)
 
 
 class Posed:

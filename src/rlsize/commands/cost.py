@@ -6,7 +6,6 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from rlsize.equations import matching
-from rlsize.errors import InputError
 from rlsize.estimates.figures import apply
 from rlsize.facts.figure import Figure, absent
 from rlsize.loop.plausible import judge
@@ -28,6 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from rlsize.estimates.flow import Flow
+    from rlsize.facts.price import Price
     from rlsize.reports.chart import Role
 
 _PRICES = ("gpu_hour_usd", "rollout_gpu_hour_usd", "trainer_gpu_hour_usd", "preemptible_gpu_hour_usd")
@@ -151,12 +151,9 @@ def _preemptible_price(inputs: Inputs) -> Figure:
     said, (name, _) = inputs.ask("preemptible_gpu_hour_usd"), inputs.name("price")
     if said.known or inputs.by_flag("preemptible_gpu_hour_usd") or name is None:
         return said
-    try:
-        profile = inputs.price_named(str(name))
-    except InputError:  # gpu_hours has told it, where it matters
-        return said
-    spot = profile.spot_usd_per_gpu_hour
-    if spot is None:
+    profile: Price | None = inputs.apart().profile("price", str(name), "")  # gpu_hours has told it, where it matters
+    spot = None if profile is None else profile.spot_usd_per_gpu_hour
+    if profile is None or spot is None:
         return said
     source = price_text(profile)
     return inputs.keep(Figure(key="preemptible_gpu_hour_usd", value=spot.value, source=source, verified=spot.verified))

@@ -13,6 +13,7 @@ from rlsize.loop.plausible import judge
 from rlsize.loop.rates import busy_seconds, instance_rate, waste
 from rlsize.loop.seed import random_for
 from rlsize.loop.sides import (
+    alone,
     described_loop,
     fleet_gpus,
     instance_alone,
@@ -182,7 +183,7 @@ def _rate(inputs: Inputs, source: Source) -> tuple[Figure, Figure]:
             inputs.fault("derates a token rate, and there is none", "--headroom", todo)
         return absent("instance_tokens_per_second", "--per-instance"), absent("headroom", "--headroom")
     rate, headroom = instance_rate(inputs)
-    rate, reason = instance_alone(inputs, rate)
+    rate, reason = alone(inputs, rate, instance_alone)
     if not inputs.rates_failed:
         todo = "give --per-instance: a number, or a rates file from `rlsize observe --save`"
         inputs.need(rate, todo + reason)
@@ -202,7 +203,7 @@ def _train(inputs: Inputs) -> tuple[Figure, Figure]:
     if loop is not None and found is not None and found.results:
         own, sync = (loops_own(inputs, loop, found.results[key]) for key in ("train_seconds", "sync_exposed_seconds"))
         return inputs.keep(own), sync
-    train, reason = trainer_alone(inputs, train)
+    train, reason = alone(inputs, train, trainer_alone)
     inputs.need(train, "give the busy trainer seconds per optimizer step" + reason)
     return train, no_sync
 

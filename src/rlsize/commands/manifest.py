@@ -305,7 +305,7 @@ def wanted_of(inputs: Inputs, said: ObjectFlags, found: Allocation) -> Wanted:
         gpu_resource=said.gpu_resource,
         # the matchers are written anew, so that nothing gets out of their braces
         selector=selector_text(matchers(said.selector, "--selector", inputs.faults)) if said.selector else "",
-        threshold=threshold.number if threshold.known else None,
+        threshold=threshold.if_known,
         target=target,
         concurrency=found.concurrency,
         labels=labels,

@@ -12,8 +12,8 @@ Real: TypeAlias = Any
 """A float, or a numpy array of floats; where arrays come in, an array of their broadcast shape comes out."""
 
 
-def _array(*values: Real) -> bool:
-    return any(hasattr(value, "__array_ufunc__") for value in values)
+def _array(a: Real, b: Real = None, c: Real = None) -> bool:
+    return hasattr(a, "__array_ufunc__") or hasattr(b, "__array_ufunc__") or hasattr(c, "__array_ufunc__")
 
 
 def minimum(a: Real, b: Real) -> Real:

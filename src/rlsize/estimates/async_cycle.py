@@ -108,10 +108,11 @@ class Cycle(NamedTuple):
 
 
 class _Lengths(NamedTuple):
-    """Lengths and cap of a loop, each with a last axis of one for the rhythms."""
+    """Lengths, their mean under the cap, and cap of a loop, each with a last axis of one for the rhythms."""
 
     late: Late
     endings: Endings | None
+    mean: Any
     uncapped: Any
     cv: Any
     cap: Any
@@ -137,8 +138,7 @@ class _Lengths(NamedTuple):
         uncapped, cv, cap = (one[..., None] for one in (self.uncapped, self.cv, self.cap))
         if not (tokens < cap).any():
             return np.zeros(tokens.shape)
-        reached = np.clip(tokens, 1e-9, cap)
-        return lengths.capped_mean(uncapped, cv, cap) - lengths.capped_mean(uncapped, cv, reached)
+        return self.mean[..., None] - lengths.capped_mean(uncapped, cv, np.clip(tokens, 1e-9, cap))
 
     def left(self, tokens: Any, phases: Any) -> tuple[Any, Any]:  # noqa: ANN401 (arrays)
         """Samples, and groups, that have not finished at some phases of a rhythm, over those of a batch."""
@@ -221,7 +221,7 @@ def rhythms(
     """
     numbers = (uncapped, length_cv, cap, staleness, group_size, samples)
     wide = np.broadcast_arrays(*(np.asarray(one, dtype=float)[..., None] for one in numbers))
-    loop = _Lengths(late, Endings(*ends) if ends else None, *wide)
+    loop = _Lengths(late, Endings(*ends) if ends else None, lengths.capped_mean(*wide[:3]), *wide)
     phases = np.linspace(0.0, 1.0, _PHASES)
     if late == "wait":
         tokens, until_due = loop.played()

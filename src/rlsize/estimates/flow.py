@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     Work = Callable[..., Any]
     Rules = Mapping[str, "Sequence[Rule]"]
 
-_PLAIN = (float, int)  # what nobody has to work out
+_ASKED = (str, tuple, Figure, type(None))  # to be worked out; most is a number or an array, and needs no call
 
 KEYS = {
     "age_seconds": "oldest_sample_age_seconds",
@@ -112,13 +112,13 @@ class Flow:
         return self.found[key] if key in self.found else self._resolved(key)
 
     def _resolved(self, key: str) -> Worked:
-        value = said = self.known.get(key)
-        if isinstance(said, str):
-            value = self[said]
-        elif isinstance(said, tuple):
-            value = added(self.work, _told(key), [self[part] for part in said])
-        elif not _is_there(said):
-            value = self._followed(key, said)
+        value = self.known.get(key)
+        if not _is_there(value):
+            value = self._followed(key, value)
+        elif isinstance(value, str):
+            value = self[value]
+        elif isinstance(value, tuple):
+            value = added(self.work, _told(key), [self[part] for part in value])
         self.found[key] = value
         return value
 
@@ -136,14 +136,14 @@ class Flow:
         takes, found, known, work = {}, self.found, self.known, self.work
         for name, taken in one.takes.items():
             value: Any = taken
-            if taken in found:
-                value = found[taken]
-            elif isinstance(taken, str):
-                value = known.get(taken)
-                if not isinstance(value, _PLAIN):  # most is a constant, which needs no call
-                    value = self._resolved(taken)
-            if value is None:
-                return None
+            if isinstance(taken, str):
+                value = found.get(taken)
+                if value is None:
+                    value = known.get(taken)
+                    if isinstance(value, _ASKED):
+                        value = self._resolved(taken)
+                if value is None:
+                    return None
             takes[name] = value
         return one.equation(**takes) if work is numbers else work(one.told, one.equation, **takes)
 
@@ -153,7 +153,7 @@ def _told(key: str) -> str:
 
 
 def _is_there(value: Worked | None) -> bool:
-    return value.known if isinstance(value, Figure) else value is not None
+    return value is not None and (not isinstance(value, Figure) or value.known)
 
 
 def flow_of(question: object, rules: Iterable[Rule], **fixed: Figure | float) -> Flow:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
@@ -30,8 +31,6 @@ from rlsize.quantities.workload import MOST_MEAN_LENGTHS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
-
-    from numpy.typing import NDArray
 
     from rlsize.equations._ops import Real
     from rlsize.estimates.endings import Endings
@@ -215,7 +214,7 @@ class Generation:
         tail_seconds: What waiting for the longest sample adds to the work at the batch's own rate. [s]
         batch: Samples in flight on one instance at the start. [1]
         capacity: Samples that an instance's cache holds. [1]
-        longest_tokens: Expected longest response. [token]
+        longest: Works out the expected longest response. [token]
         live_tokens: Context of the mean sample in flight. [token]
         rate: Response tokens per second of one instance, over the whole time. [token/s]
         prefill_seconds: Engine time of one prompt. [s]
@@ -232,7 +231,7 @@ class Generation:
     tail_seconds: Real
     batch: Real
     capacity: Real
-    longest_tokens: Real
+    longest: Callable[[], Real]
     live_tokens: Real
     rate: Real
     prefill_seconds: Real
@@ -242,6 +241,11 @@ class Generation:
     token_seconds: Real = 0.0
     cycle: Cycle | None = None
     lengths: CappedLengths | None = None
+
+    @property
+    def longest_tokens(self) -> Real:
+        """Expected longest response. [token]"""
+        return self.longest()
 
 
 class CappedLengths(NamedTuple):
@@ -300,7 +304,7 @@ def _made(
         capacity=flying.capacity,
         prefill_seconds=flying.prefill_seconds,
         rate=rate,
-        longest_tokens=longest_of(work, batch.samples, shape.uncapped, batch.response_cv, shape.cap),
+        longest=partial(longest_of, work, batch.samples, shape.uncapped, batch.response_cv, shape.cap),
         live_tokens=shape.lengths.live,
         **({"full_seconds": seconds, "tail_seconds": 0.0, "token_seconds": flying.step_seconds} | more),
     )
@@ -376,7 +380,6 @@ def _drained_outside(
     lengths = in_turns(shape.lengths, out)
     own = rollout_batch.per_instance(amount=batch.samples, instances=batch.instances)
     step = steady(work, asked, own, lengths, values).step_seconds
-    longest = longest_of(work, batch.samples, shape.uncapped, batch.response_cv, shape.cap)
     for _ in range(_ROUNDS):
         held = stretched(batch, shape.uncapped, shape.cap, out, step)
         most = places(batch, out, step * batch.response_tokens)
@@ -406,7 +409,7 @@ def _drained_outside(
         seconds=_scored(batch, made.seconds, scores),
         batch=held.running_share * made.batch,
         rate=rate,
-        longest_tokens=longest,
+        longest=partial(longest_of, work, batch.samples, shape.uncapped, batch.response_cv, shape.cap),
         live_tokens=lengths.live,
         taken_share=taken,
     )
@@ -541,7 +544,7 @@ def _flying(
 def _cohort(batch: StepBatch, shape: Shape, room: Worked) -> Worked:
     """Samples of which an instance's cache holds what they have when most of it is full, if all start together."""
     tokens = _points(batch, shape)
-    running = 1 - _finished(batch, shape, tokens)
+    running = 1 - _finished(batch, shape)
     lengths = shape.lengths
     prompt = lengths.prompt if lengths.computed is None else lengths.computed
     answers = lengths.prompt - batch.prompt_tokens  # of tools, which come as samples grow
@@ -551,18 +554,26 @@ def _cohort(batch: StepBatch, shape: Shape, room: Worked) -> Worked:
     return np.maximum(room, room * mean / most)
 
 
-def _finished(batch: StepBatch, shape: Shape, tokens: NDArray[np.float64]) -> Real:
-    """Share of samples that have finished by some tokens."""
+def _finished(batch: StepBatch, shape: Shape) -> Real:
+    """Share of samples that have finished by each of the points."""
     if batch.endings is not None:
-        return batch.endings.finished(tokens)
-    return batch_drain.finished_share(tokens, _last(shape.uncapped), _last(batch.response_cv), _last(shape.cap))
+        return batch.endings.finished(_points(batch, shape))
+    return _curves(shape.uncapped, batch.response_cv, shape.cap)[1]
 
 
 def _points(batch: StepBatch, shape: Shape) -> Real:
     """Some of the tokens that a response may have, closer to each other where most end. [token]"""
     if batch.endings is not None:
         return np.maximum(batch.endings.tokens, 1.0)
-    return np.maximum(_last(shape.cap) * np.linspace(0.0, 1.0, _POINTS) ** 2, 1.0)
+    return _curves(shape.uncapped, batch.response_cv, shape.cap)[0]
+
+
+@remembered
+def _curves(uncapped: Real, length_cv: Real, cap: Real) -> tuple[Real, Real, Real]:
+    """Such points, and the shares of samples that have finished by them: of those that began together, of all ages."""
+    tokens = np.maximum(_last(cap) * np.linspace(0.0, 1.0, _POINTS) ** 2, 1.0)
+    curve = tokens, _last(uncapped), _last(length_cv), _last(cap)
+    return tokens, batch_drain.finished_share(*curve), batch_drain.finished_share_in_flight(*curve)
 
 
 def _drained(work: Work, asked: Replica, batch: StepBatch, shape: Shape, values: Mapping[str, Real]) -> Generation:
@@ -579,7 +590,7 @@ def _drained(work: Work, asked: Replica, batch: StepBatch, shape: Shape, values:
         sooner = _begun(came, looks, own, flying.batch)
         coming = _drain(work, asked, came, looks, sooner, values)
         until = _drained_time(sooner, flying, own, _draining_seconds(came, sooner, coming))
-        fresh = np.maximum(0.0, 1 - _finished(came, looks, coming.tokens)) ** _at_once(came, flying.batch)
+        fresh = np.maximum(0.0, 1 - _finished(came, looks)) ** _at_once(came, flying.batch)
         first = np.trapezoid(fresh * coming.step[..., :1], coming.tokens, axis=-1)
         seconds = _served(batch.verifiers, sooner.slots, coming, (first, until), seconds)
     packed = _packed_time(batch, flying, own)
@@ -672,10 +683,9 @@ def _drain(
         values: Constants by name.
     """
     tokens, slots = _points(batch, shape), _last(begun.slots)
-    curve = tokens, _last(shape.uncapped), _last(batch.response_cv), _last(shape.cap)
     mix, size = _last(begun.mix), 1.0
     if begun.left is None:
-        fresh, aged = batch_drain.finished_share(*curve), batch_drain.finished_share_in_flight(*curve)
+        _, fresh, aged = _curves(shape.uncapped, batch.response_cv, shape.cap)
         whole = done = np.clip(mix * aged + (1 - mix) * fresh, 0.0, 1.0)
     else:
         size = _last(begun.left.size)

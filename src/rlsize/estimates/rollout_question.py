@@ -70,7 +70,7 @@ class RolloutQuestion:
 
 def bare(question: RolloutQuestion) -> dict[str, float | None]:
     """The numbers of a question; None where one lacks a value."""
-    return {name: figure.number if figure.known else None for name, figure in question.stated.items()}
+    return {name: figure.if_known for name, figure in question.stated.items()}
 
 
 def figures(question: RolloutQuestion) -> dict[str, Figure | None]:

@@ -64,6 +64,11 @@ class Figure:
         """Whether there is a value."""
         return self.value is not None
 
+    @property
+    def if_known(self) -> float | None:
+        """The value as a float; None where there is none."""
+        return self.number if self.known else None
+
 
 def absent(key: str, missing: str) -> Figure:
     """

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 from rlsize.facts.fields import Says
 from rlsize.facts.figure import Figure, Provenance
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 ALTERNATING = frozenset({"colocated", "synchronous"})
 """Modes in which no sample is older than the weights that it trains."""
@@ -26,6 +29,21 @@ class PlanFigure:
         """The number as a figure of that key."""
         band = None if self.low is None or self.high is None else (self.low, self.high)
         return Figure(key=key, value=self.value, band=band, provenance=self.provenance, source=self.source)
+
+
+def kept(figures: Iterable[Figure]) -> dict[str, PlanFigure]:
+    """Figures as a plan keeps them, by key; what is unknown is left out."""
+    return {
+        figure.key: PlanFigure(
+            value=figure.value,
+            low=figure.band[0] if figure.band else None,
+            high=figure.band[1] if figure.band else None,
+            provenance=figure.provenance,
+            source=figure.equation or figure.source,
+        )
+        for figure in figures
+        if figure.known
+    }
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from rlsize.errors import InputError
 from rlsize.estimates.model_size import model_size
 from rlsize.facts.algorithm import ALGORITHMS
 from rlsize.facts.figure import Figure
@@ -94,11 +93,8 @@ def _named(said: Said, key: str) -> Model | None:
     if name is None:
         return None
     said.keep(Figure(key=key, value=str(name), source=where))
-    try:
-        return said.model_named(str(name))
-    except InputError as error:
-        said.blame(error, where)
-        return None
+    found: Model | None = said.profile("model", str(name), where)
+    return found
 
 
 def _size(said: Said, name: str) -> Figure:

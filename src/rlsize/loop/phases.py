@@ -142,8 +142,8 @@ def turns_of(said: Said, *, shared: bool) -> Turns:
         offloaded=frozenset(listed) if listed is not None else EVERYTHING if shared else frozenset(),
         reference_offload=said.yes("reference_offload"),
         staged=True if staged is None else staged,
-        forward_tokens=tokens.number if tokens.known else None,
-        forward_samples=samples.number if samples.known else None,
+        forward_tokens=tokens.if_known,
+        forward_samples=samples.if_known,
         shared_weights=shared and bool(said.yes("shares_weights")),
     )
     return replace(turns, sleep=said.choose("engine_sleep")) if said.gives("engine_sleep") else turns

@@ -95,7 +95,7 @@ def known(said: Said, key: str) -> float | None:
     figure = said.ask(key)
     if figure.provenance == "default" and figure.value in _OFF:
         said.used.pop(key, None)
-    return figure.number if figure.known else None
+    return figure.if_known
 
 
 def number(said: Said, key: str) -> float:
@@ -356,7 +356,7 @@ def _from_rate(said: Said, slots: int) -> StepLine | None:
     """A step time that is the same at every batch, from an instance rate."""
     faults = len(said.faults)
     rate, _ = instance_rate(said)
-    said.used.pop("headroom", None)  # what it stands for is simulated
+    said.drop("headroom")  # what it stands for is simulated
     if not rate.known:
         if len(said.faults) == faults:
             said.fault("nothing says how fast an instance is", "--per-instance", "give a rate, or --step-fixed")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rlsize.errors import InputError
 from rlsize.facts.figure import Figure, absent
 
 if TYPE_CHECKING:
@@ -19,9 +18,14 @@ def gpu_hours(said: Said) -> tuple[Figure, Figure]:
         said.fault("a price and a price profile both say it", both, "leave one of them out")
     common = said.ask("gpu_hour_usd")
     if said.gives("price") and not said.by_flag("gpu_hour_usd") and (said.by_flag("price") or not common.known):
-        profile = profile_price(said)
+        name, where = said.name("price")
+        profile = said.profile("price", str(name), where)
         common = _listed(said, profile) if profile is not None else absent("gpu_hour_usd", "--gpu-hour")
-    return _side(said, "rollout_gpu_hour_usd", common), _side(said, "trainer_gpu_hour_usd", common)
+    paid = _side(said, "rollout_gpu_hour_usd", common), _side(said, "trainer_gpu_hour_usd", common)
+    if common not in paid:
+        said.drop("gpu_hour_usd")
+        said.drop("price")
+    return paid
 
 
 def _side(said: Said, key: str, common: Figure) -> Figure:
@@ -29,20 +33,8 @@ def _side(said: Said, key: str, common: Figure) -> Figure:
     own = said.ask(key)
     overridden = (said.by_flag("gpu_hour_usd") or said.by_flag("price")) and not said.by_flag(key)
     if own.known and overridden:
-        said.used.pop(key, None)
+        said.drop(key)
     return own if own.known and not overridden else common
-
-
-def profile_price(said: Said) -> Price | None:
-    """The price profile that was named; None where none is, or where a fault was noted."""
-    name, where = said.name("price")
-    if name is None:
-        return None
-    try:
-        return said.price_named(str(name))
-    except InputError as error:
-        said.blame(error, where)
-        return None
 
 
 def _listed(said: Said, price: Price) -> Figure:

@@ -218,7 +218,7 @@ def _fleets_rate(said: Said) -> tuple[Figure, Figure, Figure]:
     per_gpu = said.ask("rollout_gpu_tokens_per_second")
     rate, headroom = instance_rate(said, full=PLAIN_HEADROOM if per_gpu.known else FULL_HEADROOM)
     if not rate.known and not per_gpu.known:
-        said.used.pop("headroom", None)
+        said.drop("headroom")
         plain = Figure(key="headroom", value=1.0, provenance="default", source="a prediction is of the loop as it runs")
         return rate, absent("gpus_per_instance", "--gpus-per-instance"), plain
     size = instance_gpus(said)

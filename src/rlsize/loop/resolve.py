@@ -437,7 +437,7 @@ def _problem(said: Said, loop: LoopKind, stages: Stages | None, known: KnownRate
         base = _with_rates(said, known)
     headroom = known.headroom
     if _shaped(stages, base):
-        said.used.pop("headroom", None)
+        said.drop("headroom")
         headroom = _WHOLE_RATE
     every, swap = said.ask("sync_every"), said.ask("swap_seconds", default=0.0, why="not said")
     losses, restart = (said.ask(key) if said.gives(key) else None for key in ("losses_per_hour", "restart_seconds"))

@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from rlsize.facts.gpu import Gpu
     from rlsize.facts.link import Cluster
     from rlsize.facts.model import Model
-    from rlsize.facts.price import Price
     from rlsize.facts.rates import Rates
 
 
@@ -90,6 +89,9 @@ class Said(Protocol):
     def keep(self, figure: Figure) -> Figure:
         """Note a figure among the inputs."""
 
+    def drop(self, key: str) -> None:
+        """Take a quantity back that something else stands for."""
+
     def fault(self, what: str, where: str = "", todo: str = "") -> None:
         """Note something that is wrong."""
 
@@ -119,17 +121,11 @@ class Said(Protocol):
     def model(self) -> Model | None:
         """The model's profile; None where none is named, or where a fault was noted."""
 
-    def model_named(self, name: str) -> Model:
-        """Another model's profile."""
-
-    def gpu_named(self, name: str) -> Gpu:
-        """A GPU's profile."""
+    def profile(self, kind: str, name: str, where: str) -> Any:  # noqa: ANN401 (of any kind)
+        """A profile; None where there is none of that name, which is noted with where it was named."""
 
     def framework(self) -> Framework | None:
         """The framework that runs the loop; None where none is named, or where a fault was noted."""
-
-    def price_named(self, name: str) -> Price:
-        """A price profile."""
 
     def load_rates(self) -> None:
         """Read the rates file that is named, if one is; faults and doubts are noted."""

@@ -564,10 +564,8 @@ def _offers(said: Said, key: str) -> tuple[Offer, ...]:
         if len(rest) >= _POOL_PARTS or not name:
             said.fault(f"{text[:60]!r} is no pool", flag, "write GPU:COUNT:PRICE, such as h20:64:1.2")
             continue
-        try:
-            gpu = said.gpu_named(name)
-        except InputError as error:
-            said.blame(error, flag)
+        gpu = said.profile("gpu", name, flag)
+        if gpu is None:
             continue
         count, hour = (*rest, "", "")[:2]
         before = len(said.faults)
@@ -578,7 +576,7 @@ def _offers(said: Said, key: str) -> tuple[Offer, ...]:
         if most.known:
             _refuse_too_many(said, most.number, where)
         gpu_hour = replace(cost, source=where) if cost.known else absent(price, flag)
-        found.append(Offer(gpu=gpu, gpu_hour=gpu_hour, most=most.number if most.known else None))
+        found.append(Offer(gpu=gpu, gpu_hour=gpu_hour, most=most.if_known))
     return tuple(found)
 
 

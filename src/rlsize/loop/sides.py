@@ -113,14 +113,16 @@ def sides(said: Said, *, full: float = FULL_HEADROOM, needed: bool = True) -> Si
         train = said.keep(leaves["train_seconds"]) if "train_seconds" in leaves else train
     else:
         if needed or not said.gives("rollout_gpu_tokens_per_second"):
-            rate, reasons["rate"] = instance_alone(said, rate)
+            rate, reasons["rate"] = alone(said, rate, instance_alone)
         if lacks_train and batch.known and (needed or not said.gives("trainer_gpu_tokens_per_second")):
-            train, reasons["train"] = trainer_alone(said, train)
+            train, reasons["train"] = alone(said, train, trainer_alone)
     if not consumption.known:
         consumption = consumed(said, batch, train)
     if needed and not (loop is not None and loop.refused):
         _need(said, rate, consumption, reasons)
     if loop is not None:
+        if headroom != loop.known.headroom:
+            said.drop("headroom")
         headroom = said.keep(loop.known.headroom)
     return Sides(
         batch=batch,
@@ -276,34 +278,6 @@ def _loops_rate(loop: Loop, seconds: Figure) -> Figure:
     return apply(IN_LOOP_RATE, matching.rate_per_gpu, rate=fleet, gpus=instances)
 
 
-def instance_alone(said: Said, known: Figure) -> tuple[Figure, str]:
-    """
-    Response tokens per second of an instance that is kept full, where nobody says.
-
-    Args:
-        said: What was said.
-        known: The rate as it is known.
-
-    Returns:
-        The rate, and what to add to a message that asks for it: why it is not predicted.
-    """
-    return _alone(said, known, _instance_alone)
-
-
-def trainer_alone(said: Said, known: Figure) -> tuple[Figure, str]:
-    """
-    Busy seconds of a trainer by itself, where nobody says.
-
-    Args:
-        said: What was said.
-        known: The seconds as they are known.
-
-    Returns:
-        The seconds, and what to add to a message that asks for them: why they are not predicted.
-    """
-    return _alone(said, known, _trainer_alone)
-
-
 def _hint(said: Said) -> str:
     """How to get a prediction instead."""
     from rlsize.loop.resolve import lacked
@@ -313,12 +287,22 @@ def _hint(said: Said) -> str:
     return f"; or {instead}, for a prediction"
 
 
-def _alone(said: Said, unknown: Figure, predict: Callable[[Said], Figure]) -> tuple[Figure, str]:
-    """What a stage does by itself; what was unknown, and why it is not predicted, where there is no telling."""
-    if unknown.known:
-        return unknown, ""
+def alone(said: Said, known: Figure, predict: Callable[[Said], Figure]) -> tuple[Figure, str]:
+    """
+    What a stage does by itself, where nobody says.
+
+    Args:
+        said: What was said.
+        known: The figure as it is known.
+        predict: What predicts it otherwise: `instance_alone` or `trainer_alone`.
+
+    Returns:
+        The figure, and what to add to a message that asks for it: why it is not predicted.
+    """
+    if known.known:
+        return known, ""
     if not (said.gives("model") and any(map(said.gives, ("gpu", "cluster", "rollout_gpu", "trainer_gpu")))):
-        return unknown, _hint(said)
+        return known, _hint(said)
     from rlsize.errors import Refused
 
     asked = said.apart()
@@ -326,9 +310,9 @@ def _alone(said: Said, unknown: Figure, predict: Callable[[Said], Figure]) -> tu
         found = predict(asked)
     except InputError as error:
         told = "; ".join(f"{one.what} ({one.where})" if one.where else one.what for one in error.faults)
-        return unknown, f"; it is not predicted, as {told}"
+        return known, f"; it is not predicted, as {told}"
     except Refused as refusal:
-        return unknown, f"; it is not predicted, as {refusal}"
+        return known, f"; it is not predicted, as {refusal}"
     for key, figure in asked.used.items():
         said.used.setdefault(key, figure)
     said.notes += [note for note in asked.notes if note not in said.notes]
@@ -336,7 +320,7 @@ def _alone(said: Said, unknown: Figure, predict: Callable[[Said], Figure]) -> tu
     return said.keep(leaf(found, f"by itself, {names}; {_trust(said)}")), ""
 
 
-def _instance_alone(said: Said) -> Figure:
+def instance_alone(said: Said) -> Figure:
     """
     Response tokens per second of an instance that is kept full.
 
@@ -397,7 +381,7 @@ def sized(said: Said, question: RolloutQuestion, values: Mapping[str, float], fl
     return replace(question.engine, layout=replace(question.engine.layout, tensor=tensor))
 
 
-def _trainer_alone(said: Said) -> Figure:
+def trainer_alone(said: Said) -> Figure:
     """
     Busy seconds of a trainer by itself.
 

@@ -7,6 +7,7 @@ A search ranks on central numbers; bands are drawn for the shortlist only.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cache, cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -43,26 +44,47 @@ SHOWN = 4
 """Alternatives that a plan tells, the best of each mode apart."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False)
 class Alternative:
     """
-    A plan beside the best one.
+    A plan beside the best one; draws are made where they are asked for.
 
     Args:
         family: Its candidate.
         results: What it gives, in central numbers.
-        draws: What the objective is on joint draws.
-        band: Its 80 % interval; None for a point.
-        times: How many times the best one's metric, with the interval of common draws; None for the best.
-        why: What of its step is longer or shorter than that of the best, most important first. [s]
+        drawn: What the objective is on joint draws.
+        best: The best one; None for itself.
     """
 
     family: Family
     results: dict[str, float]
-    draws: Array
-    band: tuple[float, float] | None = None
-    times: Figure | None = None
-    why: tuple[tuple[str, float], ...] = ()
+    drawn: Callable[[], Array]
+    best: Alternative | None = None
+
+    @property
+    def band(self) -> tuple[float, float] | None:
+        """The 80 % interval of the objective; None for a point."""
+        return band_of(self.drawn())
+
+    @cached_property
+    def times(self) -> Figure | None:
+        """How many times the best one's metric, with the interval of common draws; None for the best."""
+        if self.best is None:
+            return None
+        draws, least = self.drawn(), self.best.drawn()
+        if not least.all():  # GPUs that cost nothing
+            ratio = np.full_like(least, np.inf if draws.any() else 1.0)
+        else:
+            ratio = np.asarray(rl_step.times_longer(step_seconds=draws, least_seconds=least))
+        band, source = band_of(ratio), "median over the same draws"
+        central = float(ratio[0] if band is None else np.median(ratio))
+        return Figure(key="times_longer", value=central, provenance="predicted", source=source, band=band)
+
+    @property
+    def why(self) -> list[tuple[str, float]]:
+        """What of its step is longer or shorter than that of the best, most important first. [s]"""
+        least = (self.best or self).results
+        return sorted(((part, self.results[part] - least[part]) for part in PARTS), key=lambda entry: -abs(entry[1]))
 
     @property
     def place(self) -> Placement:
@@ -295,21 +317,15 @@ def _lends_for_nothing(key: tuple[object, ...], seen: set[tuple[object, ...]]) -
 
 
 def _alternative(outlook: Outlook, family: Family, metric: str) -> Alternative:
-    drawn = worked(outlook.drawn, family.place, outlook.noise(family.place))
-    draws = np.broadcast_to(np.asarray(drawn[metric], dtype=np.float64), (DRAWS,))
     results = central_results(outlook, family.place)
-    return Alternative(family=family, results=results, draws=draws, band=band_of(draws))
+
+    def drawn() -> Array:
+        found = worked(outlook.drawn, family.place, outlook.noise(family.place))
+        return np.broadcast_to(np.asarray(found[metric], dtype=np.float64), (DRAWS,))
+
+    return Alternative(family=family, results=results, drawn=cache(drawn))
 
 
 def _beside(one: Alternative, best: Alternative) -> Alternative:
     """The same, compared with the best."""
-    if not best.draws.all():  # GPUs that cost nothing
-        ratio = np.full_like(best.draws, np.inf if one.draws.any() else 1.0)
-    else:
-        ratio = np.asarray(rl_step.times_longer(step_seconds=one.draws, least_seconds=best.draws))
-    band, source = band_of(ratio), "median over the same draws"
-    central = float(ratio[0] if band is None else np.median(ratio))
-    times = Figure(key="times_longer", value=central, provenance="predicted", source=source, band=band)
-    differences = {part: one.results[part] - best.results[part] for part in PARTS}
-    why = sorted(differences.items(), key=lambda entry: -abs(entry[1]))
-    return replace(one, times=times, why=tuple(why))
+    return replace(one, best=best)

@@ -16,15 +16,13 @@ from rlsize.estimates.figures import DRAWS, apply
 from rlsize.estimates.flow import Flow
 from rlsize.estimates.step_assembly import assembled, idle_fractions
 from rlsize.facts.figure import Figure, absent
-from rlsize.facts.plan import Plan, PlanFigure
 from rlsize.planner.options import SHARING
 from rlsize.planner.outlook import band_of
 from rlsize.planner.step_parts import loop_parts, ready_engine
 from rlsize.rules import money
-from rlsize.version import VERSION
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Mapping
 
     from numpy.typing import NDArray
 
@@ -324,55 +322,6 @@ def longest_tokens(terms: Terms) -> float:
         prompt_tokens=prompt,
         response_tokens=problem.response_tokens.number,
         response_cv=terms.bare.response_cv,
-        max_tokens=cap.number if cap.known else None,
+        max_tokens=cap.if_known,
     )
     return longest_sequence(batch, capped=capped)
-
-
-def saved_plan(
-    command: str,
-    found: Evaluation,
-    inputs: Iterable[Figure],
-    *,
-    facts_digest: str,
-    scenario: dict[str, Any] | None = None,
-    as_of: str = "",
-    region: str = "",
-) -> Plan:
-    """
-    The plan of a loop; what is unknown of it is left out.
-
-    Args:
-        command: The command that makes it.
-        found: What the loop gives.
-        inputs: What it was worked out from.
-        facts_digest: Digest of the facts and equations behind it.
-        scenario: The loop as a scenario has it, section by section; None where a scenario cannot say it.
-        as_of: Day of the prices.
-        region: Region of the prices.
-    """
-    return Plan(
-        command=command,
-        rlsize_version=VERSION,
-        facts_digest=facts_digest,
-        placement=_figures(found.placement.values()),
-        results=_figures(found.results.values()),
-        inputs=_figures(inputs),
-        scenario=scenario,
-        prices_as_of=as_of,
-        prices_region=region,
-    )
-
-
-def _figures(figures: Iterable[Figure]) -> dict[str, PlanFigure]:
-    return {
-        figure.key: PlanFigure(
-            value=figure.value,
-            low=figure.band[0] if figure.band else None,
-            high=figure.band[1] if figure.band else None,
-            provenance=figure.provenance,
-            source=figure.equation or figure.source,
-        )
-        for figure in figures
-        if figure.known
-    }

@@ -320,7 +320,7 @@ def _whole(full: NDArray[np.bool_]) -> Places:
     """Places of the families that use all GPUs; at most as many as are kept."""
     found: Places = np.flatnonzero(full.ravel())
     if len(found) > KEPT:
-        found = found[np.unique(np.linspace(0, len(found) - 1, KEPT).round().astype(int))]
+        found = found[np.linspace(0, len(found) - 1, KEPT).round().astype(int)]
     return found
 
 

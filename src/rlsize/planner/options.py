@@ -306,6 +306,11 @@ class Placement:
         return f"{self.loop} {self.rollout_gpus:g} {self.trainer_gpus:g} {self.fleet.name} {self.trainer.name}"
 
     @property
+    def split(self) -> str:
+        """The GPUs of both sides, or those that they share."""
+        return f"{self.trainer_gpus:g}" if self.shared else f"{self.rollout_gpus:g} + {self.trainer_gpus:g}"
+
+    @property
     def words(self) -> str:
         """Mode and split in a few words."""
         if self.shared:

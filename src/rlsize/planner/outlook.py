@@ -74,18 +74,24 @@ class Terms:
         return replace(self, work=numbers, said=lambda figure: figure.number, values=self.central)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)  # no slots: made where somebody asks for them
 class Draws:
     """
     Joint draws of uncertain inputs; the same for every placement that is asked.
 
     Args:
-        joint: One joint draw each.
+        seed: Of their generator.
         found: What was drawn so far.
     """
 
-    joint: tuple[Draw, ...]
+    seed: int
     found: dict[tuple[str, str, float], NDArray[np.float64]] = field(default_factory=dict)
+
+    @cached_property
+    def joint(self) -> tuple[Draw, ...]:
+        """One joint draw each."""
+        random = generator(self.seed)
+        return tuple(Draw(random) for _ in range(DRAWS))
 
     def of(self, figure: Figure) -> Worked:
         """Draws of an input; its number where it is a point."""
@@ -95,12 +101,6 @@ class Draws:
         if root not in self.found:
             self.found[root] = np.array(in_draws(figure, self.joint), dtype=float)
         return self.found[root]
-
-
-def draws(seed: int) -> Draws:
-    """Joint draws for one plan."""
-    random = generator(seed)
-    return Draws(tuple(Draw(random) for _ in range(DRAWS)))
 
 
 @dataclass(frozen=True, kw_only=True)  # no slots: what was worked out once is kept
@@ -170,7 +170,7 @@ def outlook_of(problem: LoopProblem, belief: Belief | None = None, seed: int = 0
         belief: What is believed about constants; None where all rates are known.
         seed: Of the draws behind bands.
     """
-    return Outlook(problem=problem, belief=belief, seed=seed, joint=draws(seed))
+    return Outlook(problem=problem, belief=belief, seed=seed, joint=Draws(seed))
 
 
 def band_of(draws: NDArray[np.float64]) -> tuple[float, float] | None:

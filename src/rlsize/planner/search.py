@@ -59,6 +59,7 @@ class _Block:
         full: Which of them use all GPUs, as far as whole instances do.
         memory: Shares of memory that are left, by key, where they are known. [1]
         lent: Where trainer GPUs are lent: time of those of each trainer alone, and of their change-over. [s]
+        swaps: Weight syncs, where both sides share GPUs. [s]
     """
 
     place: Placement
@@ -68,6 +69,7 @@ class _Block:
     full: Mask
     memory: Mapping[str, Any]
     lent: tuple[Array, Array] | None = None
+    swaps: Array | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -261,25 +263,29 @@ def _colocated(
         room &= np.isin(shared.instances * fleet.gpus, space.rollout_gpus)
     if not room.any():
         return
-    counts, which = np.unique(np.maximum(shared.instances, 1.0), return_inverse=True)
-    if shared.taken is None:  # each search of the tables asks again
-        made = generated(terms, fleet, counts, "colocated", shared=True)
-        shared.taken = made.each(lambda times: times[which][None, :])
+    whole = np.maximum(shared.instances, 1.0)
     place = Placement(
         loop="colocated",
         fleet=fleet,
-        instances=counts[which][None, :],
+        instances=whole[None, :],
         trainer=trainers.options[0],
         trainer_gpus=trainers.gpus[None, :],
         transport="colocated",
     )
+    if shared.taken is None:  # each search of the tables asks again
+        counts, which = np.unique(whole, return_inverse=True)
+        made = generated(terms, fleet, counts, "colocated", shared=True)
+        swaps = _swaps(terms, trainers, place, len(trainers.counts), sync_part)
+        shared.taken = made.each(lambda times: times[which][None, :]), swaps[trainers.group][None, :]
+    taken, swaps = shared.taken
     yield _Block(
         place=place,
-        fleet=shared.taken,
+        fleet=taken,
         columns=slice(0, len(trainers.gpus)),
         room=room[None, :],
         full=room[None, :],
         memory=_memory(trainers, shared.rollout_left, shared, len(trainers.gpus)),
+        swaps=swaps,
     )
 
 
@@ -334,10 +340,10 @@ def _parts(terms: Terms, trainers: TrainerTable, block: _Block) -> LoopParts:
 
 def _syncs(terms: Terms, trainers: TrainerTable, block: _Block) -> Worked:
     """Weight syncs, worked out once for each number of trainer GPUs."""
+    if block.swaps is not None:
+        return block.swaps
     groups = trainers.group[block.columns]
     last = int(groups[-1]) + 1
-    if block.place.shared:
-        return _swaps(terms, trainers, block.place, last, sync_part)[groups][None, :]
     place = replace(block.place, trainer_gpus=trainers.counts[None, :last])
     found = np.asarray(sync_part(terms, place), dtype=float)
     return found if found.ndim == 0 or found.shape[-1] == 1 else found[:, groups]

@@ -433,12 +433,13 @@ class Sharing:
     Args:
         instances: Instances that the GPUs of each trainer make; 0 where they make none.
         rollout_left: Share of memory beyond the longest sample; None where nobody knows. [1]
-        taken: What the fleet takes on those of each trainer where both share them; None until it is asked for.
+        taken: What the fleet and its syncs take on those of each trainer where both share them; None until it is asked
+            for.
     """
 
     instances: Array
     rollout_left: float | None
-    taken: FleetParts | None = None
+    taken: tuple[FleetParts, Array] | None = None
 
 
 def sharings(terms: Terms, space: Space, trainers: TrainerTable, rejected: Rejections) -> dict[int, Sharing]:

@@ -14,7 +14,8 @@ from rlsize.planner.evaluation import central_results, memory_of
 from rlsize.planner.space import REASONS, keeps, misasked
 from rlsize.quantities.table import QUANTITIES
 from rlsize.reports.plan_chart import plan_chart
-from rlsize.reports.report import Column, Decision, Report, Table, Unseen, tables_of
+from rlsize.reports.report import Column, Decision, Later, Report, Table, Unseen, tables_of
+from rlsize.reports.running_loop import WORTH_A_WORD, dropped_words
 from rlsize.reports.wording import interval, numbered, words
 from rlsize.units import show
 
@@ -44,7 +45,6 @@ _CHOSEN = ("recompute", "offload", "chunked_loss", "micro_batch_tokens")  # besi
 _LONGER = 1.1  # than either side takes: a step that something else holds up
 _NEVER_ALONE = frozenset({"heads", "layers", "experts"})  # reasons of some layouts, beside which there are others
 _FEW = 3  # reasons that are told
-_WORTH_A_WORD = 0.005  # of the step: a smaller difference is none
 
 _FRONT_SHOWN = 8
 _METRICS = {"time": "step time", "cost": "cost per step", "gpus": "number of GPUs"}
@@ -72,14 +72,17 @@ def plan_report(
     if chosen is None:
         return _nothing(answer, inputs, warnings, notes)
     order, doubted = _simulated_order(chosen, ranked)
-    tables = tables_of(
-        candidates=candidates(chosen),
-        simulated=simulated_ranks(chosen, ranked) if ranked else None,
-        next_gpus=next_gpus(answer),
-        sensitivity=sensitivity(answer, chosen),
-        rejected=rejections(answer),
-        front=front_table(answer),
-    )
+
+    def tables() -> dict[str, Table]:
+        return tables_of(
+            candidates=candidates(chosen),
+            simulated=simulated_ranks(chosen, ranked) if ranked else None,
+            next_gpus=next_gpus(answer),
+            sensitivity=sensitivity(answer, chosen),
+            rejected=rejections(answer),
+            front=front_table(answer),
+        )
+
     # What an instance and the trainer are made of
     found = {figure.key: figure for figure in _placement(chosen)}
     own = [f"{words(key)} {show(found[key].value, key)}" for key in _CHOSEN if key in found]
@@ -91,7 +94,7 @@ def plan_report(
         results=(*_placement(chosen), *chosen.evaluation.results.values()),
         of=BEST,
         inputs=inputs,
-        tables=tables,
+        tables=Later(tables),
         warnings=(*warnings, *([order] if doubted else []), *tight(chosen)),
         notes=(*verdicts(answer, chosen), _searched(answer), *notes, *([order] if order and not doubted else [])),
         chart=plan_chart(answer, chosen),
@@ -136,11 +139,12 @@ def _swing(answer: Planned, chosen: Choice) -> Iterator[str]:
 
 def _cheapest(chosen: Choice) -> str:
     """The plan that costs least among those that may be as good."""
-    able = [one for one in chosen.others if one.equal or one.close]
-    priced = all(one.results.get("cost_per_step_usd") is not None for one in (chosen.best, *able))
+    priced = all(one.results.get("cost_per_step_usd") is not None for one in (chosen.best, *chosen.others))
     key = "cost_per_step_usd" if priced else "gpu_hours_per_step"
-    usual, one = chosen.best.results[key], min(able, key=lambda one: one.results[key], default=None)
-    if one is None or one.results[key] >= (1.0 - _WORTH_A_WORD) * usual:
+    usual = chosen.best.results[key]
+    less = [one for one in chosen.others if one.results[key] < (1.0 - WORTH_A_WORD) * usual]
+    one = next((one for one in sorted(less, key=lambda one: one.results[key]) if one.equal or one.close), None)
+    if one is None:
         return "this one: nothing that may be as good costs less."
     cost, step = show(one.results[key], key), show(one.results["step_seconds"], "step_seconds")
     unit = "GPU hours " if key == "gpu_hours_per_step" else ""
@@ -220,14 +224,6 @@ def _simulated_order(chosen: Choice, ranked: Sequence[Ranked]) -> tuple[str, boo
     if order[0].one is chosen.best:
         return "The simulator changes the order behind the best plan.", False
     return f"the simulator changes the order: {order[0].one.place.words} has the shortest step there", True
-
-
-def dropped_words(results: Mapping[str, Figure]) -> list[str]:
-    """How much of what is generated comes too late and is dropped; nothing where next to nothing does."""
-    dropped = results.get("late_dropped_fraction")
-    if dropped is None or not dropped.known or dropped.number < _WORTH_A_WORD:
-        return []
-    return [f"{show(dropped.value, dropped.key)} of the generated tokens are in samples that come too late: dropped"]
 
 
 def tight(chosen: Choice) -> Iterator[str]:
@@ -373,7 +369,7 @@ def _lost(chosen: Choice) -> Iterator[str]:
 
 def _reasons(one: Alternative, best: Alternative) -> str:
     """What of a plan's step is longer or shorter, most important first."""
-    least = _WORTH_A_WORD * best.results["step_seconds"]
+    least = WORTH_A_WORD * best.results["step_seconds"]
     texts = [
         f"{_SECONDS[part]} takes {show(abs(seconds), 'step_seconds')} {'longer' if seconds > 0 else 'less'}"
         for part, seconds in one.why
@@ -390,7 +386,7 @@ def _other_modes(chosen: Choice) -> Iterator[str]:
     best, fresher, shared = chosen.best, chosen.fresher, chosen.best_of("colocated")
     if fresher is not None:
         change = fresher.step_seconds - best.family.step_seconds
-        if change < _WORTH_A_WORD * best.family.step_seconds:
+        if change < WORTH_A_WORD * best.family.step_seconds:
             yield f"A staleness of {fresher.place.staleness:g} does as well: the step is the same but for noise."
         else:
             yield f"With a staleness of {fresher.place.staleness:g} a step takes {show(change, 'step_seconds')} longer."
@@ -527,7 +523,7 @@ def next_gpus(answer: Planned) -> Table:
     cells: tuple[Column | Unseen, ...] = (
         Column("side", "side", "left"),
         Column("gpus_change", "GPUs", of=lambda one: one.gpus),
-        Column("split", "then", of=lambda one: _split(one.place)),
+        Column("split", "then", of=lambda one: one.place.split),
         Column("step_seconds", "step", of=lambda one: one.results["step_seconds"]),
         Column(
             "step_change_seconds",
@@ -541,10 +537,6 @@ def next_gpus(answer: Planned) -> Table:
         Column("rollout_idle_fraction", "rollout idle", of=lambda one: one.results["rollout_idle_fraction"]),
     )
     return Table.of("The next GPUs on each side", answer.neighbours, cells)
-
-
-def _split(place: Placement) -> str:
-    return f"{place.trainer_gpus:g}" if place.shared else f"{place.rollout_gpus:g} + {place.trainer_gpus:g}"
 
 
 def _signed(value: float | None, key: str) -> str | None:
@@ -617,7 +609,7 @@ def front_table(answer: Planned) -> Table:
     key, title = ("cost_per_step_usd", "cost") if answer.found.priced else ("gpu_hours_per_step", "GPU-h")
     cells = (
         Column("mode", "mode", "left", of=lambda family: family.place.loop),
-        Column("split", "GPUs", of=lambda family: _split(family.place)),
+        Column("split", "GPUs", of=lambda family: family.place.split),
         Unseen("gpus"),
         Column("step_seconds", "step"),
         Column(key, title, of=lambda family: family.cost),

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cache
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 
 from rlsize.facts.figure import Figure, Value
 from rlsize.reports.wording import band, origin_word, shown, words
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from rlsize.loop.assumed import Assumption
     from rlsize.reports.chart import Picture
@@ -238,6 +240,27 @@ class Report:
     def told(self) -> tuple[Figure, ...]:
         """The results that people see."""
         return tuple(figure for figure in self.results if figure.key not in self.quiet)
+
+
+class Later(Mapping[str, Table]):
+    """
+    Tables that are made when somebody looks at them.
+
+    Args:
+        make: Makes them.
+    """
+
+    def __init__(self, make: Callable[[], Mapping[str, Table]]) -> None:
+        self._made = cache(make)
+
+    def __getitem__(self, key: str) -> Table:
+        return self._made()[key]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._made())
+
+    def __len__(self) -> int:
+        return len(self._made())
 
 
 def tables_of(**tables: Table | None) -> dict[str, Table]:

@@ -16,7 +16,17 @@ if TYPE_CHECKING:
     from rlsize.facts.observations import InstanceObservation, Observation
     from rlsize.facts.run_log import RunSummary
 
+WORTH_A_WORD = 0.005
+"""Of a step, or of what is made in it: what is less is none."""
 _RUNS = "rlsize plan with the same flags looks for a loop that runs, or says the least change"
+
+
+def dropped_words(results: Mapping[str, Figure]) -> list[str]:
+    """How much of what is generated comes too late and is dropped; nothing where next to nothing does."""
+    dropped = results.get("late_dropped_fraction")
+    if dropped is None or not dropped.known or dropped.number < WORTH_A_WORD:
+        return []
+    return [f"{show(dropped.value, dropped.key)} of the generated tokens are in samples that come too late: dropped"]
 
 
 def instances_table(seen: Observation) -> Table:

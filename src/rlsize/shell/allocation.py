@@ -74,21 +74,18 @@ def allocation_of(inputs: Inputs, source: str) -> Allocation:
         trainer=Degrees(
             **{name: _whole(inputs.ask(f"{name}_parallel")) for name in ("tensor", "pipeline", "context", "expert")}
         ),
-        max_staleness=_value(inputs.ask("max_staleness", assume=False)),
+        max_staleness=inputs.ask("max_staleness", assume=False).if_known,
         sync_every=_whole(inputs.ask("sync_every")) or 1,
         carried=carried,
         in_flight=loop in {"async", "hybrid"} and in_flight,
         mini_batches=_whole(inputs.ask("mini_batches")) or 1,
         **{
-            key: _value(inputs.ask(key)) for key in ("prompts_per_step", "group_size", "concurrency", "memory_fraction")
+            key: inputs.ask(key).if_known
+            for key in ("prompts_per_step", "group_size", "concurrency", "memory_fraction")
         },
         reference=inputs.yes("reference"),
         mixture=None if profile is None else profile.architecture.moe is not None,
     )
-
-
-def _value(figure: Figure) -> float | None:
-    return figure.number if figure.known else None
 
 
 def _whole(figure: Figure) -> int | None:

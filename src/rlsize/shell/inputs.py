@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     from rlsize.facts.gpu import Gpu
     from rlsize.facts.link import Cluster
     from rlsize.facts.model import Model
-    from rlsize.facts.price import Price
     from rlsize.facts.rates import Rates
     from rlsize.readers.profiles import Catalogue
     from rlsize.readers.scenarios import ScenarioFile
@@ -383,7 +382,8 @@ class Inputs:
 
     def gives(self, key: str) -> bool:
         """Whether a flag or the scenario says a quantity."""
-        return self.texts.get(key) is not None or self.said(QUANTITIES[key].scenario) is not None
+        place = QUANTITIES[key].scenario
+        return self.texts.get(key) is not None or bool(self.file and place and self.file.value(place) is not None)
 
     def follows_gpus(self, key: str) -> bool:
         """Whether a launch that tells no GPUs tells a quantity as soon as somebody says how many there are."""
@@ -494,7 +494,7 @@ class Inputs:
     def _seen(self, leaf: str) -> bool:
         """Whether a key of the scenario was looked at, or one that it stands for."""
         top, row = leaf.partition(".")[0], PLACES.get(leaf)
-        if row is not None and row.key in self.texts:  # the flag that goes before it answers for both
+        if row is not None and row.key in {*self.texts, *self.asked}:  # a flag or a sweep goes before it
             return True
         return top in self.looked or any(place == leaf or place.startswith(f"{leaf}.") for place in self.looked)
 
@@ -505,26 +505,6 @@ class Inputs:
         self.asked.add("model")
         return None if self.by_flag("params") and not self.by_flag("model") else model_profile(self)
 
-    def model_named(self, name: str) -> Model:
-        """
-        Another model's profile.
-
-        Raises:
-            InputError: There is none of that name.
-        """
-        found: Model = self.named("model", name)
-        return found
-
-    def gpu_named(self, name: str) -> Gpu:
-        """
-        A GPU's profile.
-
-        Raises:
-            InputError: There is none of that name.
-        """
-        found: Gpu = self.named("gpu", name)
-        return found
-
     def named(self, kind: str, name: str) -> Any:
         """
         A profile of that name; a model's or GPU's may be spelt otherwise, another model stands in with a warning.
@@ -532,12 +512,12 @@ class Inputs:
         Raises:
             InputError: There is none.
         """
-        from rlsize.errors import Refused
-        from rlsize.readers.names import gpu_named, model_named
-
         try:
             return self.catalogue.get(kind, name)
         except InputError as unknown:
+            from rlsize.errors import Refused
+            from rlsize.readers.names import gpu_named, model_named
+
             try:
                 found, note = {"model": model_named, "gpu": gpu_named}[kind](name, self.catalogue)
             except (KeyError, Refused):
@@ -567,15 +547,6 @@ class Inputs:
             return None
         self.keep(Figure(key="framework", value=found.name, source=where))
         return found
-
-    def price_named(self, name: str) -> Price:
-        """
-        A price profile.
-
-        Raises:
-            InputError: There is none of that name.
-        """
-        return self.catalogue.get("price", name)
 
     def cluster(self) -> Cluster | None:
         """The cluster's profile; None where none is named, or where a fault was noted."""
@@ -640,6 +611,12 @@ class Inputs:
         if figure.known:
             self.used[figure.key] = figure
         return figure
+
+    def drop(self, key: str) -> None:
+        """Take a quantity back that something else stands for: it is no input, and not used where it was said."""
+        self.used.pop(key, None)
+        self.asked.discard(key)
+        self.looked.discard(QUANTITIES[key].scenario)
 
     def fault(self, what: str, where: str = "", todo: str = "") -> None:
         """Note something that is wrong; `settle` tells all of it at once."""

@@ -219,7 +219,7 @@ def engines_of(inputs: Inputs, watched: Watched) -> Engines:
     from rlsize.readers.metrics.pages import histories
 
     found, unread = histories(watched.readings)
-    size, batch = (figure.number if figure.known else None for figure in map(inputs.ask, _OF_ENGINES))
+    size, batch = (figure.if_known for figure in map(inputs.ask, _OF_ENGINES))
     seen = observation(found, unread, watched.window, group_size=size, largest_batch=batch)
     if not seen.used and watched.interrupted:
         fault = Fault("interrupted before any engine could be read twice", "observe", "let it run longer")

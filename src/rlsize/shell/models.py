@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING
 
 from rlsize.errors import InputError
 from rlsize.facts.figure import Figure, absent
-from rlsize.quantities.scenario import ModelNumbers
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from rlsize.facts.model import Model
+    from rlsize.quantities.scenario import ModelNumbers
     from rlsize.shell.inputs import Inputs
 
 _FLAG = "--model"
@@ -34,7 +34,7 @@ def model_params(inputs: Inputs) -> Figure:
             inputs.fault("--model and --params both name a model", "--params", "leave one of them out")
         return inputs.ask("params")
     said = inputs.said("model")
-    if isinstance(said, ModelNumbers) and not inputs.by_flag("model"):
+    if said is not None and not isinstance(said, str) and not inputs.by_flag("model"):  # numbers, not a name
         return _numbers(inputs, said)
     profile = model_profile(inputs)
     if profile is None:

@@ -78,17 +78,17 @@ def pools_of(inputs: Inputs) -> ObservedPools:
 
 def allocation_of(pools: ObservedPools, run: RunSummary, fleet: Observation | None) -> ObservedAllocation:
     """The pools as they are: as said, else as the log or the engines show."""
-    count, size = _known(pools.instances), _known(pools.gpus_per_instance)
+    count, size = pools.instances.if_known, pools.gpus_per_instance.if_known
     if count is None and fleet is not None:
         count = float(len(fleet.instances))
-    rollout = _known(pools.rollout_gpus) or _known(run.figure("rollout_gpus"))
+    rollout = pools.rollout_gpus.if_known or run.figure("rollout_gpus").if_known
     if rollout is None and count is not None and size is not None:
         rollout = count * size
     return ObservedAllocation(
         rollout_instances=count,
         gpus_per_instance=size,
         rollout_gpus=rollout,
-        trainer_gpus=_known(pools.trainer_gpus) or _known(run.figure("trainer_gpus")),
+        trainer_gpus=pools.trainer_gpus.if_known or run.figure("trainer_gpus").if_known,
     )
 
 
@@ -96,12 +96,8 @@ def prices_of(pools: ObservedPools) -> ObservedPrices:
     """What the GPUs cost, with who says so."""
     both = pools.rollout_gpu_hour, pools.trainer_gpu_hour
     source = ", ".join(dict.fromkeys(price.source for price in both if price.known and price.source))
-    rollout, trainer = map(_known, both)
+    rollout, trainer = (figure.if_known for figure in both)
     return ObservedPrices(rollout_gpu_hour_usd=rollout, trainer_gpu_hour_usd=trainer, source=source)
-
-
-def _known(figure: Figure) -> float | None:
-    return figure.number if figure.known else None
 
 
 def rates_of(run: RunSummary, engines: Engines | None, pools: ObservedPools) -> Rates | None:
@@ -115,8 +111,8 @@ def rates_of(run: RunSummary, engines: Engines | None, pools: ObservedPools) -> 
     at = (datetime.now(UTC) if ended is None else datetime.fromtimestamp(ended, UTC)).isoformat(timespec="seconds")
     fleet = None
     if engines is not None and engines.seen.mean:
-        fleet = observed_rates(engines.seen, measured_at=at, gpus_per_instance=_known(pools.gpus_per_instance))
-    return with_trainer(fleet, run, measured_at=at, trainer_gpus=_known(pools.trainer_gpus))
+        fleet = observed_rates(engines.seen, measured_at=at, gpus_per_instance=pools.gpus_per_instance.if_known)
+    return with_trainer(fleet, run, measured_at=at, trainer_gpus=pools.trainer_gpus.if_known)
 
 
 def save_observation(

@@ -230,10 +230,11 @@ def save_plan(
     Raises:
         InputError: It cannot be written.
     """
+    from rlsize.facts.plan import Plan, kept
     from rlsize.loop.applied import applied
-    from rlsize.planner.evaluation import saved_plan
     from rlsize.quantities.table import nested
     from rlsize.shell.answer import facts_digest
+    from rlsize.version import VERSION
     from rlsize.writers.files import write_whole
     from rlsize.writers.yaml_file import plan_text
 
@@ -242,14 +243,16 @@ def save_plan(
         scenario = nested(applied(inputs.said_values(path), loop, place))
     except InputError as error:
         lacking = error.faults[0].what
-    plan = saved_plan(
-        inputs.command_line(command),
-        found,
-        inputs.shown(),
+    plan = Plan(
+        command=inputs.command_line(command),
+        rlsize_version=VERSION,
         facts_digest=facts_digest(inputs.folders),
+        placement=kept(found.placement.values()),
+        results=kept(found.results.values()),
+        inputs=kept(inputs.shown()),
         scenario=scenario,
-        as_of=str(inputs.said("prices.as_of") or ""),
-        region=str(inputs.said("prices.region") or ""),
+        prices_as_of=str(inputs.said("prices.as_of") or ""),
+        prices_region=str(inputs.said("prices.region") or ""),
     )
     write_whole(path, plan_text(plan), force=force)
     return lacking

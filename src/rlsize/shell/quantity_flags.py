@@ -341,9 +341,13 @@ def _asking(
                 why = cannot_run(inputs.refused)
                 told = () if why in report.headline else (why,)
                 report = replace(report, no=True, warnings=(*told, *report.warnings))
+            idle = {*PRICES, "steps"}.difference(asked.flags)  # a loop asks for them; this command tells no money
+            for key in idle:
+                inputs.drop(key)
             unused: tuple[str, ...] = inputs.unused()
             told = (f"Not used here: {', '.join(unused)}",) if unused else ()
-            return replace(report, notes=(*report.notes, *told), unused=(*inputs.ignored, *told))
+            used = tuple(figure for figure in report.inputs if figure.key not in idle)
+            return replace(report, inputs=used, notes=(*report.notes, *told), unused=(*inputs.ignored, *told))
 
         own = [each for one in taken for each in _flags_of(one, groups.get(one.name))]
         keyword = inspect.Parameter.KEYWORD_ONLY

@@ -11,7 +11,6 @@ from rlsize.loop.plausible import judge
 from rlsize.loop.prices import gpu_hours
 from rlsize.loop.rates import waste
 from rlsize.loop.sides import instance_size
-from rlsize.planner.fleet import FleetQuestion
 from rlsize.shell.inputs import RATES_FILES
 
 if TYPE_CHECKING:
@@ -19,6 +18,7 @@ if TYPE_CHECKING:
 
     from rlsize.facts.rates import Rates
     from rlsize.loop.sides import Sides
+    from rlsize.planner.fleet import FleetQuestion
     from rlsize.shell.inputs import Inputs
 
 MOST_DOUBTS = 3  # of a rates file, repeated where it is used
@@ -105,6 +105,8 @@ def fleet_question(inputs: Inputs, both: Sides) -> FleetQuestion:
         inputs: What was asked and used so far.
         both: What both sides of the loop do.
     """
+    from rlsize.planner.fleet import FleetQuestion
+
     prices = gpu_hours(inputs)
     count = inputs.ask("instances")
     question = FleetQuestion(

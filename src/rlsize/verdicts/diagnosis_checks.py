@@ -250,7 +250,7 @@ def prefix_cache(evidence: Evidence) -> Finding:
         return Finding(check="prefix_cache", status="unknown", kind=lacking, figures={seen.key: seen})
     random = _random_hits(affine, instances_of(evidence))
     figures = known(seen, affine_hits=affine, random_hits=random)
-    kind = _cache_kind(hits, affine.number, random.number if random.known else None)
+    kind = _cache_kind(hits, affine.number, random.if_known)
     status: Literal["fault", "fine"] = "fault" if kind else "fine"
     return Finding(check="prefix_cache", status=status, kind=kind, figures=figures)
 

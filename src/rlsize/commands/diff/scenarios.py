@@ -221,7 +221,7 @@ def evaluated_side(name: str, inputs: Inputs, other: Side | None) -> Side:
     """
     from rlsize.loop.answer import answer_of
     from rlsize.loop.resolve import resolve
-    from rlsize.reports.plan import dropped_words
+    from rlsize.reports.running_loop import dropped_words
 
     loop = resolve(inputs)
     if other is not None and other.loop.place is not None:
@@ -377,9 +377,9 @@ def _draws(figures: tuple[Mapping[str, Figure], Mapping[str, Figure]], seed: int
     import numpy as np
 
     from rlsize.estimates.figures import DRAWS
-    from rlsize.planner.outlook import draws
+    from rlsize.planner import outlook
 
-    joint = draws(seed)
+    joint = outlook.Draws(seed)
     first, second = (
         {key: np.broadcast_to(np.asarray(joint.of(figure), dtype=float), (DRAWS,)) for key, figure in side.items()}
         for side in figures

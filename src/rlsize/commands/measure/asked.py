@@ -334,7 +334,7 @@ def _workload(inputs: Inputs, context: int | None) -> MeasuredWork | None:
     if len(inputs.faults) > before:
         return None
     prompt, mean = said["prompt_tokens"].number, said["response_tokens"].number
-    longest = cap.number if cap.known else None
+    longest = cap.if_known
     if longest is None and said["response_tokens"].provenance == "default":
         longest = min(_CAP_FACTOR * mean, (context or math.inf) - prompt)
     try:
@@ -459,7 +459,7 @@ def _engine(inputs: Inputs, asked: Mapping[str, Any]) -> OwnEngine:
         pipeline_parallel=_count(inputs, "rollout_pipeline_parallel") or 1,
         dtype=inputs.choose("rollout_dtype", TORCH_DTYPES, default="bf16", why="as models are trained"),
         kv_dtype=inputs.choose("kv_dtype", KV_DTYPES),
-        memory_fraction=share.number if share.known else None,
+        memory_fraction=share.if_known,
         arguments=_engine_args(inputs, asked["engine_arg"]),
     )
 

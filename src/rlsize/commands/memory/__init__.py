@@ -248,7 +248,7 @@ def _lengths(inputs: Inputs) -> dict[str, Any]:
         prompt_tokens=most.number if most.known else prompt.number,
         response_tokens=response.number,
         response_cv=cv.number,
-        max_tokens=cap.number if cap.known else None,
+        max_tokens=cap.if_known,
     )
     source = f"a prompt, and {'the cap' if capped else 'the longest that is expected of a step'}"
     tokens = longest_sequence(batch, capped=capped)
@@ -295,7 +295,7 @@ def _instance(
         engine=str(inputs.name("engine")[0] or "vllm"),
         weights=uniform(str(question.rollout_dtype.value)),
         kv_dtype=str(cache.value) if cache else "bf16",
-        memory_fraction=fraction.number if fraction.known else None,
-        batched_tokens=batched.number if batched.known else None,
+        memory_fraction=fraction.if_known,
+        batched_tokens=batched.if_known,
         drafts=drafts.number if drafts.known else 0.0,
     )

@@ -62,7 +62,7 @@ def observed_results(
             results += read_benchmark(file, form)
     inputs.settle()
     at, rates = datetime.now(UTC).isoformat(timespec="seconds"), None
-    asked, gpus, prompts = (figure.number if figure.known else None for figure in (wanted, size, share))
+    asked, gpus, prompts = (figure.if_known for figure in (wanted, size, share))
     try:
         rates = benchmark_rates(results, asked, gpus, at, "observe", prompt_share=prompts)
     except InputError as error:

@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from rlsize.loop.assumed import Assumption
     from rlsize.loop.modes import Mode, StepOutlook
     from rlsize.loop.resolve import Loop, Stages
-    from rlsize.planner.options import Placement
 
 _PARTS = {
     "generation": "generation",
@@ -83,7 +82,7 @@ def predict_step(inputs: Inputs) -> Report:
     from rlsize.loop.assumed import MATTERS, assumptions
     from rlsize.loop.modes import step_outlook
     from rlsize.loop.resolve import resolve
-    from rlsize.reports.plan import dropped_words
+    from rlsize.reports.running_loop import dropped_words
 
     loop = resolve(inputs)
     stages = loop.stages
@@ -174,7 +173,7 @@ def _way_out(inputs: Inputs, loop: Loop, stages: Stages) -> str:
 def _headline(outlook: StepOutlook, loop: Loop, stages: Stages) -> str:
     step, way = outlook.results["step_seconds"], outlook.modes[0].place
     least = "at least " if loop.bound else ""
-    where = f"{_gpus(way)}{' shared' if way.shared else ''}"
+    where = f"{way.split}{' shared' if way.shared else ''}"
     takes = f"takes {least}{show(step.value, step.key)} ({interval(step)})"
     text = f"A step of {stages.train.model.name} {takes}, on {where} {stages.train.gpu.name}, {way.loop}"
     bound = f"; {loop.bound}" if loop.bound else ""
@@ -216,7 +215,7 @@ def _modes(outlook: StepOutlook) -> Table:
     )
     cells = (
         Column("mode", "mode", "left", of=lambda mode: mode.place.loop),
-        Column("gpus", "GPUs", of=lambda mode: _gpus(mode.place)),
+        Column("gpus", "GPUs", of=lambda mode: mode.place.split),
         Unseen("rollout_gpus", lambda mode: mode.place.rollout_gpus),
         Unseen("trainer_gpus", lambda mode: mode.place.trainer_gpus),
         Column("step_seconds", "step", of=lambda mode: mode.seconds),
@@ -228,10 +227,6 @@ def _modes(outlook: StepOutlook) -> Table:
     )
     title = "The same work on the same GPUs in other modes"
     return Table.of(title, outlook.modes, cells, marked=0, note="\n".join([note, *refused]))
-
-
-def _gpus(way: Placement) -> str:
-    return f"{way.trainer_gpus:g}" if way.shared else f"{way.rollout_gpus:g} + {way.trainer_gpus:g}"
 
 
 def _longer(mode: Mode) -> str:
@@ -295,7 +290,7 @@ def _others(outlook: StepOutlook) -> Iterator[str]:
     for mode in sorted(others, key=lambda mode: mode.seconds.number if mode.seconds else 0.0):
         step = show(mode.seconds.value, "step_seconds") if mode.seconds else ""
         verdict = _verdict(mode).replace("slower", "slower than the quickest")
-        yield f"{mode.place.loop} on {_gpus(mode.place)}: {step} ({verdict})."
+        yield f"{mode.place.loop} on {mode.place.split}: {step} ({verdict})."
 
 
 def _chart(outlook: StepOutlook, train: TrainQuestion) -> Chart:

@@ -133,7 +133,7 @@ def _apart(inputs: Inputs) -> tuple[Setting, Pools]:
     train = _train_seconds(inputs, trainer)
     sync = inputs.ask("sync_seconds", default=0.0, why="nobody said how long a sync takes")
     swap = number(inputs, "swap_seconds")
-    prices = [figure.number if figure.known else None for figure in gpu_hours(inputs)]
+    prices = [figure.if_known for figure in gpu_hours(inputs)]
     setting = Setting(
         engine=replace(_MISSING, instances=_count(many)),
         work=WorkSetting(
@@ -151,10 +151,10 @@ def _apart(inputs: Inputs) -> tuple[Setting, Pools]:
         ),
         sync=SyncSetting(swap_seconds=swap / 2) if shared else SyncSetting(seconds=sync.number if sync.known else 0.0),
     )
-    fleet = rollout.number if rollout.known else None
+    fleet = rollout.if_known
     gpus = Pools(
         rollout_gpus=0.0 if shared and trainer.known else fleet,
-        trainer_gpus=trainer.number if trainer.known else None,
+        trainer_gpus=trainer.if_known,
         rollout_gpu_hour=prices[0],
         trainer_gpu_hour=prices[1],
     )

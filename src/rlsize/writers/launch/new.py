@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from rlsize.frameworks.expressions import names
 from rlsize.frameworks.told import Reading
 from rlsize.frameworks.wanted import spelled
+from rlsize.quantities.table import nested
 from rlsize.writers.launch.shell import plain
 from rlsize.writers.yaml_file import dumped
 
@@ -39,7 +40,7 @@ def launch_text(framework: Framework, variant: Variant, keys: Mapping[str, Any])
         if value is not None and bare != "program":
             groups.setdefault(group, {})[bare] = value
     if variant.form == "yaml":
-        return dumped(tree(groups[""]), 10_000)
+        return dumped(nested(groups[""]), 10_000)
     if variant.form == "toml":
         return _toml(groups[""])
     exports = [f"export {key}={shlex.quote(plain(value))}" for key, value in groups.get("env.", {}).items()]
@@ -74,20 +75,3 @@ def _toml(keys: Mapping[str, Any]) -> str:
         tables.setdefault(table, []).append(f"{name} = {json.dumps(value)}")
     heads = {table: [f"[{table}]"] if table else [] for table in tables}
     return "\n".join("\n".join([*heads[table], *rows, ""]) for table, rows in tables.items() if rows)
-
-
-def tree(keys: Mapping[str, Any]) -> dict[str, Any]:
-    """
-    Dotted keys as nested mappings.
-
-    >>> tree({"a.b": 1, "a.c": 2})
-    {'a': {'b': 1, 'c': 2}}
-    """
-    found: dict[str, Any] = {}
-    for key, value in keys.items():
-        *parents, last = key.split(".")
-        node = found
-        for parent in parents:
-            node = node.setdefault(parent, {})
-        node[last] = value
-    return found
