@@ -13,7 +13,7 @@ from rlsize.estimates.memory_phases import EVERYTHING
 from rlsize.facts.algorithm import ALGORITHMS, BYTES_PER_GRADIENT, OPTIMIZERS, RECOMPUTATIONS
 from rlsize.facts.fields import Quantity, Says, Uncertain
 from rlsize.facts.inference_engines import TRAINER_BACKENDS
-from rlsize.facts.quantisation import BYTES_PER_PARAM
+from rlsize.facts.quantisation import BYTES_PER_PARAM, WIDTHS
 from rlsize.loop.pools import LOOPS
 from rlsize.quantities.row import Row, Switch, Text, Word, by_key
 from rlsize.quantities.scenario import Scenario
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     [
         ("algorithm", ALGORITHMS),
         ("mode", LOOPS),
-        ("rollout_dtype", BYTES_PER_PARAM),
+        ("rollout_dtype", {*BYTES_PER_PARAM, "nf4"}),
         ("kv_dtype", BYTES_PER_PARAM),
         ("wire_dtype", BYTES_PER_PARAM),
         ("optimizer", OPTIMIZERS),
@@ -43,6 +43,12 @@ if TYPE_CHECKING:
 def test_the_words_of_a_row_are_those_that_something_is_known_of(key: str, known: Collection[str]) -> None:
     """A word that may be said is one that the model knows, and the other way round."""
     assert set(QUANTITIES[key].words) == set(known)
+
+
+@pytest.mark.parametrize("key", ["rollout_dtype", "frozen_dtype"])
+def test_every_number_type_of_weights_has_a_width(key: str) -> None:
+    """With its scaling factors."""
+    assert set(QUANTITIES[key].words) <= WIDTHS.keys()
 
 
 @pytest.mark.parametrize("row", QUANTITIES.values(), ids=list(QUANTITIES))

@@ -135,11 +135,11 @@ def test_a_script_that_is_cut_off_anywhere_is_read_or_refused() -> None:
 @pytest.mark.parametrize("sign", ['"', "'"])
 def test_a_quote_that_nothing_closes_is_told_with_its_line(sign: str) -> None:
     """What comes after it is one word, so keys on later lines are not read."""
-    script = read_script(f"python -m x \\\n a={sign}b \\\n c=1\n", "run.sh", {}.get)
+    script = read_script(f"python -m x \\\n a={sign}b \\\n c=1\n", "run.sh", lambda _: None)
     assert [note for note in script.notes if "closes" in note] == [
         f"line 2: nothing closes this {sign}: it is read to the end"
     ]
-    assert not read_script("python -m x a='b' c=\"d\"\n", "run.sh", {}.get).notes
+    assert not read_script("python -m x a='b' c=\"d\"\n", "run.sh", lambda _: None).notes
 
 
 def test_secrets_stay_out_of_notes_and_faults() -> None:

@@ -87,8 +87,8 @@ def _value(key: str, value: object, catalogue: Catalogue) -> object:
     if key == "gpu":
         return _known(catalogue, "gpu", str(value)) or str(value)
     if key == "engine":
-        known = any(name[:3] in str(value).lower() for name in ENGINES)
-        return inference_engine(str(value)).name if known else WITHOUT if value == WITHOUT else None
+        named = any(name[:3] in str(value).lower() for name in ENGINES)
+        return inference_engine(str(value)).name if named else WITHOUT if value == WITHOUT else None
     if isinstance(kind, Word):
         # the words that are known of those that were said; an empty list says that there is none
         listed = [str(one) for one in value] if isinstance(value, (list, tuple)) else [str(value)]
