@@ -137,7 +137,7 @@ def turns_of(said: Said, *, shared: bool) -> Turns:
     """
     listed = said.listed("offloaded_between")
     tokens, samples = said.ask("logprob_micro_batch_tokens"), said.ask("logprob_micro_batch_samples")
-    staged = said.yes("staged_wake_up")
+    staged = said.yes("staged_wake_up") if shared else None
     turns = Turns(
         offloaded=frozenset(listed) if listed is not None else EVERYTHING if shared else frozenset(),
         reference_offload=said.yes("reference_offload"),
@@ -146,7 +146,7 @@ def turns_of(said: Said, *, shared: bool) -> Turns:
         forward_samples=samples.if_known,
         shared_weights=shared and bool(said.yes("shares_weights")),
     )
-    return replace(turns, sleep=said.choose("engine_sleep")) if said.gives("engine_sleep") else turns
+    return replace(turns, sleep=said.choose("engine_sleep")) if shared and said.gives("engine_sleep") else turns
 
 
 def phases_of(loop: Loop, seed: int = 0, own: OwnMemory | None = None) -> Phases | None:

@@ -425,7 +425,7 @@ def _problem(said: Said, loop: LoopKind, stages: Stages | None, known: KnownRate
             max_prompt_tokens=said.ask("max_prompt_tokens"),
             max_tokens=load.max_response_tokens,
             wire_dtype=stages.wire_dtype,
-            in_place=bool(said.yes("shares_weights")) or without_engine(said),
+            in_place=loop == "colocated" and (bool(said.yes("shares_weights")) or without_engine(said)),
             hit_fraction=said.ask("hit_fraction"),
             routing=said.choose("routing"),
             block_tokens=said.ask("block_tokens"),
