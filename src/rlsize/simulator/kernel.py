@@ -30,7 +30,7 @@ AFFINE, ROUND_ROBIN, QUEUE = range(3)
 IN_FLIGHT, DRAIN, ABORT = range(3)
 COMPLETION, ADMISSION, FRESHEST = range(3)
 GENERATING, PAUSED, IDLE = range(3)
-CARRIED, DEALT = 1, 2
+CARRIED, DEALT, TRAINED_ON = 1, 2, 3
 NOBODY = (1 << 31) - 1  # a version that is older than none
 TRAINED, SWAPPED, SWAPPED_BACK, ARRIVED = range(4)
 GOES_ON, STEP_ENDED, WANTS_GROUPS, STANDS_STILL = range(4)
@@ -46,10 +46,10 @@ LOOP = np.dtype(
     + _fields("f8", "kv_seconds prefill_seconds kv_tokens")
     + _fields("f8", "whole_train_seconds batch_tokens sync_transport swap_seconds overhead most_waiting groups_ahead")
     + _fields("f8", "patience")
-    + _fields("i8", "mode routing way order keeps drops instances slots leaves prompt_tokens group_size groups parts")
-    + _fields("i8", "launched every keeps_kv oldest_lag")
+    + _fields("i8", "mode routing way order keeps drops instances slots leaves prompt_tokens group_size started")
+    + _fields("i8", "groups parts launched every keeps_kv oldest_lag")
     + _fields("i8", "late first_of_instant rounds closed again admitted drawn_from added free to_admit carried")
-    + _fields("i8", "present queued with_room turn wants_slots touched halted generating paused idle")
+    + _fields("i8", "present queued with_room turn wants_slots touched stopping halted generating paused idle")
     + _fields("i8", "version fleet_version trainer_version sync_version idles part halting under_way brings halt_way")
     + _fields("i8", "open collected replaced rejected due ready trains first steps")
     + _fields("i8", "waiting queued_tokens held_back stalest finished dropped most_lag")
@@ -61,10 +61,11 @@ ENGINE = np.dtype(
     + _fields("i4", "batch load joined version epoch runs anew closed paused pausing ejecting touched next_touched")
     + _fields("i4", "state preemptions")
 )
-GROUP = np.dtype(
-    _fields("i8", "tokens serial added") + _fields("i4", "previous next free unfinished oldest accepted dropped live")
+GROUP = np.dtype(  # with fields that nobody reads, here and below: 64 bytes come from memory at once
+    _fields("i8", "tokens serial added")
+    + _fields("i4", "previous next free unfinished oldest accepted dropped live next_stopping spare")
 )
-SAMPLE = np.dtype(  # with a field that nobody reads: 64 bytes come from memory at once
+SAMPLE = np.dtype(
     _fields("i8", "stamped joined epoch")
     + _fields("i4", "previous next group length done version here home waits spare")
 )
@@ -202,13 +203,22 @@ def _pop(s: State, e: int) -> int:
     return first
 
 
+@compiled
+def _take_out(s: State, e: int, at: int) -> int:
+    """The sample at a place of an instance's heap."""
+    base = e * s.loop.slots
+    s.running[base + at].end = -1
+    _up(s.running, base, at)
+    return _pop(s, e)
+
+
 # An instance (batch.py, engine.py)
 
 
 @compiled
 def _members(s: State, group: int) -> range:
     """The samples of a group."""
-    size = s.loop.group_size
+    size = s.loop.started
     first = s.loop.instances + 1 + group * size
     return range(first, first + size)
 
@@ -286,16 +296,11 @@ def _make_room(s: State, e: int) -> None:
     """Samples that joined last go back to the head of the queue until the tokens of the coming step fit."""
     engine, running, base = s.engines[e], s.running, e * s.loop.slots
     while engine.batch > 1 and engine.held + engine.batch > s.loop.kv_tokens:
-        last = base
-        for entry in range(base, base + engine.batch):
-            if running[entry].number > running[last].number:
-                last = entry
-        sample = running[last].sample
-        engine.batch -= 1
-        end = running[base + engine.batch]
-        _move(running, last, end.end, end.number, end.sample)
+        last = 0
         for entry in range(engine.batch):
-            _up(running, base, entry)
+            if running[base + entry].number > running[base + last].number:
+                last = entry
+        sample = _take_out(s, e, last)
         _leave(s, e, sample)
         _free(s, e, sample)
         _link(s.samples, sample, s.samples[e].next)
@@ -586,15 +591,12 @@ def _drop_under_way(s: State) -> None:
     s.loop.finished = 0
     while groups[UNDER_WAY].next != UNDER_WAY:
         group = groups[UNDER_WAY].next
-        one = groups[group]
-        one.dropped = 1
         for sample in _members(s, group):
             if samples[sample].done == samples[sample].length:
                 s.loop.dropped += samples[sample].length
-            one.live += samples[sample].here >= 0
+            groups[group].live += samples[sample].here >= 0
         _unlink(groups, group)
-        if not one.live:
-            _release(s, group)
+        _release(s, group)
 
 
 @compiled
@@ -617,7 +619,8 @@ def _eject(s: State, e: int) -> None:
         _leave(s, e, sample)
         _free(s, e, sample)
         _put_away(s, sample)
-        _let_go(s, sample)
+        if s.groups[s.samples[sample].group].dropped:
+            _let_go(s, sample)
     _load(s, e, engine.load - engine.batch)
     engine.batch = engine.prefill = engine.anew = 0
     engine.epoch += 1
@@ -625,20 +628,24 @@ def _eject(s: State, e: int) -> None:
 
 @compiled
 def _let_go(s: State, sample: int) -> None:
-    """A sample is off its instance: the row of its group is free with the last one, if the group is dropped."""
+    """A sample that nobody needs has stopped."""
     group = s.samples[sample].group
-    one = s.groups[group]
-    if one.dropped:
-        one.live -= 1
-        if not one.live:
-            _release(s, group)
+    s.groups[group].live -= 1
+    if s.groups[group].dropped:
+        _release(s, group)
 
 
 @compiled
 def _release(s: State, group: int) -> None:
-    """The row of a group is free: the column `free` holds the numbers of those that are."""
-    s.groups[s.loop.free].free = group
-    s.loop.free += 1
+    """
+    A group is trained, or dropped: its row is free when all of its samples have stopped.
+
+    The column `free` holds the numbers of those that are.
+    """
+    s.groups[group].dropped = 1
+    if not s.groups[group].live:
+        s.groups[s.loop.free].free = group
+        s.loop.free += 1
 
 
 @compiled
@@ -709,19 +716,89 @@ def _ended(s: State, e: int, sample: int) -> bool:
     loop, one = s.loop, s.samples[sample]
     group = one.group
     _load(s, e, s.engines[e].load - 1)
-    if s.groups[group].dropped:
-        loop.dropped += one.length
+    if s.groups[group].dropped or not s.groups[group].unfinished:
+        loop.dropped += one.done
         _let_go(s, sample)
         return False
+    one.waits = TRAINED_ON
     loop.finished += one.length
     s.groups[group].oldest = min(s.groups[group].oldest, one.version)
     s.groups[group].unfinished -= 1
     if s.groups[group].unfinished:
         return not (loop.wants_slots and (loop.routing != AFFINE or loop.with_room > 0))
     _unlink(s.groups, group)
+    if loop.started > loop.group_size:
+        _leave_over(s, group)
     loop.finished -= s.groups[group].tokens
     _completed(s, group)
     return False
+
+
+@compiled
+def _leave_over(s: State, group: int) -> None:
+    """A group is complete with the samples that have ended: the others are to stop."""
+    loop, one = s.loop, s.groups[group]
+    one.next_stopping, loop.stopping = loop.stopping, group
+    one.live = loop.started - loop.group_size
+    for number in _members(s, group):
+        if s.samples[number].waits != TRAINED_ON:
+            one.tokens -= s.samples[number].length
+
+
+@compiled
+def _stop_redundant(s: State) -> None:
+    """Stop the samples of complete groups that were not among the first: when their step ends if they run."""
+    loop = s.loop
+    while loop.stopping >= 0:
+        group = loop.stopping
+        loop.stopping = s.groups[group].next_stopping
+        for sample in _members(s, group):
+            if s.samples[sample].done == s.samples[sample].length:  # among the first, or it has ended meanwhile
+                continue
+            if s.samples[sample].here >= 0:
+                _cut(s, s.samples[sample].here, sample)
+            else:
+                _take_from_queue(s, sample)
+
+
+@compiled
+def _cut(s: State, e: int, sample: int) -> None:
+    """Have a sample of the batch leave it when the step under way ends."""
+    engine, base, at = s.engines[e], e * s.loop.slots, 0
+    _interrupt(s, e)
+    while s.running[base + at].sample != sample:
+        at += 1
+    if engine.runs:
+        s.running[base + at].end = engine.clock + engine.planned
+        _up(s.running, base, at)
+        return
+    _take_out(s, e, at)
+    _leave(s, e, sample)
+    _free(s, e, sample)
+    _load(s, e, engine.load - 1)
+    s.loop.dropped += s.samples[sample].done
+    _let_go(s, sample)
+    if engine.pausing and not engine.paused:
+        _pause_if_due(s, e)
+    _touch(s, e)
+
+
+@compiled
+def _take_from_queue(s: State, sample: int) -> None:
+    """A sample that is queued, or set aside, is so no more."""
+    loop, samples = s.loop, s.samples
+    if samples[sample].waits != CARRIED:
+        queue = samples[sample].next
+        while queue > loop.instances:
+            queue = samples[queue].next
+        _unlink(samples, sample)
+        if queue < loop.instances:
+            _load(s, queue, s.engines[queue].load - 1)
+        else:
+            loop.queued -= 1
+    loop.held_back -= samples[sample].done
+    loop.dropped += samples[sample].done
+    _let_go(s, sample)
 
 
 @compiled
@@ -852,6 +929,8 @@ def _take(s: State, count: int) -> None:
         _unlink(groups, group)
         stamped = 0
         for number in _members(s, group):
+            if s.samples[number].waits != TRAINED_ON:
+                continue
             lag = loop.trainer_version - s.samples[number].version
             s.lags[lag] += 1
             loop.most_lag = max(loop.most_lag, lag)
@@ -1135,6 +1214,7 @@ def _react_async(s: State) -> bool:
 def _decide(s: State) -> bool:
     """React to what has happened at this time; not to the end where a group is lacking."""
     loop = s.loop
+    _stop_redundant(s)
     if loop.mode == ASYNC:
         whole = _react_async(s)
     elif loop.mode == ONE_STEP_OFF:
