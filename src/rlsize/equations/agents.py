@@ -177,6 +177,77 @@ def waited_in_pause(pause_seconds: Real, wait_seconds: Real, waiting_share: Real
     return waiting_share * wait_seconds * (1 - exp(-pause_seconds / wait_seconds))
 
 
+def displaced_tokens(response_tokens: Real, answer_tokens: Real) -> Real:
+    """
+    Tokens of KV that a sample throws out of a full cache as it grows, all of which are computed anew.
+
+    d = max(l, (l + a) / 2)
+
+    Args:
+        response_tokens: Its response, l. [token]
+        answer_tokens: What tools answer it in all, a. [token]
+
+    Returns:
+        d. [token]
+
+    Assumes samples that wait for room, so that what a finished one leaves is taken at once: by one that waits, whose
+    context is half as long on average, and for the rest by what others grow by. Answers wait for room, tokens do not.
+    Source: balance of what comes into a full cache and leaves it.
+
+    >>> displaced_tokens(response_tokens=1000, answer_tokens=3000)
+    2000.0
+    """
+    return maximum(response_tokens, (response_tokens + answer_tokens) / 2)
+
+
+def thrown_share(lacking_share: Real, parked_share: Real, displaced_tokens: Real, called_tokens: Real) -> Real:
+    """
+    Share of the samples under way whose KV is thrown out of a full cache while tools work on them.
+
+    s = min(x, w min(1, d / c))
+
+    Args:
+        lacking_share: Share of those with KV for whom there is no room, x. [1]
+        parked_share: Share that tools work on, w. [1]
+        displaced_tokens: What a sample throws out as it grows, where others wait for room, d. [token]
+        called_tokens: Its contexts at all calls of tools, c. [token]
+
+    Returns:
+        s. [1]
+
+    Assumes that KV of those that tools work on goes first, the last one's before others'.
+    Source: as `displaced_tokens`.
+
+    >>> thrown_share(lacking_share=0.25, parked_share=0.5, displaced_tokens=1000, called_tokens=4000)
+    0.125
+    """
+    return minimum(lacking_share, parked_share * minimum(1.0, displaced_tokens / called_tokens))
+
+
+def computed_anew(lacking_share: Real, parked_share: Real, displaced_tokens: Real, called_tokens: Real) -> Real:
+    """
+    Tokens that a sample computes once more, as their KV was thrown out of a full cache.
+
+    n = min(d, c x / w)
+
+    Args:
+        lacking_share: Share of those with KV for whom there is no room, x. [1]
+        parked_share: Share that tools work on, w; more than nothing. [1]
+        displaced_tokens: What a sample throws out as it grows, where others wait for room, d. [token]
+        called_tokens: Its contexts at all calls of tools, c. [token]
+
+    Returns:
+        n. [token]
+
+    Assumes what `thrown_share` does; where it makes room enough, nobody waits.
+    Source: as `displaced_tokens`.
+
+    >>> computed_anew(lacking_share=0.1, parked_share=0.5, displaced_tokens=1000, called_tokens=4000)
+    800.0
+    """
+    return minimum(displaced_tokens, called_tokens * lacking_share / parked_share)
+
+
 def pool_time(samples: Real, hold_seconds: Real, size: Real) -> Real:
     """
     Time in which a pool serves the samples of a step.
