@@ -131,29 +131,6 @@ def running_share(running_seconds: Real, outside_seconds: Real) -> Real:
     return running_seconds / (running_seconds + outside_seconds)
 
 
-def computed_in_turns(prompt_tokens: Real, calls: Real, tool_tokens: Real) -> Real:
-    """
-    Tokens that a sample's prefills compute over all its turns.
-
-    q = p + c a
-
-    Args:
-        prompt_tokens: Those of its prompt, p. [token]
-        calls: Tool calls of a sample, c. [1]
-        tool_tokens: What an answer adds, a. [token]
-
-    Returns:
-        q. [token]
-
-    Assumes the KV of a sample that waits stays, so that its context is never computed again.
-    Source: sum.
-
-    >>> computed_in_turns(prompt_tokens=100, calls=4, tool_tokens=50)
-    300
-    """
-    return prompt_tokens + calls * tool_tokens
-
-
 def waited_in_pause(pause_seconds: Real, wait_seconds: Real, waiting_share: Real) -> Real:
     """
     Time by which the mean sample under way comes further while engines pause: waits outside the GPUs go on.
@@ -200,52 +177,28 @@ def displaced_tokens(response_tokens: Real, answer_tokens: Real) -> Real:
     return maximum(response_tokens, (response_tokens + answer_tokens) / 2)
 
 
-def thrown_share(lacking_share: Real, parked_share: Real, displaced_tokens: Real, called_tokens: Real) -> Real:
+def contexts_thrown_out(lacking_share: Real, parked_share: Real, displaced_tokens: Real, called_tokens: Real) -> Real:
     """
-    Share of the samples under way whose KV is thrown out of a full cache while tools work on them.
+    Share of a sample's calls of tools at which a full cache throws its KV out; above 1 where running samples go too.
 
-    s = min(x, w min(1, d / c))
+    v = min(x / w, d / c)
 
     Args:
-        lacking_share: Share of those with KV for whom there is no room, x. [1]
-        parked_share: Share that tools work on, w. [1]
-        displaced_tokens: What a sample throws out as it grows, where others wait for room, d. [token]
-        called_tokens: Its contexts at all calls of tools, c. [token]
-
-    Returns:
-        s. [1]
-
-    Assumes that KV of those that tools work on goes first, the last one's before others'.
-    Source: as `displaced_tokens`.
-
-    >>> thrown_share(lacking_share=0.25, parked_share=0.5, displaced_tokens=1000, called_tokens=4000)
-    0.125
-    """
-    return minimum(lacking_share, parked_share * minimum(1.0, displaced_tokens / called_tokens))
-
-
-def computed_anew(lacking_share: Real, parked_share: Real, displaced_tokens: Real, called_tokens: Real) -> Real:
-    """
-    Tokens that a sample computes once more, as their KV was thrown out of a full cache.
-
-    n = min(d, c x / w)
-
-    Args:
-        lacking_share: Share of those with KV for whom there is no room, x. [1]
+        lacking_share: Share of the samples under way that lack room for their KV, x. [1]
         parked_share: Share that tools work on, w; more than nothing. [1]
-        displaced_tokens: What a sample throws out as it grows, where others wait for room, d. [token]
-        called_tokens: Its contexts at all calls of tools, c. [token]
+        displaced_tokens: What a sample throws out as it grows where others wait for room, d. [token]
+        called_tokens: Its contexts at all of its calls, c. [token]
 
     Returns:
-        n. [token]
+        v. [1]
 
-    Assumes what `thrown_share` does; where it makes room enough, nobody waits.
+    Assumes that KV of those that tools work on goes first; where it makes room enough, nobody waits.
     Source: as `displaced_tokens`.
 
-    >>> computed_anew(lacking_share=0.1, parked_share=0.5, displaced_tokens=1000, called_tokens=4000)
-    800.0
+    >>> contexts_thrown_out(lacking_share=0.25, parked_share=0.5, displaced_tokens=1000, called_tokens=4000)
+    0.25
     """
-    return minimum(displaced_tokens, called_tokens * lacking_share / parked_share)
+    return minimum(lacking_share / parked_share, displaced_tokens / called_tokens)
 
 
 def pool_time(samples: Real, hold_seconds: Real, size: Real) -> Real:

@@ -344,8 +344,8 @@ def _refilled_outside(
     for _ in range(_ROUNDS):
         most = rollout_batch.per_instance(amount=places(batch, out, running), instances=batch.instances)
         most = np.minimum(offered, most)
-        held = in_cache(once, batch.prompt_tokens, out, share / (share + parked))
-        room = np.maximum(cache_capacity(work, asked, held, values), 1.0)
+        cached = in_cache(once, batch.prompt_tokens, out, share / (share + parked))
+        room = np.maximum(cache_capacity(work, asked, cached, values), 1.0)
         lacking = rollout_batch.beyond(whole=share + parked, part=room / most)
         thrown, anew = thrown_out(out, mean, parked, lacking)
         lengths = computing(once, anew)

@@ -118,20 +118,21 @@ def in_cache(lengths: Lengths, prompt: Worked, out: Outside, running_share: Work
 
 def thrown_out(out: Outside, response: Worked, parked: Worked, lacking: Worked) -> tuple[Worked, Worked]:
     """
-    Share of the samples under way whose KV a full cache throws out, and what each computes anew for it. [token]
+    Share of the samples under way whose KV a full cache throws out while tools work, and what each computes anew.
 
     Args:
         out: What they wait for.
         response: Their response. [token]
         parked: Share that tools work on. [1]
-        lacking: Share of those with KV for whom there is no room. [1]
+        lacking: Share that lacks room for its KV. [1]
     """
     if not out.calls:
         return 0.0, 0.0
     answers = out.calls * out.tool_tokens
     called = out.calls * rollout_batch.half(response + answers)
-    shares = lacking, np.maximum(parked, 1e-9), equations.displaced_tokens(response, answers), called
-    return equations.thrown_share(*shares), equations.computed_anew(*shares)
+    displaced = equations.displaced_tokens(response, answers)
+    times = equations.contexts_thrown_out(lacking, np.maximum(parked, 1e-9), displaced, called)
+    return parked * np.minimum(1.0, times), called * times
 
 
 def computing(lengths: Lengths, anew: Worked) -> Lengths:

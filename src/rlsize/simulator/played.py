@@ -11,7 +11,7 @@ import numpy as np
 from rlsize.simulator import kernel
 from rlsize.simulator.draws import CHUNK, SeededOutcomes
 from rlsize.simulator.ledger import COLUMNS, Ledger
-from rlsize.simulator.setting import MODES, Order, Routing, TroubleSetting, Way
+from rlsize.simulator.setting import MODES, Order, Routing, Way
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -190,18 +190,8 @@ def _table(kind: np.dtype[np.void], rows: int, before: Table | None = None) -> T
 def covers(setting: Setting) -> bool:
     """Whether the kernel knows all that a setting asks for; the rest is the specification's."""
     work, trouble = setting.work, setting.trouble
-    slow = TroubleSetting(
-        straggler_fraction=trouble.straggler_fraction,
-        straggler_slowdown=trouble.straggler_slowdown,
-        checkpoint_every=trouble.checkpoint_every,
-        lost_together=trouble.lost_together,
-        notice_seconds=trouble.notice_seconds,
-        restart_seconds=trouble.restart_seconds,
-        trainer_restart_seconds=trouble.trainer_restart_seconds,
-        lend_seconds=trouble.lend_seconds,
-    )
     return (
-        trouble == slow
+        not any((trouble.losses_per_hour, trouble.failures_per_hour, trouble.lent_instances))
         and work.turns == 1
         and work.verify.seconds == 0.0
         and not work.equipped
