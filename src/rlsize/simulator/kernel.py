@@ -243,18 +243,12 @@ def _has_prefix(s: State, e: int, group: int) -> bool:
 
 @compiled
 def _leave(s: State, e: int, sample: int) -> None:
-    """A sample leaves a batch; its KV stays until `_free`."""
-    engine, one = s.engines[e], s.samples[sample]
+    """A sample leaves a batch, and gives back its KV, and its prompt's with the last of its group."""
+    engine, one, prompt = s.engines[e], s.samples[sample], s.loop.prompt_tokens
     one.stamped += engine.clock * engine.version - engine.version_weights
     engine.sooner -= one.done - one.joined
     one.done += engine.clock - one.joined
-    engine.context -= s.loop.prompt_tokens + one.done
-
-
-@compiled
-def _free(s: State, e: int, sample: int) -> None:
-    """Give back the KV of a sample, and its prompt's with the last of its group."""
-    engine, one, prompt = s.engines[e], s.samples[sample], s.loop.prompt_tokens
+    engine.context -= prompt + one.done
     one.here = -1
     engine.held -= one.done
     if prompt and not _holds(s, e, one.group):
@@ -302,7 +296,6 @@ def _make_room(s: State, e: int) -> None:
                 last = entry
         sample = _take_out(s, e, last)
         _leave(s, e, sample)
-        _free(s, e, sample)
         _link(s.samples, sample, s.samples[e].next)
         s.loop.held_back += s.samples[sample].done
         engine.preemptions += 1
@@ -408,7 +401,6 @@ def _boundary(s: State, e: int) -> bool:
     while engine.batch and s.running[base].end == engine.clock:
         sample = _pop(s, e)
         _leave(s, e, sample)
-        _free(s, e, sample)
         if not _ended(s, e, sample):
             quiet = False
     if quiet and not engine.pausing and not engine.ejecting and _begin_run(s, e):
@@ -617,7 +609,6 @@ def _eject(s: State, e: int) -> None:
     for entry in range(base, base + engine.batch):
         sample = s.running[entry].sample
         _leave(s, e, sample)
-        _free(s, e, sample)
         _put_away(s, sample)
         if s.groups[s.samples[sample].group].dropped:
             _let_go(s, sample)
@@ -685,7 +676,6 @@ def _pause_if_due(s: State, e: int) -> None:
         while engine.batch:
             sample = _pop(s, e)
             _leave(s, e, sample)
-            _free(s, e, sample)
             one = s.samples[sample]
             loop.dropped += one.done
             one.done, one.stamped, one.version = 0, 0, -1
@@ -774,7 +764,6 @@ def _cut(s: State, e: int, sample: int) -> None:
         return
     _take_out(s, e, at)
     _leave(s, e, sample)
-    _free(s, e, sample)
     _load(s, e, engine.load - 1)
     s.loop.dropped += s.samples[sample].done
     _let_go(s, sample)
@@ -894,9 +883,9 @@ def _drop_older(s: State, version: int) -> None:
 
 
 @compiled
-def _late(s: State, seconds: float) -> None:
-    """`late` happens after so long; there is one such thing at a time."""
-    s.loop.late_time = s.loop.now + seconds
+def _late(s: State, what: int, seconds: float) -> None:
+    """This happens after so long; there is one such thing at a time."""
+    s.loop.late, s.loop.late_time = what, s.loop.now + seconds
 
 
 @compiled
@@ -942,8 +931,7 @@ def _take(s: State, count: int) -> None:
         _release(s, group)
     seconds = loop.whole_train_seconds * (tokens / loop.batch_tokens)
     loop.train_seconds += seconds
-    loop.late = TRAINED
-    _late(s, seconds)
+    _late(s, TRAINED, seconds)
 
 
 @compiled
@@ -958,8 +946,7 @@ def _trained(s: State) -> None:
     if loop.mode == COLOCATED:
         s.loop.sync_seconds += loop.swap_seconds
         loop.overhead_seconds += loop.overhead
-        loop.late = SWAPPED_BACK
-        _late(s, loop.swap_seconds + loop.overhead)
+        _late(s, SWAPPED_BACK, loop.swap_seconds + loop.overhead)
     elif loop.mode == ONE_STEP_OFF:
         loop.trains = 0
         _wait(s)
@@ -992,8 +979,7 @@ def _proceed(s: State) -> None:
             loop.halted += 1
         if loop.halted == loop.instances:
             loop.halting = 0
-            loop.late = ARRIVED
-            _late(s, (loop.sync_transport if loop.brings else 0.0) + loop.overhead)
+            _late(s, ARRIVED, (loop.sync_transport if loop.brings else 0.0) + loop.overhead)
 
 
 @compiled
@@ -1031,7 +1017,13 @@ def _end_step(s: State) -> None:
     loop.backlog_samples, loop.backlog_tokens = loop.waiting * loop.group_size, loop.queued_tokens
     loop.generated_tokens = loop.stepping_seconds = loop.slot_seconds = loop.preemptions = 0.0
     for e in range(loop.instances):
-        _account(s, e)
+        engine, steps = s.engines[e], _steps_by(s, e)
+        seconds = _time_of(s, e, steps) if steps else 0.0
+        loop.generated_tokens += engine.generated + steps * engine.batch
+        loop.stepping_seconds += engine.busy_seconds + seconds
+        loop.slot_seconds += engine.slot_seconds + seconds * engine.batch
+        loop.preemptions += engine.preemptions
+        loop.under_way_tokens += engine.sooner + engine.batch * (engine.clock + steps)
     group = s.groups[SPARE].next
     while group != SPARE:
         loop.backlog_samples += loop.group_size
@@ -1040,19 +1032,6 @@ def _end_step(s: State) -> None:
     oldest = _oldest(s)
     loop.oldest_age_steps = loop.trainer_version - oldest if oldest < loop.trainer_version else 0
     _wait(s)
-
-
-@compiled
-def _account(s: State, e: int) -> None:
-    """Add what an instance has come to so far."""
-    loop, engine = s.loop, s.engines[e]
-    steps = _steps_by(s, e)
-    seconds = _time_of(s, e, steps) if steps else 0.0
-    loop.generated_tokens += engine.generated + steps * engine.batch
-    loop.stepping_seconds += engine.busy_seconds + seconds
-    loop.slot_seconds += engine.slot_seconds + seconds * engine.batch
-    loop.preemptions += engine.preemptions
-    loop.under_way_tokens += engine.sooner + engine.batch * (engine.clock + steps)
 
 
 # The modes (conductor.py, modes.py)
@@ -1153,8 +1132,7 @@ def _react_sync(s: State) -> bool:
         elif loop.mode == COLOCATED and not loop.ready:
             s.loop.sync_seconds += loop.swap_seconds
             _stop_waiting(s)
-            loop.late = SWAPPED
-            _late(s, loop.swap_seconds)
+            _late(s, SWAPPED, loop.swap_seconds)
         else:
             _pick(s, count)
             _take(s, count)
@@ -1258,16 +1236,6 @@ def _leap(s: State) -> bool:
     return not quiet
 
 
-@compiled
-def _clear(s: State) -> None:
-    """Begin the accounts of the next step; what counts from the beginning stays."""
-    loop = s.loop
-    loop.train_seconds = loop.waiting_seconds = loop.sync_seconds = loop.overhead_seconds = 0.0
-    loop.trained_tokens = loop.trained_samples = loop.token_staleness_sum = 0.0
-    s.lags[: loop.most_lag + 1] = 0
-    loop.closed = loop.rounds = loop.most_lag = 0
-
-
 @entrance
 def advance(loops: Table, *tables: Any) -> int:  # noqa: ANN401 (tables of several kinds)
     """
@@ -1283,8 +1251,11 @@ def advance(loops: Table, *tables: Any) -> int:  # noqa: ANN401 (tables of sever
     """
     s = State(loops[0], *tables)
     loop = s.loop
-    if loop.closed:
-        _clear(s)
+    if loop.closed:  # what counts from the beginning stays
+        loop.train_seconds = loop.waiting_seconds = loop.sync_seconds = loop.overhead_seconds = 0.0
+        loop.trained_tokens = loop.trained_samples = loop.token_staleness_sum = 0.0
+        s.lags[: loop.most_lag + 1] = 0
+        loop.closed = loop.rounds = loop.most_lag = 0
     while not loop.closed:
         loop.again = 0
         if not _decide(s):
