@@ -5,7 +5,8 @@ Speed and memory of the simulator.
    a step, asynchronous. Both run in turn, A B A B ..., on the same lengths, without the garbage collector, and must
    agree about when each optimizer step ends. The target is 10 times as many completions a second. One model in SimPy
    advances by completion, as the simulator does; another wakes for every engine step. Lengths are drawn in every run.
-2. The compiled kernel and the specification in the same way; all of their accounts must be equal.
+2. The compiled kernel and the specification in the same way, without redundant samples and with them; all of their
+   accounts must be equal.
 3. Completions a second as the run gets longer.
 4. Peak memory as the run gets longer, when no history is kept.
 5. 10,000 GPUs (2,500 instances of 256 slots) and 100,000 samples a step.
@@ -61,10 +62,13 @@ SHORT = 10  # times fewer steps against the model that wakes for every engine st
 SCALES = (10**4, 10**5, 10**6)  # samples
 LENGTHS = (100, 1_000)  # optimizer steps
 LARGE_STEPS = 20
+REDUNDANT = 2  # samples of a group of 8, of which 8 are needed
 KIB = 1 if sys.platform == "darwin" else 1024  # what ru_maxrss counts in
 
 
-def setting(instances: int = 13, slots: int = 64, groups: int = 64, routing: Routing = "affine") -> Setting:
+def setting(
+    instances: int = 13, slots: int = 64, groups: int = 64, routing: Routing = "affine", redundant: int = 0
+) -> Setting:
     """A loop whose trainer and fleet are about as fast as each other."""
     return Setting(
         engine=EngineSetting(
@@ -75,7 +79,12 @@ def setting(instances: int = 13, slots: int = 64, groups: int = 64, routing: Rou
             kv_seconds=1e-8,
             routing=routing,
         ),
-        work=WorkSetting(groups=groups, group_size=8, lengths=LengthSetting(mean=1536, cv=1, cap=16384)),
+        work=WorkSetting(
+            groups=groups,
+            group_size=8,
+            lengths=LengthSetting(mean=1536, cv=1, cap=16384),
+            redundant_samples=redundant,
+        ),
         trainer=TrainerSetting(seconds=20.0),
         sync=SyncSetting(seconds=2.0, way="in-flight"),
         rules=RuleSetting(mode="async", max_staleness=4),
@@ -126,14 +135,15 @@ def side_by_side(case: str, kind: type[Instance], steps: int, *, compiled: bool)
     return apart <= AGREEMENT
 
 
-def both(steps: int) -> bool:
+def both(steps: int, redundant: int) -> bool:
     """Print pairs of rates of kernel and specification; whether all accounts are equal."""
-    asked, pairs, equal = setting(), [], True
+    asked, pairs, equal = setting(redundant=redundant), [], True
     for _ in range(PAIRS):
         (first, found), (second, expected) = (ours(asked, steps, compiled=compiled) for compiled in (True, False))
         pairs.append((steps * asked.work.samples / first, steps * asked.work.samples / second))
         equal &= found.columns == expected.columns and found.staleness == expected.staleness
-    show("kernel and specification", "specification", pairs, unit="completions", steps=steps, equal=equal)
+    case = f"kernel and specification{f', {redundant} redundant samples a group' if redundant else ''}"
+    show(case, "specification", pairs, unit="completions", steps=steps, equal=equal)
     return equal
 
 
@@ -223,7 +233,7 @@ def main() -> int:
     if installed():
         compiling()
     ours(setting(), 1)  # loads the kernel
-    agree = both(asked.steps)
+    agree = both(asked.steps, 0) & both(asked.steps, REDUNDANT)
     for compiled in (True, False):
         agree &= side_by_side("simpy, by completion", Instance, asked.steps, compiled=compiled)
         agree &= side_by_side("simpy, step by step", Stepwise, max(1, asked.steps // SHORT), compiled=compiled)

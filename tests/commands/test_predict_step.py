@@ -221,6 +221,17 @@ def test_the_pool_that_binds_is_named(predicted: Run, tmp_path: Path) -> None:
     assert enough["results"]["step_seconds"] < results["step_seconds"]
 
 
+@pytest.mark.parametrize(("agents", "begun"), [("environments: 7", 8), ("environments: 9, redundant_samples: 2", 10)])
+def test_fewer_environments_than_a_group_needs_are_refused(
+    predicted: Run, tmp_path: Path, agents: str, begun: int
+) -> None:
+    """None of its samples would ever begin, as the simulator has it."""
+    ran = predicted(scenario(tmp_path, f"{PLAN}agents: {{turns: 4, tool_seconds: 20, {agents}}}\n"))
+    assert ran.exit_code == 2
+    assert f"environments are too few for the {begun} samples of a group" in ran.stderr
+    assert f"give {begun} or more" in ran.stderr
+
+
 def test_a_trainer_that_does_not_fit_is_a_no(predicted: Run) -> None:
     """A 70 B trainer on eight GPUs of 80 GB; the answer says how many hold its states."""
     ran = predicted(*ASK[2:], "--model", "llama3.1-70b", "--mode", "colocated", "--gpus", "8")

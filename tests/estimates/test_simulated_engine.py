@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -15,6 +16,7 @@ from rlsize.estimates.generation import StepBatch, lengths_of
 from rlsize.estimates.rollout_outlook import STAGES
 from rlsize.estimates.rollout_prediction import at_batch, check_fits, engine, engine_limit, steady
 from rlsize.estimates.simulated_engine import ALL_THAT_FIT, StepLine, constant_line, predicted_line, scaled_line
+from rlsize.facts.algorithm import Agents
 from rlsize.loop.instance import instance
 from rlsize.planner.simulation import engine_setting
 from rlsize.shell.inputs import Inputs
@@ -44,6 +46,13 @@ def line(concurrency: float | None = 64, prompt: float = 300.0, **said: Any) -> 
 def step(found: StepLine, batch: float, live: float) -> float:
     """Seconds of a step with so many samples and so many tokens in the cache of each."""
     return found.fixed + found.sample * batch + found.kv_token * batch * live
+
+
+def test_contexts_that_a_full_cache_throws_out_are_no_short_prompts() -> None:
+    """What a prompt takes however short it is weighs less on each token of what is computed anew beside tools."""
+    agents = replace(batch(), agents=Agents(turns=4, tool_seconds=10.0))
+    few, many = (predicted_line(question(), agents, VALUES, concurrency) for concurrency in (64, 1000))
+    assert many.prompt_token < 0.9 * few.prompt_token
 
 
 def test_every_part_costs_time_and_the_cache_has_an_end() -> None:

@@ -16,6 +16,7 @@ from rlsize.simulator.setting import (
     EngineSetting,
     Latency,
     LengthSetting,
+    Mode,
     RuleSetting,
     Setting,
     SyncSetting,
@@ -206,6 +207,13 @@ def test_groups_wait_for_environments(environments: int | None, waiting: float) 
     work = {"environments": environments, "environment_seconds": 3.0}
     ledger = played(((2, 2),), groups=2, work=work)
     assert column(ledger, "waiting_seconds") == [waiting]
+
+
+@pytest.mark.parametrize("mode", ["sync", "async"])
+def test_a_group_that_needs_more_environments_than_there_are_never_begins(mode: Mode) -> None:
+    """One environment for two samples: the loop stands still, so commands refuse it."""
+    ledger = played(((2, 2),), work={"environments": 1}, rules=RuleSetting(mode=mode))
+    assert len(ledger) == 0
 
 
 def test_an_async_loop_admits_only_what_finds_environments() -> None:

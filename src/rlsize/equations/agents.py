@@ -131,29 +131,6 @@ def running_share(running_seconds: Real, outside_seconds: Real) -> Real:
     return running_seconds / (running_seconds + outside_seconds)
 
 
-def computed_in_turns(prompt_tokens: Real, calls: Real, tool_tokens: Real) -> Real:
-    """
-    Tokens that a sample's prefills compute over all its turns.
-
-    q = p + c a
-
-    Args:
-        prompt_tokens: Those of its prompt, p. [token]
-        calls: Tool calls of a sample, c. [1]
-        tool_tokens: What an answer adds, a. [token]
-
-    Returns:
-        q. [token]
-
-    Assumes the KV of a sample that waits stays, so that its context is never computed again.
-    Source: sum.
-
-    >>> computed_in_turns(prompt_tokens=100, calls=4, tool_tokens=50)
-    300
-    """
-    return prompt_tokens + calls * tool_tokens
-
-
 def waited_in_pause(pause_seconds: Real, wait_seconds: Real, waiting_share: Real) -> Real:
     """
     Time by which the mean sample under way comes further while engines pause: waits outside the GPUs go on.
@@ -175,6 +152,53 @@ def waited_in_pause(pause_seconds: Real, wait_seconds: Real, waiting_share: Real
     1.9673
     """
     return waiting_share * wait_seconds * (1 - exp(-pause_seconds / wait_seconds))
+
+
+def displaced_tokens(response_tokens: Real, answer_tokens: Real) -> Real:
+    """
+    Tokens of KV that a sample throws out of a full cache as it grows, all of which are computed anew.
+
+    d = max(l, (l + a) / 2)
+
+    Args:
+        response_tokens: Its response, l. [token]
+        answer_tokens: What tools answer it in all, a. [token]
+
+    Returns:
+        d. [token]
+
+    Assumes samples that wait for room, so that what a finished one leaves is taken at once: by one that waits, whose
+    context is half as long on average, and for the rest by what others grow by. Answers wait for room, tokens do not.
+    Source: balance of what comes into a full cache and leaves it.
+
+    >>> displaced_tokens(response_tokens=1000, answer_tokens=3000)
+    2000.0
+    """
+    return maximum(response_tokens, (response_tokens + answer_tokens) / 2)
+
+
+def contexts_thrown_out(lacking_share: Real, parked_share: Real, displaced_tokens: Real, called_tokens: Real) -> Real:
+    """
+    Share of a sample's calls of tools at which a full cache throws its KV out; above 1 where running samples go too.
+
+    v = min(x / w, d / c)
+
+    Args:
+        lacking_share: Share of the samples under way that lack room for their KV, x. [1]
+        parked_share: Share that tools work on, w; more than nothing. [1]
+        displaced_tokens: What a sample throws out as it grows where others wait for room, d. [token]
+        called_tokens: Its contexts at all of its calls, c. [token]
+
+    Returns:
+        v. [1]
+
+    Assumes that KV of those that tools work on goes first; where it makes room enough, nobody waits.
+    Source: as `displaced_tokens`.
+
+    >>> contexts_thrown_out(lacking_share=0.25, parked_share=0.5, displaced_tokens=1000, called_tokens=4000)
+    0.25
+    """
+    return minimum(lacking_share / parked_share, displaced_tokens / called_tokens)
 
 
 def pool_time(samples: Real, hold_seconds: Real, size: Real) -> Real:

@@ -13,7 +13,9 @@ from rlsize.equations import batch_drain, engine_step, long_tail, loop_time, pre
 from rlsize.estimates.async_cycle import Cycle, rhythms
 from rlsize.estimates.figures import entries, numbers
 from rlsize.estimates.outside import (
+    computing,
     first_to_end,
+    in_cache,
     in_turns,
     last_score,
     outside,
@@ -22,6 +24,7 @@ from rlsize.estimates.outside import (
     scored_share,
     scoring,
     stretched,
+    thrown_out,
     waiting_share,
 )
 from rlsize.estimates.remembered import remembered
@@ -35,6 +38,7 @@ if TYPE_CHECKING:
     from rlsize.equations._ops import Real
     from rlsize.estimates.endings import Endings
     from rlsize.estimates.figures import Work, Worked
+    from rlsize.estimates.outside import Outside
     from rlsize.estimates.rollout_prediction import Replica, Steady
 
 Ending = Literal["barrier", "refill"]
@@ -84,7 +88,8 @@ class StepBatch:
         sync_every: Optimizer steps from one sync to the next. [1]
         agents: What they wait for outside the GPUs; None where they do not.
         running_share: Share of the samples under way that have a slot. [1]
-        kept_share: Share of them that have KV. [1]
+        called: What they wait for; None where nothing is.
+        parked_share: Share of them that tools work on, whose KV stays where there is room. [1]
         tool_context: What tools have added to the context of the mean one of them. [token]
         verifiers: What scores them where they are few, of a batch that drains.
         endings: How they end where that is not how lognormal lengths do.
@@ -111,7 +116,8 @@ class StepBatch:
     sync_every: float = 1.0
     agents: Agents | None = None
     running_share: Real = 1.0
-    kept_share: Real = 1.0
+    called: Outside | None = None
+    parked_share: Real = 0.0
     tool_context: Real = 0.0
     verifiers: Verifiers | None = None
     endings: Endings | None = None
@@ -327,7 +333,6 @@ def _refilled_outside(
     agents = batch.agents or Agents()
     out, redundant = outside(agents), agents.redundant_samples
     lengths = in_turns(shape.lengths, out)
-    room = cache_capacity(work, asked, lengths, values)
     offered = np.inf
     if batch.in_flight is not None:
         offered = _in_flight_of_each(work, batch) * (1 + redundant / batch.group_size)
@@ -339,14 +344,20 @@ def _refilled_outside(
         )
         sooner = rollout_batch.share_of(*left)
         lengths = replace(lengths, live=batch.prompt_tokens + sooner * (lengths.live - batch.prompt_tokens))
-    share, kept, running, mean = 1.0, 1.0, 1.0, batch.response_tokens
+    share, parked, running, mean, once = 1.0, 0.0, 1.0, batch.response_tokens, lengths
     for _ in range(_ROUNDS):
         most = rollout_batch.per_instance(amount=places(batch, out, running), instances=batch.instances)
-        wanted = share * np.minimum(np.minimum(offered, most), np.maximum(room, 1.0) / kept)
+        most = np.minimum(offered, most)
+        cached = in_cache(once, batch.prompt_tokens, out, share / (share + parked))
+        room = np.maximum(cache_capacity(work, asked, cached, values), 1.0)
+        lacking = rollout_batch.beyond(whole=share + parked, part=room / most)
+        thrown, anew = thrown_out(out, mean, parked, lacking)
+        lengths = computing(once, anew)
+        wanted = share * np.minimum(most, room / (share + parked - thrown))
         found = steady(work, asked, wanted, lengths, values)
         running = rollout_batch.cycle_time(batch=found.batch, response_tokens=mean, rate=found.rate)
         share = equations.running_share(running_seconds=running, outside_seconds=out.seconds)
-        kept = 1.0 - (out.starting + out.scored) / (running + out.seconds)
+        parked = out.parked / (running + out.seconds)
     rate = found.rate * np.minimum(1.0, wanted / found.batch)  # fewer than one sample may run
     flying = Flying(found.batch, found.capacity, found.step_seconds, found.prefill_seconds)
     cycle, step, before = None, found.step_seconds, np.inf
@@ -529,29 +540,42 @@ def _flying(
     work: Work, asked: Replica, batch: StepBatch, shape: Shape, own: Worked, values: Mapping[str, Real]
 ) -> Flying:
     """Those of its own samples that an instance runs at once; a batch that drains starts as one."""
-    room, most = cache_capacity(work, asked, shape.lengths, values), engine_limit(asked.question) / batch.running_share
+    share, parked, lengths = batch.running_share, batch.parked_share, shape.lengths
+    if batch.called is not None:
+        lengths = in_cache(lengths, batch.prompt_tokens, batch.called, share / (share + parked))
+    room, most = cache_capacity(work, asked, lengths, values), engine_limit(asked.question) / share
+    kept, full = share + parked, 1.0
     if batch.late != "continue" or np.all(np.asarray(batch.oversampling) <= 1.0):
-        kept = own * batch.kept_share
-        room = engine_step.cohort_concurrency(steady=room, cohort=_cohort(batch, shape, room), samples=kept)
+        cohort, full = _cohort(batch, replace(shape, lengths=lengths), room, own * kept)
+        room = engine_step.cohort_concurrency(steady=room, cohort=cohort, samples=own * kept)
     if batch.in_flight is not None:
         most = rollout_batch.samples_in_flight(_in_flight_of_each(work, batch), most, most)
-    share = batch.running_share
-    slots = rollout_batch.samples_in_flight(concurrency=own, capacity=room / batch.kept_share, engine_limit=most)
-    _, step, prefill_seconds = at_batch(work, asked, np.maximum(1.0, share * slots), shape.lengths, values)
+    lengths = shape.lengths
+    if batch.called is not None:
+        lacking = rollout_batch.beyond(whole=kept, part=room / own)
+        thrown, anew = thrown_out(batch.called, lengths.response, parked, lacking)
+        kept, lengths = kept - thrown, computing(lengths, full * anew)
+    slots = rollout_batch.samples_in_flight(concurrency=own, capacity=room / kept, engine_limit=most)
+    _, step, prefill_seconds = at_batch(work, asked, np.maximum(1.0, share * slots), lengths, values)
     return Flying(slots, room, step, prefill_seconds)
 
 
-def _cohort(batch: StepBatch, shape: Shape, room: Worked) -> Worked:
-    """Samples of which an instance's cache holds what they have when most of it is full, if all start together."""
+def _cohort(batch: StepBatch, shape: Shape, room: Worked, own: Worked) -> tuple[Worked, Worked]:
+    """
+    Samples of which an instance's cache holds what they have when most of it is full, if all start together, and the
+    share of tokens for which its own would need more than there is.
+    """
     tokens = _points(batch, shape)
     running = 1 - _finished(batch, shape)
     lengths = shape.lengths
     prompt = lengths.prompt if lengths.computed is None else lengths.computed
     answers = lengths.prompt - batch.prompt_tokens  # of tools, which come as samples grow
     begun, grown = _last(prompt - answers + batch.tool_context), tokens * _last(batch.running_share)
-    most = np.max(running * long_tail.context_of(prompt_tokens=begun, response_tokens=grown), axis=-1)
-    mean = engine_step.held_tokens(lengths.live, lengths.prompt, prompt)
-    return np.maximum(room, room * mean / most)
+    each = running * long_tail.context_of(prompt_tokens=begun, response_tokens=grown)
+    there = room * engine_step.held_tokens(lengths.live, lengths.prompt, prompt)
+    full = running * (_last(own) * each > _last(there))
+    share = np.trapezoid(full, tokens, axis=-1) / np.trapezoid(running, tokens, axis=-1)
+    return np.maximum(room, there / np.max(each, axis=-1)), share
 
 
 def _finished(batch: StepBatch, shape: Shape) -> Real:

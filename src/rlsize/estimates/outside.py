@@ -95,18 +95,50 @@ def in_turns(lengths: Lengths, out: Outside) -> Lengths:
         lengths: Those without tools.
         out: What samples wait for.
     """
-    live = lengths.live + tool_context(out)
     return replace(
-        lengths,
-        live=live,
-        prompt=lengths.prompt + out.calls * out.tool_tokens,  # a prefix that no other has: it is held as it is computed
+        computing(lengths, out.calls * out.tool_tokens),
+        live=lengths.live + tool_context(out),
         longest=lengths.longest + 2.0 * tool_context(out),
-        computed=equations.computed_in_turns(
-            prompt_tokens=lengths.prompt if lengths.computed is None else lengths.computed,
-            calls=out.calls,
-            tool_tokens=out.tool_tokens,
-        ),
     )
+
+
+def in_cache(lengths: Lengths, prompt: Worked, out: Outside, running_share: Worked) -> Lengths:
+    """
+    Lengths of the samples that have KV: longer ones run longer, while tools work on all alike.
+
+    Args:
+        lengths: Of samples that run.
+        prompt: Their prompts. [token]
+        out: What they wait for.
+        running_share: Share of them that run. [1]
+    """
+    called = prompt + tool_context(out) + rollout_batch.half(lengths.response)
+    return replace(lengths, live=called + running_share * (lengths.live - called))
+
+
+def thrown_out(out: Outside, response: Worked, parked: Worked, lacking: Worked) -> tuple[Worked, Worked]:
+    """
+    Share of the samples under way whose KV a full cache throws out while tools work, and what each computes anew.
+
+    Args:
+        out: What they wait for.
+        response: Their response. [token]
+        parked: Share that tools work on. [1]
+        lacking: Share that lacks room for its KV. [1]
+    """
+    if not out.calls:
+        return 0.0, 0.0
+    answers = out.calls * out.tool_tokens
+    called = out.calls * rollout_batch.half(response + answers)
+    displaced = equations.displaced_tokens(response, answers)
+    times = equations.contexts_thrown_out(lacking, np.maximum(parked, 1e-9), displaced, called)
+    return parked * np.minimum(1.0, times), called * times
+
+
+def computing(lengths: Lengths, anew: Worked) -> Lengths:
+    """Lengths of samples that compute some tokens more, as if these were of prompts that no other has."""
+    computed = lengths.prompt if lengths.computed is None else lengths.computed
+    return replace(lengths, prompt=lengths.prompt + anew, computed=computed + anew)
 
 
 def tool_context(out: Outside) -> float:
@@ -235,7 +267,8 @@ def stretched(batch: StepBatch, uncapped: Worked, cap: Worked, out: Outside, ste
         response_cv=np.hypot(uncapped * batch.response_cv, spread) / (uncapped + seconds),
         max_tokens=ends.longest,
         running_share=share,
-        kept_share=1.0 - (out.starting + out.scored) / max(out.seconds, 1e-9) * (1.0 - share),
+        called=out,
+        parked_share=out.parked / max(out.seconds, 1e-9) * (1.0 - share),
         tool_context=tool_context(out),
         endings=ends,
     )

@@ -11,7 +11,7 @@ from rlsize.equations import affine_step, engine_step, kernel_time, rollout_batc
 from rlsize.estimates.engine_memory import kv_capacity
 from rlsize.estimates.figures import numbers
 from rlsize.estimates.generation import lengths_of
-from rlsize.estimates.outside import in_turns, outside
+from rlsize.estimates.outside import computing, in_turns, outside, thrown_out
 from rlsize.estimates.rollout_prediction import affine, at_batch, check_fits, engine, engine_limit, steady
 
 if TYPE_CHECKING:
@@ -92,12 +92,17 @@ def predicted_line(
     asked = engine(question)
     lengths = lengths_of(numbers, replace(batch, hit_ratio=0.0))  # the simulator says which prompts the cache finds
     if batch.agents is not None:
-        lengths = in_turns(lengths, outside(batch.agents))
+        out = outside(batch.agents)
+        lengths = in_turns(lengths, out)
     check_fits(asked, lengths, values)
     offered = load if concurrency is None else min(load, concurrency)
     found = steady(numbers, asked, offered, lengths, values)
     line = affine(numbers, asked, found.batch, lengths, values)
-    prompt = float(rollout_batch.share_of(part=found.prefill_seconds, whole=lengths.computed))
+    prefills = lengths
+    if batch.agents is not None and offered > found.capacity:  # contexts are computed anew, of which each begins alone
+        prefills = computing(lengths, thrown_out(out, lengths.response, 0.0, np.inf)[1])
+    _, _, prefill = at_batch(numbers, asked, found.batch, prefills, values)
+    prompt = float(rollout_batch.share_of(part=prefill, whole=prefills.computed))
     slow = values["step_rollout_slowdown"]
     if question.model.architecture.moe:
         slow = kernel_time.slowed(seconds=slow, slowdown=values["step_rollout_moe_slowdown"])

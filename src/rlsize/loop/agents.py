@@ -19,8 +19,14 @@ POOLS = {"environments": "environments", "verify_workers": "verifiers"}
 _BINDS, _ENOUGH = 0.05, 0.02  # of a step without the limit
 
 
-def agents_of(said: Said) -> Agents | None:
-    """What samples wait for; None where they do not."""
+def agents_of(said: Said, group_size: float) -> Agents | None:
+    """
+    What samples wait for; None where they do not.
+
+    Args:
+        said: What was said; too few environments are noted: none of the groups that wait for as many would ever begin.
+        group_size: Samples of a group. [1]
+    """
     plain = asdict(Agents())
     if not any(map(said.gives, plain)):
         return None
@@ -30,6 +36,10 @@ def agents_of(said: Said) -> Agents | None:
         value = none if figure is None or not figure.known else figure.number
         told[key] = round(value) if value is not None and (none is None or isinstance(none, int)) else value
     found = Agents(**told)
+    begun = round(group_size) + found.redundant_samples
+    if found.environments is not None and found.environments < begun:
+        what = f"{found.environments} environments are too few for the {begun} samples of a group"
+        said.fault(what, said.place("environments"), f"give {begun} or more")
     if found.turns > 1 and not said.gives("tool_seconds"):
         key = said.flag("tool_seconds")
         note = f"{said.place('turns')}: nobody says how long tools take ({key}), so nothing waits for them."

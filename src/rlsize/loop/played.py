@@ -132,14 +132,6 @@ def _work(said: Said, base: WorkSetting, values: tuple[float, ...]) -> WorkSetti
         said.used.pop("response_cv", None)
     if even and said.by_flag("response_cv"):
         said.fault(f"{shape} lengths take no spread", "--response-cv", "leave it out, or take lognormal lengths")
-    agents = agents_of(said)
-    if (
-        agents is not None
-        and agents.environments is not None
-        and agents.environments < (begun := base.group_size + agents.redundant_samples)
-    ):
-        what = f"{agents.environments} environments are too few for the {begun} samples of a group"
-        said.fault(what, said.place("environments"), f"give {begun} or more")
     kept = number(said, "kept_fraction")
     if said.gives("tokens_generated_per_trained_token"):  # whatever throws them away, filtered groups stand for it
         wasted = waste(said)
@@ -156,7 +148,7 @@ def _work(said: Said, base: WorkSetting, values: tuple[float, ...]) -> WorkSetti
             values=values,
         ),
         acceptance=kept,
-        **agents_work(agents),
+        **agents_work(agents_of(said, base.group_size)),
     )
 
 

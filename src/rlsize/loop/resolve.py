@@ -431,7 +431,7 @@ def _problem(said: Said, loop: LoopKind, stages: Stages | None, known: KnownRate
             block_tokens=said.ask("block_tokens"),
             concurrency=said.ask("concurrency"),
             model=stages.train.model,
-            agents=agents_of(said),
+            agents=agents_of(said, group_size(said).number),
         )
     else:
         base = _with_rates(said, known)

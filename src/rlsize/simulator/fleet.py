@@ -449,8 +449,8 @@ class Fleet(Instances):
             self._finished_tokens += length
             if self._verifies:
                 self.scoring.score(sample)
-            elif group.unfinished > 1 and self._needed is None:
-                group.unfinished -= 1
+            elif group.unfinished > 1:
+                self._scored(sample)
                 return self._unseen and not equips and not (self.wants_slots and self.dealer.slot_free())
             else:
                 self._scored(sample)

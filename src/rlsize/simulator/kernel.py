@@ -30,7 +30,7 @@ AFFINE, ROUND_ROBIN, QUEUE = range(3)
 IN_FLIGHT, DRAIN, ABORT = range(3)
 COMPLETION, ADMISSION, FRESHEST = range(3)
 GENERATING, PAUSED, IDLE = range(3)
-CARRIED, DEALT = 1, 2
+CARRIED, DEALT, TRAINED_ON = 1, 2, 3
 NOBODY = (1 << 31) - 1  # a version that is older than none
 TRAINED, SWAPPED, SWAPPED_BACK, ARRIVED = range(4)
 GOES_ON, STEP_ENDED, WANTS_GROUPS, STANDS_STILL = range(4)
@@ -46,10 +46,10 @@ LOOP = np.dtype(
     + _fields("f8", "kv_seconds prefill_seconds kv_tokens")
     + _fields("f8", "whole_train_seconds batch_tokens sync_transport swap_seconds overhead most_waiting groups_ahead")
     + _fields("f8", "patience")
-    + _fields("i8", "mode routing way order keeps drops instances slots leaves prompt_tokens group_size groups parts")
-    + _fields("i8", "launched every keeps_kv oldest_lag")
+    + _fields("i8", "mode routing way order keeps drops instances slots leaves prompt_tokens group_size started")
+    + _fields("i8", "groups parts launched every keeps_kv oldest_lag")
     + _fields("i8", "late first_of_instant rounds closed again admitted drawn_from added free to_admit carried")
-    + _fields("i8", "present queued with_room turn wants_slots touched halted generating paused idle")
+    + _fields("i8", "present queued with_room turn wants_slots touched stopping halted generating paused idle")
     + _fields("i8", "version fleet_version trainer_version sync_version idles part halting under_way brings halt_way")
     + _fields("i8", "open collected replaced rejected due ready trains first steps")
     + _fields("i8", "waiting queued_tokens held_back stalest finished dropped most_lag")
@@ -61,10 +61,11 @@ ENGINE = np.dtype(
     + _fields("i4", "batch load joined version epoch runs anew closed paused pausing ejecting touched next_touched")
     + _fields("i4", "state preemptions")
 )
-GROUP = np.dtype(
-    _fields("i8", "tokens serial added") + _fields("i4", "previous next free unfinished oldest accepted dropped live")
+GROUP = np.dtype(  # with fields that nobody reads, here and below: 64 bytes come from memory at once
+    _fields("i8", "tokens serial added")
+    + _fields("i4", "previous next free unfinished oldest accepted dropped live next_stopping spare")
 )
-SAMPLE = np.dtype(  # with a field that nobody reads: 64 bytes come from memory at once
+SAMPLE = np.dtype(
     _fields("i8", "stamped joined epoch")
     + _fields("i4", "previous next group length done version here home waits spare")
 )
@@ -202,13 +203,22 @@ def _pop(s: State, e: int) -> int:
     return first
 
 
+@compiled
+def _take_out(s: State, e: int, at: int) -> int:
+    """The sample at a place of an instance's heap."""
+    base = e * s.loop.slots
+    s.running[base + at].end = -1
+    _up(s.running, base, at)
+    return _pop(s, e)
+
+
 # An instance (batch.py, engine.py)
 
 
 @compiled
 def _members(s: State, group: int) -> range:
     """The samples of a group."""
-    size = s.loop.group_size
+    size = s.loop.started
     first = s.loop.instances + 1 + group * size
     return range(first, first + size)
 
@@ -233,18 +243,12 @@ def _has_prefix(s: State, e: int, group: int) -> bool:
 
 @compiled
 def _leave(s: State, e: int, sample: int) -> None:
-    """A sample leaves a batch; its KV stays until `_free`."""
-    engine, one = s.engines[e], s.samples[sample]
+    """A sample leaves a batch, and gives back its KV, and its prompt's with the last of its group."""
+    engine, one, prompt = s.engines[e], s.samples[sample], s.loop.prompt_tokens
     one.stamped += engine.clock * engine.version - engine.version_weights
     engine.sooner -= one.done - one.joined
     one.done += engine.clock - one.joined
-    engine.context -= s.loop.prompt_tokens + one.done
-
-
-@compiled
-def _free(s: State, e: int, sample: int) -> None:
-    """Give back the KV of a sample, and its prompt's with the last of its group."""
-    engine, one, prompt = s.engines[e], s.samples[sample], s.loop.prompt_tokens
+    engine.context -= prompt + one.done
     one.here = -1
     engine.held -= one.done
     if prompt and not _holds(s, e, one.group):
@@ -286,18 +290,12 @@ def _make_room(s: State, e: int) -> None:
     """Samples that joined last go back to the head of the queue until the tokens of the coming step fit."""
     engine, running, base = s.engines[e], s.running, e * s.loop.slots
     while engine.batch > 1 and engine.held + engine.batch > s.loop.kv_tokens:
-        last = base
-        for entry in range(base, base + engine.batch):
-            if running[entry].number > running[last].number:
-                last = entry
-        sample = running[last].sample
-        engine.batch -= 1
-        end = running[base + engine.batch]
-        _move(running, last, end.end, end.number, end.sample)
+        last = 0
         for entry in range(engine.batch):
-            _up(running, base, entry)
+            if running[base + entry].number > running[base + last].number:
+                last = entry
+        sample = _take_out(s, e, last)
         _leave(s, e, sample)
-        _free(s, e, sample)
         _link(s.samples, sample, s.samples[e].next)
         s.loop.held_back += s.samples[sample].done
         engine.preemptions += 1
@@ -403,7 +401,6 @@ def _boundary(s: State, e: int) -> bool:
     while engine.batch and s.running[base].end == engine.clock:
         sample = _pop(s, e)
         _leave(s, e, sample)
-        _free(s, e, sample)
         if not _ended(s, e, sample):
             quiet = False
     if quiet and not engine.pausing and not engine.ejecting and _begin_run(s, e):
@@ -586,15 +583,12 @@ def _drop_under_way(s: State) -> None:
     s.loop.finished = 0
     while groups[UNDER_WAY].next != UNDER_WAY:
         group = groups[UNDER_WAY].next
-        one = groups[group]
-        one.dropped = 1
         for sample in _members(s, group):
             if samples[sample].done == samples[sample].length:
                 s.loop.dropped += samples[sample].length
-            one.live += samples[sample].here >= 0
+            groups[group].live += samples[sample].here >= 0
         _unlink(groups, group)
-        if not one.live:
-            _release(s, group)
+        _release(s, group)
 
 
 @compiled
@@ -615,9 +609,9 @@ def _eject(s: State, e: int) -> None:
     for entry in range(base, base + engine.batch):
         sample = s.running[entry].sample
         _leave(s, e, sample)
-        _free(s, e, sample)
         _put_away(s, sample)
-        _let_go(s, sample)
+        if s.groups[s.samples[sample].group].dropped:
+            _let_go(s, sample)
     _load(s, e, engine.load - engine.batch)
     engine.batch = engine.prefill = engine.anew = 0
     engine.epoch += 1
@@ -625,20 +619,24 @@ def _eject(s: State, e: int) -> None:
 
 @compiled
 def _let_go(s: State, sample: int) -> None:
-    """A sample is off its instance: the row of its group is free with the last one, if the group is dropped."""
+    """A sample that nobody needs has stopped."""
     group = s.samples[sample].group
-    one = s.groups[group]
-    if one.dropped:
-        one.live -= 1
-        if not one.live:
-            _release(s, group)
+    s.groups[group].live -= 1
+    if s.groups[group].dropped:
+        _release(s, group)
 
 
 @compiled
 def _release(s: State, group: int) -> None:
-    """The row of a group is free: the column `free` holds the numbers of those that are."""
-    s.groups[s.loop.free].free = group
-    s.loop.free += 1
+    """
+    A group is trained, or dropped: its row is free when all of its samples have stopped.
+
+    The column `free` holds the numbers of those that are.
+    """
+    s.groups[group].dropped = 1
+    if not s.groups[group].live:
+        s.groups[s.loop.free].free = group
+        s.loop.free += 1
 
 
 @compiled
@@ -678,7 +676,6 @@ def _pause_if_due(s: State, e: int) -> None:
         while engine.batch:
             sample = _pop(s, e)
             _leave(s, e, sample)
-            _free(s, e, sample)
             one = s.samples[sample]
             loop.dropped += one.done
             one.done, one.stamped, one.version = 0, 0, -1
@@ -709,19 +706,88 @@ def _ended(s: State, e: int, sample: int) -> bool:
     loop, one = s.loop, s.samples[sample]
     group = one.group
     _load(s, e, s.engines[e].load - 1)
-    if s.groups[group].dropped:
-        loop.dropped += one.length
+    if s.groups[group].dropped or not s.groups[group].unfinished:
+        loop.dropped += one.done
         _let_go(s, sample)
         return False
+    one.waits = TRAINED_ON
     loop.finished += one.length
     s.groups[group].oldest = min(s.groups[group].oldest, one.version)
     s.groups[group].unfinished -= 1
     if s.groups[group].unfinished:
         return not (loop.wants_slots and (loop.routing != AFFINE or loop.with_room > 0))
     _unlink(s.groups, group)
+    if loop.started > loop.group_size:
+        _leave_over(s, group)
     loop.finished -= s.groups[group].tokens
     _completed(s, group)
     return False
+
+
+@compiled
+def _leave_over(s: State, group: int) -> None:
+    """A group is complete with the samples that have ended: the others are to stop."""
+    loop, one = s.loop, s.groups[group]
+    one.next_stopping, loop.stopping = loop.stopping, group
+    one.live = loop.started - loop.group_size
+    for number in _members(s, group):
+        if s.samples[number].waits != TRAINED_ON:
+            one.tokens -= s.samples[number].length
+
+
+@compiled
+def _stop_redundant(s: State) -> None:
+    """Stop the samples of complete groups that were not among the first: when their step ends if they run."""
+    loop = s.loop
+    while loop.stopping >= 0:
+        group = loop.stopping
+        loop.stopping = s.groups[group].next_stopping
+        for sample in _members(s, group):
+            if s.samples[sample].done == s.samples[sample].length:  # among the first, or it has ended meanwhile
+                continue
+            if s.samples[sample].here >= 0:
+                _cut(s, s.samples[sample].here, sample)
+            else:
+                _take_from_queue(s, sample)
+
+
+@compiled
+def _cut(s: State, e: int, sample: int) -> None:
+    """Have a sample of the batch leave it when the step under way ends."""
+    engine, base, at = s.engines[e], e * s.loop.slots, 0
+    _interrupt(s, e)
+    while s.running[base + at].sample != sample:
+        at += 1
+    if engine.runs:
+        s.running[base + at].end = engine.clock + engine.planned
+        _up(s.running, base, at)
+        return
+    _take_out(s, e, at)
+    _leave(s, e, sample)
+    _load(s, e, engine.load - 1)
+    s.loop.dropped += s.samples[sample].done
+    _let_go(s, sample)
+    if engine.pausing and not engine.paused:
+        _pause_if_due(s, e)
+    _touch(s, e)
+
+
+@compiled
+def _take_from_queue(s: State, sample: int) -> None:
+    """A sample that is queued, or set aside, is so no more."""
+    loop, samples = s.loop, s.samples
+    if samples[sample].waits != CARRIED:
+        queue = samples[sample].next
+        while queue > loop.instances:
+            queue = samples[queue].next
+        _unlink(samples, sample)
+        if queue < loop.instances:
+            _load(s, queue, s.engines[queue].load - 1)
+        else:
+            loop.queued -= 1
+    loop.held_back -= samples[sample].done
+    loop.dropped += samples[sample].done
+    _let_go(s, sample)
 
 
 @compiled
@@ -817,9 +883,9 @@ def _drop_older(s: State, version: int) -> None:
 
 
 @compiled
-def _late(s: State, seconds: float) -> None:
-    """`late` happens after so long; there is one such thing at a time."""
-    s.loop.late_time = s.loop.now + seconds
+def _late(s: State, what: int, seconds: float) -> None:
+    """This happens after so long; there is one such thing at a time."""
+    s.loop.late, s.loop.late_time = what, s.loop.now + seconds
 
 
 @compiled
@@ -852,6 +918,8 @@ def _take(s: State, count: int) -> None:
         _unlink(groups, group)
         stamped = 0
         for number in _members(s, group):
+            if s.samples[number].waits != TRAINED_ON:
+                continue
             lag = loop.trainer_version - s.samples[number].version
             s.lags[lag] += 1
             loop.most_lag = max(loop.most_lag, lag)
@@ -863,8 +931,7 @@ def _take(s: State, count: int) -> None:
         _release(s, group)
     seconds = loop.whole_train_seconds * (tokens / loop.batch_tokens)
     loop.train_seconds += seconds
-    loop.late = TRAINED
-    _late(s, seconds)
+    _late(s, TRAINED, seconds)
 
 
 @compiled
@@ -879,8 +946,7 @@ def _trained(s: State) -> None:
     if loop.mode == COLOCATED:
         s.loop.sync_seconds += loop.swap_seconds
         loop.overhead_seconds += loop.overhead
-        loop.late = SWAPPED_BACK
-        _late(s, loop.swap_seconds + loop.overhead)
+        _late(s, SWAPPED_BACK, loop.swap_seconds + loop.overhead)
     elif loop.mode == ONE_STEP_OFF:
         loop.trains = 0
         _wait(s)
@@ -913,8 +979,7 @@ def _proceed(s: State) -> None:
             loop.halted += 1
         if loop.halted == loop.instances:
             loop.halting = 0
-            loop.late = ARRIVED
-            _late(s, (loop.sync_transport if loop.brings else 0.0) + loop.overhead)
+            _late(s, ARRIVED, (loop.sync_transport if loop.brings else 0.0) + loop.overhead)
 
 
 @compiled
@@ -952,7 +1017,13 @@ def _end_step(s: State) -> None:
     loop.backlog_samples, loop.backlog_tokens = loop.waiting * loop.group_size, loop.queued_tokens
     loop.generated_tokens = loop.stepping_seconds = loop.slot_seconds = loop.preemptions = 0.0
     for e in range(loop.instances):
-        _account(s, e)
+        engine, steps = s.engines[e], _steps_by(s, e)
+        seconds = _time_of(s, e, steps) if steps else 0.0
+        loop.generated_tokens += engine.generated + steps * engine.batch
+        loop.stepping_seconds += engine.busy_seconds + seconds
+        loop.slot_seconds += engine.slot_seconds + seconds * engine.batch
+        loop.preemptions += engine.preemptions
+        loop.under_way_tokens += engine.sooner + engine.batch * (engine.clock + steps)
     group = s.groups[SPARE].next
     while group != SPARE:
         loop.backlog_samples += loop.group_size
@@ -961,19 +1032,6 @@ def _end_step(s: State) -> None:
     oldest = _oldest(s)
     loop.oldest_age_steps = loop.trainer_version - oldest if oldest < loop.trainer_version else 0
     _wait(s)
-
-
-@compiled
-def _account(s: State, e: int) -> None:
-    """Add what an instance has come to so far."""
-    loop, engine = s.loop, s.engines[e]
-    steps = _steps_by(s, e)
-    seconds = _time_of(s, e, steps) if steps else 0.0
-    loop.generated_tokens += engine.generated + steps * engine.batch
-    loop.stepping_seconds += engine.busy_seconds + seconds
-    loop.slot_seconds += engine.slot_seconds + seconds * engine.batch
-    loop.preemptions += engine.preemptions
-    loop.under_way_tokens += engine.sooner + engine.batch * (engine.clock + steps)
 
 
 # The modes (conductor.py, modes.py)
@@ -1074,8 +1132,7 @@ def _react_sync(s: State) -> bool:
         elif loop.mode == COLOCATED and not loop.ready:
             s.loop.sync_seconds += loop.swap_seconds
             _stop_waiting(s)
-            loop.late = SWAPPED
-            _late(s, loop.swap_seconds)
+            _late(s, SWAPPED, loop.swap_seconds)
         else:
             _pick(s, count)
             _take(s, count)
@@ -1135,6 +1192,7 @@ def _react_async(s: State) -> bool:
 def _decide(s: State) -> bool:
     """React to what has happened at this time; not to the end where a group is lacking."""
     loop = s.loop
+    _stop_redundant(s)
     if loop.mode == ASYNC:
         whole = _react_async(s)
     elif loop.mode == ONE_STEP_OFF:
@@ -1178,16 +1236,6 @@ def _leap(s: State) -> bool:
     return not quiet
 
 
-@compiled
-def _clear(s: State) -> None:
-    """Begin the accounts of the next step; what counts from the beginning stays."""
-    loop = s.loop
-    loop.train_seconds = loop.waiting_seconds = loop.sync_seconds = loop.overhead_seconds = 0.0
-    loop.trained_tokens = loop.trained_samples = loop.token_staleness_sum = 0.0
-    s.lags[: loop.most_lag + 1] = 0
-    loop.closed = loop.rounds = loop.most_lag = 0
-
-
 @entrance
 def advance(loops: Table, *tables: Any) -> int:  # noqa: ANN401 (tables of several kinds)
     """
@@ -1203,8 +1251,11 @@ def advance(loops: Table, *tables: Any) -> int:  # noqa: ANN401 (tables of sever
     """
     s = State(loops[0], *tables)
     loop = s.loop
-    if loop.closed:
-        _clear(s)
+    if loop.closed:  # what counts from the beginning stays
+        loop.train_seconds = loop.waiting_seconds = loop.sync_seconds = loop.overhead_seconds = 0.0
+        loop.trained_tokens = loop.trained_samples = loop.token_staleness_sum = 0.0
+        s.lags[: loop.most_lag + 1] = 0
+        loop.closed = loop.rounds = loop.most_lag = 0
     while not loop.closed:
         loop.again = 0
         if not _decide(s):

@@ -11,7 +11,7 @@ import numpy as np
 from rlsize.simulator import kernel
 from rlsize.simulator.draws import CHUNK, SeededOutcomes
 from rlsize.simulator.ledger import COLUMNS, Ledger
-from rlsize.simulator.setting import MODES, Order, Routing, TroubleSetting, Way
+from rlsize.simulator.setting import MODES, Order, Routing, Way
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -73,8 +73,7 @@ def played(setting: Setting, steps: int, seed: int) -> Ledger | None:
 
 def _drawn(state: State, chunk: int, lengths: NDArray[np.int64], verdicts: NDArray[np.bool_]) -> State:
     """The run with a chunk of groups that may be admitted, in rows that are free, or new."""
-    count, size = lengths.shape
-    loop = state.loop
+    count, loop = len(lengths), state.loop
     if loop.free < count:
         state = _with_room(state, max(count, len(state.groups)))
     loop.free -= count
@@ -82,7 +81,7 @@ def _drawn(state: State, chunk: int, lengths: NDArray[np.int64], verdicts: NDArr
     rows = groups["free"][loop.free : loop.free + count].copy()
     new = np.zeros(count, dtype=kernel.GROUP)
     new["free"], new["serial"] = groups["free"][rows], chunk * CHUNK + np.arange(count)
-    new["accepted"], new["unfinished"], new["tokens"] = verdicts, size, lengths.sum(axis=1)
+    new["accepted"], new["unfinished"], new["tokens"] = verdicts, loop.group_size, lengths.sum(axis=1)
     new["oldest"] = kernel.NOBODY
     new["previous"], new["next"] = np.roll(rows, 1), np.roll(rows, -1)
     new["previous"][0] = new["next"][-1] = kernel.DRAWN
@@ -96,7 +95,7 @@ def _with_room(state: State, more: int) -> State:
     """The run with room for so many more groups, and their samples."""
     loop, before = state.loop, len(state.groups)
     groups = _table(kernel.GROUP, before + more, state.groups)
-    samples = _table(kernel.SAMPLE, len(state.samples) + more * loop.group_size, state.samples)
+    samples = _table(kernel.SAMPLE, len(state.samples) + more * loop.started, state.samples)
     groups["free"][loop.free : loop.free + more] = np.arange(before, before + more)
     loop.free += more
     return state._replace(groups=groups, samples=samples)
@@ -109,8 +108,8 @@ def _state(setting: Setting, outcomes: SeededOutcomes, steps: int) -> State:
     loop = _table(kernel.LOOP, 1)[0]
     for name, value in _told(setting).items():
         loop[name] = value
-    loop.leaves, loop.idle, loop.late_time, loop.touched = size, engine.instances, inf, -1
-    loop.with_room = engine.instances
+    loop.leaves, loop.idle, loop.late_time = size, engine.instances, inf
+    loop.with_room, loop.touched, loop.stopping = engine.instances, -1, -1
     loop.first = loop.due = loop.idles = 1
     loop.stalest, loop.open = kernel.NOBODY, setting.rules.mode == "async"
     engines = _table(kernel.ENGINE, size)
@@ -126,7 +125,7 @@ def _state(setting: Setting, outcomes: SeededOutcomes, steps: int) -> State:
     groups, samples = _table(kernel.GROUP, len(kernel.LISTS)), _table(kernel.SAMPLE, engine.instances + 1)
     for ring in (groups, samples):
         ring["previous"] = ring["next"] = np.arange(len(ring))
-    samples = _table(kernel.SAMPLE, len(samples) + len(groups) * work.group_size, samples)
+    samples = _table(kernel.SAMPLE, len(samples) + len(groups) * work.started, samples)
     state = kernel.State(
         loop=loop,
         engines=engines,
@@ -136,7 +135,7 @@ def _state(setting: Setting, outcomes: SeededOutcomes, steps: int) -> State:
         nodes=nodes,
         lags=np.zeros(steps + 2, dtype=np.int64),
         batch_seconds=np.fromiter(map(engine.batch_seconds, range(engine.slots + 1)), dtype=float),
-        lengths=np.zeros((0, work.group_size), dtype=np.int64),
+        lengths=np.zeros((0, work.started), dtype=np.int64),
     )
     ahead = _BATCHES + min(setting.most_lag, _MOST_BATCHES) if setting.rules.mode == "async" else _BATCHES
     return _with_room(state, CHUNK + int(ahead * setting.launched_groups))
@@ -168,6 +167,7 @@ def _told(setting: Setting) -> dict[str, float]:
         "slots": engine.slots,
         "prompt_tokens": work.prompt_tokens,
         "group_size": work.group_size,
+        "started": work.started,
         "groups": work.groups,
         "parts": setting.trainer.micro_batches,
         "launched": setting.launched_groups,
@@ -190,22 +190,11 @@ def _table(kind: np.dtype[np.void], rows: int, before: Table | None = None) -> T
 def covers(setting: Setting) -> bool:
     """Whether the kernel knows all that a setting asks for; the rest is the specification's."""
     work, trouble = setting.work, setting.trouble
-    slow = TroubleSetting(
-        straggler_fraction=trouble.straggler_fraction,
-        straggler_slowdown=trouble.straggler_slowdown,
-        checkpoint_every=trouble.checkpoint_every,
-        lost_together=trouble.lost_together,
-        notice_seconds=trouble.notice_seconds,
-        restart_seconds=trouble.restart_seconds,
-        trainer_restart_seconds=trouble.trainer_restart_seconds,
-        lend_seconds=trouble.lend_seconds,
-    )
     return (
-        trouble == slow
+        not any((trouble.losses_per_hour, trouble.failures_per_hour, trouble.lent_instances))
         and work.turns == 1
         and work.verify.seconds == 0.0
         and not work.equipped
-        and not work.redundant_samples
         and setting.engine.routing in ROUTINGS
         and setting.sync.way in WAYS
         and not setting.rules.resizes
