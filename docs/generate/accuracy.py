@@ -61,35 +61,30 @@ AIMS = (
     Aim("engine throughput, dense", "4 / 12", *_pair("engine_latency", "dense", "same layout")),
     *(Aim("engine throughput, MoE", "12 / 35", *_of(title, "engine_latency", "MoE", _TOTAL)) for title in WAYS),
     Aim("engine throughput, MoE", "4 / 12", *_pair("engine_latency", "MoE", "same layout")),
-    Aim("offline throughput, dense", "12 / 30", *_of(MODEL, "rollout", "dense", _TOTAL)),
+    *(Aim("offline throughput, dense", "12 / 30", *_of(title, "rollout", "dense", _TOTAL)) for title in WAYS),
     Aim("offline throughput, dense, per GPU", "12 / 25", *_of(MODEL, "rollout", "dense", _EACH)),
     Aim("offline throughput, dense", "6 / 18", *_pair("rollout", "dense", "same layout")),
-    Aim("offline throughput, MoE", "12 / 30", *_of(MODEL, "rollout", "MoE", _TOTAL)),
-    Aim("offline throughput, MoE, per GPU", "12 / 30", *_of(MODEL, "rollout", "MoE", _EACH)),
+    *(
+        Aim(f"offline throughput, MoE{what}", "12 / 30", *_of(title, "rollout", "MoE", field))
+        for what, field in (("", _TOTAL), (", per GPU", _EACH))
+        for title in WAYS
+    ),
     Aim("offline throughput, MoE", "10 / 30", *_pair("rollout", "MoE", "same layout")),
     *(
         Aim(f"train tokens/s, {kind}", aim, *_of(title, "train", kind, "tokens_per_s_per_gpu"))
         for kind, aim in (("dense", "8 / 25"), ("MoE", "15 / 40"))
-        for title in (MODEL, SOURCE, *LEFT_OUT.values())
+        for title in WAYS
     ),
     Aim("train tokens/s, dense", "4 / 12", *_pair("train", "dense", "other GPU count")),
     Aim("train tokens/s, dense", "8 / 20", *_pair("train", "dense", "other length")),
-    *(
-        Aim("training peak", "8 / 25", *_of(title, "memory", "dense", "peak_gib_per_gpu"))
-        for title in (SOURCE, LEFT_OUT["GPU generation"], LEFT_OUT["engine or framework"])
-    ),
+    *(Aim("training peak", "8 / 25", *_of(title, "memory", "dense", "peak_gib_per_gpu")) for title in WAYS),
     Aim("KV cache tokens, low trust", "3 / 8", *_of(ALL, "memory", "dense (low trust)", "kv_cache_tokens")),
     Aim("weights in an engine", "1 / 2", *_of(ALL, "memory", "dense", "weights_gib_per_gpu")),
-    *(Aim("RL step, dense", "15 / 40", *_of(title, "rl_step", "dense", "step_time_s")) for title in (MODEL, SOURCE)),
     *(
-        Aim(
-            "RL step, dense, sizes not stated",
-            "15 / 40",
-            *_of(way, "rl_step", UNSIZED, "step_time_s"),
-        )
-        for way in (MODEL, SOURCE)
+        Aim(f"RL step, {kind}", "15 / 40", *_of(title, "rl_step", kind, "step_time_s"))
+        for kind in ("dense", UNSIZED, "MoE")
+        for title in WAYS
     ),
-    Aim("RL step, MoE", "15 / 40", *_of(MODEL, "rl_step", "MoE", "step_time_s")),
     Aim("RL step, dense", "6 / 15", *_pair("rl_step", "dense", "same mode and GPUs")),
     Aim("RL step, MoE", "6 / 15", *_pair("rl_step", "MoE", "same mode and GPUs")),
     Aim("RL step, MoE", "10 / 30", *_pair("rl_step", "MoE", "same mode, other GPUs")),
@@ -97,8 +92,11 @@ AIMS = (
     Aim("RL step, dense, sizes not stated", "6 / 15", *_pair("rl_step", UNSIZED, "same mode and GPUs")),
     Aim("RL step, dense, sizes not stated", "10 / 30", *_pair("rl_step", UNSIZED, "other mode")),
     Aim("RL step, MoE", "10 / 30", *_pair("rl_step", "MoE", "other mode")),
-    Aim("weight sync, dense", "30 / 100", *_of(SOURCE, "sync", "dense", "sync_time_s")),
-    Aim("weight sync, MoE", "30 / 100", *_of(SOURCE, "sync", "MoE", "sync_time_s")),
+    *(
+        Aim(f"weight sync, {kind}", "30 / 100", *_of(title, "sync", kind, "sync_time_s"))
+        for kind in ("dense", "MoE")
+        for title in WAYS
+    ),
     Aim("weight sync, dense", "20 / 60", *_pair("sync", "dense, on two records", "other layout")),
     Aim("weight sync, MoE", "20 / 60", *_pair("sync", "MoE, on two records", "other layout")),
 )
@@ -119,19 +117,46 @@ def _aims() -> list[list[str]]:
     return rows
 
 
+_UNSIZED = "a batch, or a mean length, that is a guess"
+_FEW_SYNCS = "14 updates of two stacks in bf16, verl's between A100 nodes 2 to 13 times the prediction"
+_ONE_LOOP = "all are NeMo-RL's, and of one publication: without them dense loops of others stand in"
+_ONE_RUNTIME = "all are TensorRT-LLM's: without it constants of experts come of closed loops of vLLM and SGLang"
+_REQUESTS = (
+    "gpt-oss-120b and Llama 4 Maverick on Hopper, with responses of 8k to 32k tokens: how many requests they had is "
+    "not stated"
+)
+_A_PRIORI = {
+    ("engine throughput, dense", "source"): "all rows are one publication: without it nothing is left of closed "
+    "loops, and constants come from offline tables of one engine",
+    ("engine throughput, MoE", "model"): "kernels of experts differ by engine and version, and most models are alone "
+    "in their kind of experts: R1 under SGLang on B200, MiniMax-M2.5 on four H200",
+    (
+        "offline throughput, MoE",
+        "number type",
+    ): "103 of 216 rows are in nvfp4, and 44 in mxfp4: without one of them the other, and fp8, say what experts reach",
+    ("offline throughput, MoE", "engine or framework"): _ONE_RUNTIME,
+    **{
+        ("offline throughput, MoE, per GPU", left): _REQUESTS
+        for left in ("model", "source", "GPU generation", "number type")
+    },
+    ("offline throughput, MoE, per GPU", "engine or framework"): _ONE_RUNTIME,
+    ("RL step, dense", "number type"): "58 of 59 are in bf16: without them mixtures of experts stand in",
+    **{("RL step, dense, sizes not stated", left): _UNSIZED for left in ("model", "source", *LEFT_OUT)},
+    ("RL step, MoE", "source"): _ONE_LOOP,
+    ("RL step, MoE", "number type"): "31 of 32 are in bf16, and so are the dense ones",
+    ("RL step, MoE", "engine or framework"): _ONE_LOOP,
+    ("weight sync, dense", "source"): "verl's broadcasts between nodes, 2 to 13 times the prediction on a network "
+    "that is not named",
+    **{("weight sync, dense", left): _FEW_SYNCS for left in ("model", *LEFT_OUT)},
+    ("weight sync, MoE", "GPU generation"): "42 of 49 are on Hopper: without them little is left of any stack",
+    ("weight sync, MoE", "number type"): "only rows in fp8 tell how quickly weights are quantised on the way",
+    ("weight sync, MoE", "engine or framework"): "how a stack handles its tensors is its own",
+}
 WHY_NOT = {
-    ("engine throughput, dense", "a priori, source left out"): "all rows are one publication: without it nothing is "
-    "left of closed loops, and constants come from offline tables of one engine",
+    **{(quantity, f"a priori, {left} left out"): why for (quantity, left), why in _A_PRIORI.items()},
     ("engine throughput, dense", "calibrated; same layout"): "a row at few requests tells the host's time, one at many "
     "that of kernels: the one says little of the other",
-    ("engine throughput, MoE", "a priori, model left out"): "kernels of experts differ by engine and version, and most "
-    "models are alone in their kind of experts: R1 under SGLang on B200, MiniMax-M2.5 on four H200",
     ("engine throughput, MoE", "calibrated; same layout"): "as for dense models; prompts of SGLang's experts besides",
-    (
-        "offline throughput, MoE, per GPU",
-        "a priori, model left out",
-    ): "gpt-oss-120b and Llama 4 Maverick on Hopper, with "
-    "responses of 8k to 32k tokens: how many requests they had is not stated",
     (
         "offline throughput, dense",
         "calibrated; same layout",
@@ -147,10 +172,6 @@ WHY_NOT = {
     ): "the trainer of verl's async runs takes half of the GPU-seconds of "
     "the colocated one's update, and no source says why; batches and lengths are not stated",
     ("RL step, MoE", "calibrated; same mode and GPUs"): "two pairs of one family",
-    ("RL step, dense, sizes not stated", "a priori, model left out"): "a batch, or a mean length, that is a guess",
-    ("RL step, dense, sizes not stated", "a priori, source left out"): "a batch, or a mean length, that is a guess",
-    ("weight sync, dense", "a priori, source left out"): "verl's broadcasts between nodes, 2 to 13 times the "
-    "prediction on a network that is not named",
     ("weight sync, dense", "calibrated on two; other layout"): "one stack's own runs differ six times",
     ("the faster of colocated and split", "a priori, shipped constants"): "the five that are wrong are verl's on H20, "
     "whose async trainers take half of the GPU-seconds of the colocated update",

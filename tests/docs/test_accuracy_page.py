@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from benchmarks.accuracy import NOT_80
 
 from rlsize.estimates.recorded.registry import predictors
 
@@ -34,6 +35,12 @@ def test_every_class_of_record_has_its_errors(tables: str) -> None:
     """Each class that can be predicted stands in the first table."""
     first = tables.partition("### Constants fitted")[0]
     assert [name for name in predictors() if f"| {name} |" not in first] == []
+
+
+def test_every_band_holds_as_much_as_so_many_publications_can_tell(tables: str) -> None:
+    """Of all classes, under each way of leaving out, by a binomial over publications."""
+    assert "in band % (95 % interval)" in tables
+    assert NOT_80 not in tables
 
 
 def test_every_aim_stands_beside_what_is_reached(generate: Any) -> None:
