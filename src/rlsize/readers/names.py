@@ -31,7 +31,10 @@ _SIZE = re.compile(r"(?:\d{1,3}x)?\d{1,4}(?:\.\d{1,3})?[bt]")
 _ACTIVE = re.compile(r"a(\d{1,3}(?:\.\d{1,3})?)b")
 _BRACKETS = re.compile(r"\([^)]{0,80}\)")
 _FAMILY = re.compile(r"([a-z]+)([\d.]*)")  # with its generation
+_TOWERS = frozenset({"vl", "omni", "vision"})
+_KINDS = frozenset({"next", "hybrid", "linear", "mamba"})  # of layers, which no size tells
 _NUMBER = re.compile(r"\d(?:\.\d)?")
+_GENERATION = re.compile(r"(?<![\d.])\d{1,2}(?:\.\d)?(?![\d.]|[bt](?![a-z]))")
 _DATE = re.compile(r"\d{4}")
 _MEMORY = re.compile(r"(\d{2,3})\s?(?:gb?|gib)(?![a-z0-9])")
 _FORMS = re.compile(r"\d{1,3}(?:gb?|gib)?|gib?|gb|hbm\d?e?|sxm\d?|pcie|nvl|node|server")  # what may follow a GPU's name
@@ -60,16 +63,17 @@ def model_named(text: object, catalogue: Catalogue) -> tuple[str, str]:
     for words in _shorter(said, tokens):
         if (found := table.get("".join(words))) is not None:
             return found, ""
-    without = [word for word in _plain(tokens) if word not in {"vl", "omni", "vision"}]
+    without = [word for word in _plain(tokens) if word not in _TOWERS]
     if (found := table.get("".join(without))) is not None:
         return found, f"{said} is taken for {found}, without its vision tower"
     named = _tokens(said.rstrip("/").rpartition("/")[2])  # an owner says no generation
-    alike = _same_family([word for word in without if word in named], catalogue) or _same_size(tokens, catalogue)
-    if alike:
+    family = _same_family([word for word in _plain(named) if word not in _TOWERS], catalogue)
+    alike = family or _same_size(tokens, catalogue)
+    if alike and not (family and _of_another_kind(named, family, catalogue)):
         return alike, f"{said} is taken for {alike}, which has its size"
-    own = [word for word in _plain(_tokens(said.rpartition("/")[2])) if word not in _MAKERS] or tokens
+    own = [word for word in _plain(named) if word not in _MAKERS] or tokens
     like, sizes = _of_its_kind(own, tokens, catalogue)
-    if like:
+    if like and not _of_another_kind(named, like, catalogue):
         return (
             f"{like}@{sizes}",
             f"{said} is taken for {like} scaled to its parameters, as nobody has read its dimensions",
@@ -196,6 +200,16 @@ def _same_family(tokens: list[str], catalogue: Catalogue) -> str:
         if sizes and fitting:
             return next(iter(nearest("-".join(tokens), fitting, most=1) or fitting))
     return ""
+
+
+def _of_another_kind(tokens: list[str], name: str, catalogue: Catalogue) -> bool:
+    """Whether a name says a generation, or a kind of layers, that no name of a profile does."""
+    theirs = {word for each, own in catalogue.known("model").items() if own == name for word in _tokens(each)}
+    generations = {number.partition(".")[0] for word in theirs for number in _GENERATION.findall(word)}
+    sizes = _sizes(tokens)
+    before = tokens[: next((at for at, word in enumerate(tokens) if word in sizes), len(tokens))]  # the rest is a run's
+    said = {word.partition(".")[0] for word in before if _NUMBER.fullmatch(word)}
+    return bool(said - generations) or bool((_KINDS & set(before)) - theirs)
 
 
 def _same_size(tokens: list[str], catalogue: Catalogue) -> str:
