@@ -206,7 +206,7 @@ def test_a_person_who_errs_is_told_at_once_and_asked_again(start: Start, rlsize:
 def test_a_question_mark_says_more(start: Start) -> None:
     """Families where there are many names, names where they are few, words where it is about words."""
     session = start()
-    assert "deepseek, falcon" in session.answer("Model:", "?", "")
+    assert "deepseek, ernie, falcon" in session.answer("Model:", "?", "")
     assert "h200-sxm" in session.answer("GPU:", "?", "200?", "")
     assert "a100" not in session.text.rpartition("200?")[2]
     session.answer("GPUs,")

@@ -76,7 +76,7 @@ def test_all_faults_are_told_at_once(rlsize: Any, model: Path) -> None:
     [
         ((), "no model is named"),
         (("--model", ""), "--model: names no model"),
-        (("--model", "qwen3-9b"), "did you mean qwen3-8b"),
+        (("--model", "qwen3-9b"), "did you mean qwen3.5-9b or qwen3-8b"),
         (("--model", "{folder}"), "holds no config.json"),
         (("--model", "{model}", "--max-response-tokens", "5000"), "exceed the 4,096"),
         (("--model", "{model}", "--response-tokens", "900", "--max-response-tokens", "100"), "no room below the cap"),

@@ -37,8 +37,9 @@ def transport(said: Said, *, shared: bool) -> str:
         return usual
     like = _METHODS.get(str(name))
     if like is None:
-        known = ", ".join(TRANSPORTS)
-        said.fault(f"no class of transport predicts {str(name)[:40]!r}", where, f"known: {known}")
+        sized = {"delta": "rlsize sync --method delta works it out from what changes; "}.get(str(name), "")
+        todo = f"{sized}known: {', '.join(TRANSPORTS)}"
+        said.fault(f"no class of transport predicts {str(name)[:40]!r}", where, todo)
         return usual
     said.keep(Figure(key="transport", value=like, source=where))
     return like
