@@ -149,3 +149,12 @@ def test_only_paths_are_taken_from_their_folder(write: Write, tmp_path: Path, na
     before, after = write("model: qwen3-32b", "old.yaml"), write(f"model: {name}", "new/s.yaml")
     taken = mixed(before, after, changed_scenario(before, after)).value("model")
     assert taken == (name if kept else str(tmp_path / "new" / name))
+
+
+@pytest.mark.parametrize(("said", "reference", "model"), [("qwen3-32b", True, "qwen3-32b"), ("no", False, None)])
+def test_a_reference_may_be_named_where_it_may_be_switched_on(said: str, reference: bool, model: str | None) -> None:
+    """`algorithm.reference: MODEL` is that model's switch and name in one; a model that is said beside it stays."""
+    read = read_scenario(None, [f"algorithm.reference={said}"])
+    assert (read.value("algorithm.reference"), read.value("algorithm.reference_model")) == (reference, model)
+    both = read_scenario(None, ["algorithm.reference=a", "algorithm.reference_model=b"])
+    assert both.value("algorithm.reference_model") == "b"

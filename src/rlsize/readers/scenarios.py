@@ -38,6 +38,7 @@ _OWN = (".yaml", ".yml")  # endings of rlsize's own files, whose faults are told
 _COUNTS = ("gpus", "rollout_gpus", "trainer_gpus", "gpus_per_node")
 """What a launch may leave to whoever starts it, and other quantities hang on."""
 _LENGTHS = ["workload", "response_tokens"]
+_YES_OR_NO = frozenset({"true", "false", "yes", "no", "on", "off", "y", "n", "t", "f", "1", "0"})
 _IN_PLAN = "scenario"  # the key of a saved plan below which its scenario stands
 _SPREAD = ("rollout_tensor_parallel", "rollout_pipeline_parallel", "rollout_data_parallel", "rollout_expert_parallel")
 _KEYS = (
@@ -224,8 +225,20 @@ def scenario_of(document: Document, changes: Iterable[str] = ()) -> ScenarioFile
     """
     from rlsize.quantities.scenario import Scenario
 
-    document = _changed(document, changes)
+    document = _with_reference(_changed(document, changes))
     return ScenarioFile(validated(Scenario, document), document)
+
+
+def _with_reference(document: Document) -> Document:
+    """A model in place of the yes to `algorithm.reference`: the reference is that one."""
+    said = document.data.get("algorithm") if isinstance(document.data, dict) else None
+    model = said.get("reference") if isinstance(said, dict) else None
+    if not isinstance(said, dict) or not isinstance(model, str) or model.lower() in _YES_OR_NO:
+        return document
+    data = document.data | {"algorithm": {"reference_model": model, **said, "reference": True}}
+    place = document.lines.get(("algorithm", "reference"))
+    lines = document.lines if place is None else {("algorithm", "reference_model"): place, **document.lines}
+    return replace(document, data=data, lines=lines)
 
 
 def _opened(document: Document) -> Document:
