@@ -19,6 +19,8 @@ from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from rlsize.estimates.recorded.registry import fold, number_type, predictors
 from rlsize.readers.profiles import Catalogue
 from rlsize.readers.records.listing import profiles_of, published_files, read_records
@@ -43,6 +45,10 @@ if TYPE_CHECKING:
 SEED = 0
 BEGIN, END = "<!-- accuracy: begin -->", "<!-- accuracy: end -->"
 MOST_PAIRS = 60  # of a family: a step that is calibrated costs seconds
+MOVED_BY, BARELY = (
+    1.1,
+    1e-4,
+)  # a constant bears on a record that moves by more than the second where it does by the first
 ON_TWO = frozenset({"sync", "weight_sync"})
 """Classes whose time is affine, so that a calibration needs two records."""
 
@@ -87,7 +93,7 @@ def tables(files: Sequence[Path], classes: Sequence[str] | None = None) -> str:
         ("The faster of two ways to do the same work", winners(found, known)),
         ("Board, shipped constants", cells(board(found.records, known, look_up, SEED))),
         ("Refused records", refusals(refused)),
-        ("Constants", constants(known)),
+        ("Constants", constants(known, carried(found, known, look_up))),
     ]
     return "\n\n".join(f"### {title}\n\n{text}" for title, text in parts)
 
@@ -215,18 +221,37 @@ def refusals(refused: Iterable[RefusedRecord]) -> str:
     return table(["class", "reason", "n"], ([name, reason, str(n)] for (name, reason), n in sorted(counted.items())))
 
 
-def constants(known: dict[str, Predictor]) -> str:
-    """Every constant once, with its stage."""
+def carried(found: Predictions, known: dict[str, Predictor], look_up: ProfilesOf) -> dict[str, list[str]]:
+    """Sources of the trusted records whose graded field moves with a constant, one for each such record, by its name."""
+    moved: dict[str, list[str]] = {}
+    for one in (record for record in found.records if record.trusted):
+        predictor, record = known[one.class_name], one.record
+        own = [constant for stage in predictor.STAGES for constant in stage.constants]
+        values = {constant.name: np.full(len(own) + 1, constant.value) for constant in own}
+        for place, constant in enumerate(own):
+            values[constant.name][place + 1] *= MOVED_BY
+        told = np.broadcast_to(predictor.predict(record, look_up(record), values)[one.fields[0].name], len(own) + 1)
+        for place, constant in enumerate(own):
+            if abs(told[place + 1] / told[0] - 1) > BARELY:
+                moved.setdefault(constant.name, []).append(record.source_id)
+    return moved
+
+
+def constants(known: dict[str, Predictor], moved: dict[str, list[str]]) -> str:
+    """Every constant once, with its stage, and how many trusted records, of how many sources, bear on it."""
     stages = {stage.name: stage for found in known.values() for stage in found.STAGES}
-    rows = [
-        [f"`{c.name}`", stage.name, f"{c.value:.4g} {c.unit}", f"{c.spread:.2g}", c.basis, c.meaning, c.source]
-        for stage in stages.values()
-        for c in stage.constants
-    ]
+    rows = []
+    for stage in stages.values():
+        for c in stage.constants:
+            sources = moved.get(c.name, [])
+            held = f"{len(sources)} of {len(set(sources))}" if sources else "none"
+            value = f"{c.value:.4g} {c.unit}"
+            rows.append([f"`{c.name}`", stage.name, value, f"{c.spread:.2g}", c.basis, held, c.meaning, c.source])
     rows += [
-        ["scatter of one measurement", stage.name, "", f"{stage.noise:.2g}"] + [""] * 3 for stage in stages.values()
+        ["scatter of one measurement", stage.name, "", f"{stage.noise:.2g}"] + [""] * 4 for stage in stages.values()
     ]
-    return table(["constant", "stage", "value", "spread (log)", "basis", "meaning", "source"], rows)
+    header = ["constant", "stage", "value", "spread (log)", "basis", "records of sources", "meaning", "source"]
+    return table(header, rows)
 
 
 def scores(records: Sequence[PredictedRecord]) -> list[tuple[str, str, str, Score]]:

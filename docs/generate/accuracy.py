@@ -55,6 +55,7 @@ def _pair(class_name: str, cell_name: str, relation: str) -> tuple[str, dict[str
     return MOVED, {"class": class_name, "of these": cell_name, "the two have": relation}
 
 
+_RATE = "tokens_per_s_per_gpu"
 _TOTAL, _EACH = "output_tok_s_total", "output_tok_s_per_gpu"
 AIMS = (
     *(Aim("engine throughput, dense", "7 / 22", *_of(title, "engine_latency", "dense", _TOTAL)) for title in WAYS),
@@ -75,6 +76,7 @@ AIMS = (
         for kind, aim in (("dense", "8 / 25"), ("MoE", "15 / 40"))
         for title in WAYS
     ),
+    *(Aim("train step, dense", "8 / 25", *_of(title, "train", "dense", "step_time_s")) for title in WAYS),
     Aim("train tokens/s, dense", "4 / 12", *_pair("train", "dense", "other GPU count")),
     Aim("train tokens/s, dense", "8 / 20", *_pair("train", "dense", "other length")),
     *(Aim("training peak", "8 / 25", *_of(title, "memory", "dense", "peak_gib_per_gpu")) for title in WAYS),
@@ -83,6 +85,10 @@ AIMS = (
     *(
         Aim(f"RL step, {kind}", "15 / 40", *_of(title, "rl_step", kind, "step_time_s"))
         for kind in ("dense", UNSIZED, "MoE")
+        for title in WAYS
+    ),
+    *(
+        Aim("RL tokens/s, MoE, sizes not stated", "15 / 40", *_of(title, "rl_step", "MoE, sizes not stated", _RATE))
         for title in WAYS
     ),
     Aim("RL step, dense", "6 / 15", *_pair("rl_step", "dense", "same mode and GPUs")),
@@ -97,8 +103,11 @@ AIMS = (
         for kind in ("dense", "MoE")
         for title in WAYS
     ),
-    Aim("weight sync, dense", "20 / 60", *_pair("sync", "dense, on two records", "other layout")),
-    Aim("weight sync, MoE", "20 / 60", *_pair("sync", "MoE, on two records", "other layout")),
+    *(
+        Aim(f"weight sync, {kind}", "20 / 60", *_pair("sync", f"{kind}, on two records", relation))
+        for kind in ("dense", "MoE")
+        for relation in ("other layout", "same layout")
+    ),
 )
 
 
@@ -141,6 +150,14 @@ _A_PRIORI = {
     },
     ("offline throughput, MoE, per GPU", "engine or framework"): _ONE_RUNTIME,
     ("RL step, dense", "number type"): "58 of 59 are in bf16: without them mixtures of experts stand in",
+    **{
+        ("train step, dense", left): "20 steps of prime-rl's SFT, whose loss in full and eager kernels nothing else has"
+        for left in ("model", "source", *LEFT_OUT)
+    },
+    **{
+        ("RL tokens/s, MoE, sizes not stated", left): "two rows of one run, whose lengths are a guess"
+        for left in ("model", "source", *LEFT_OUT)
+    },
     **{("RL step, dense, sizes not stated", left): _UNSIZED for left in ("model", "source", *LEFT_OUT)},
     ("RL step, MoE", "source"): _ONE_LOOP,
     ("RL step, MoE", "number type"): "31 of 32 are in bf16, and so are the dense ones",
@@ -172,7 +189,11 @@ WHY_NOT = {
     ): "the trainer of verl's async runs takes half of the GPU-seconds of "
     "the colocated one's update, and no source says why; batches and lengths are not stated",
     ("RL step, MoE", "calibrated; same mode and GPUs"): "two pairs of one family",
-    ("weight sync, dense", "calibrated on two; other layout"): "one stack's own runs differ six times",
+    **{
+        ("weight sync, dense", f"calibrated on two; {relation}"): "one stack's own runs differ six times"
+        for relation in ("other layout", "same layout")
+    },
+    ("weight sync, MoE", "calibrated on two; same layout"): "four pairs",
     ("the faster of colocated and split", "a priori, shipped constants"): "the five that are wrong are verl's on H20, "
     "whose async trainers take half of the GPU-seconds of the colocated update",
 }

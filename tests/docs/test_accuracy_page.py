@@ -31,6 +31,14 @@ def test_the_page_lists_every_constant_with_its_value(tables: str) -> None:
     assert [name for name, row in shown if row not in tables] == []
 
 
+def test_no_constant_that_was_fitted_is_decided_by_one_record(tables: str) -> None:
+    """Each bears on several trusted records; one that is assumed may bear on none."""
+    rows = [line.strip("| ").split(" | ") for line in tables.partition("### Constants\n")[2].splitlines()[4:]]
+    counts = {row[0]: int(row[5].split()[0]) for row in rows if len(row) > 5 and row[4] == "fitted"}
+    assert len(counts) > 50
+    assert min(counts.values()) > 1
+
+
 def test_every_class_of_record_has_its_errors(tables: str) -> None:
     """Each class that can be predicted stands in the first table."""
     first = tables.partition("### Constants fitted")[0]
