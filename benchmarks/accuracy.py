@@ -222,7 +222,7 @@ def refusals(refused: Iterable[RefusedRecord]) -> str:
 
 
 def carried(found: Predictions, known: dict[str, Predictor], look_up: ProfilesOf) -> dict[str, list[str]]:
-    """Sources of the trusted records whose graded field moves with a constant, one for each such record, by its name."""
+    """Sources of the trusted records whose graded field moves with a constant, one for each record, by its name."""
     moved: dict[str, list[str]] = {}
     for one in (record for record in found.records if record.trusted):
         predictor, record = known[one.class_name], one.record
