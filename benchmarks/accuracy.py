@@ -45,10 +45,7 @@ if TYPE_CHECKING:
 SEED = 0
 BEGIN, END = "<!-- accuracy: begin -->", "<!-- accuracy: end -->"
 MOST_PAIRS = 60  # of a family: a step that is calibrated costs seconds
-MOVED_BY, BARELY = (
-    1.1,
-    1e-4,
-)  # a constant bears on a record that moves by more than the second where it does by the first
+MOVED_BY, BARELY = 1.1, 1e-4  # a constant that is so many times itself bears on a record that moves by more
 ON_TWO = frozenset({"sync", "weight_sync"})
 """Classes whose time is affine, so that a calibration needs two records."""
 
