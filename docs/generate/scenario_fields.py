@@ -126,7 +126,8 @@ def _takes(hint: Any, said: Quantity | Says | None) -> str:  # noqa: ANN401 (any
 
 def _quantity(said: Quantity) -> str:
     dimension = units.DIMENSIONS[said.unit]
-    text = f"{'whole number' if said.whole else dimension.name} [{dimension.base}], as `{dimension.example}`"
+    example = "4" if said.whole and "." in dimension.example else dimension.example
+    text = f"{'whole number' if said.whole else dimension.name} [{dimension.base}], as `{example}`"
     if said.spread:
         text += ", may carry `±`"
     if said.or_file:
