@@ -161,7 +161,7 @@ def test_any_text_gives_a_profile_or_a_refusal(text: str) -> None:
     ("text", "profile"),
     [("Qwen/Qwen3.5-4B", "qwen3.5-9b@4B"), ("Qwen3-72B", "qwen3-32b@72B")]
     + [(name, "") for name in ("meta-llama/Llama-4-8B", "Mistral-Small-5-24B", "gpt-oss-2-20b", "GLM-6-9B")]
-    + [("Qwen3-Next-8B", ""), ("my-qwen2.5-7b-run-3", "qwen2.5-7b")],
+    + [("Qwen-3.5-4B", ""), ("Qwen3-Next-8B", ""), ("my-qwen2.5-7b-run-3", "qwen2.5-7b")],
 )
 def test_no_model_of_another_generation_is_taken_because_its_size_agrees(text: str, profile: str) -> None:
     """Qwen3.5 has layers without attention, and Qwen3 has not: one of its generation is scaled, or none taken."""

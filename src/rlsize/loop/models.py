@@ -93,8 +93,7 @@ def _named(said: Said, key: str) -> Model | None:
     if name is None:
         return None
     said.keep(Figure(key=key, value=str(name), source=where))
-    found: Model | None = said.profile("model", str(name), where)
-    return found
+    return said.profile("model", str(name), where)
 
 
 def _size(said: Said, name: str) -> Figure:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Literal, Protocol, overload
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from rlsize.facts.gpu import Gpu
     from rlsize.facts.link import Cluster
     from rlsize.facts.model import Model
+    from rlsize.facts.price import Price
     from rlsize.facts.rates import Rates
 
 
@@ -121,8 +122,15 @@ class Said(Protocol):
     def model(self) -> Model | None:
         """The model's profile; None where none is named, or where a fault was noted."""
 
-    def profile(self, kind: str, name: str, where: str) -> Any:  # noqa: ANN401 (of any kind)
-        """A profile; None where there is none of that name, which is noted with where it was named."""
+    # a profile; None where there is none of that name, which is noted with where it was named
+    @overload
+    def profile(self, kind: Literal["model"], name: str, where: str) -> Model | None: ...
+
+    @overload
+    def profile(self, kind: Literal["gpu"], name: str, where: str) -> Gpu | None: ...
+
+    @overload
+    def profile(self, kind: Literal["price"], name: str, where: str) -> Price | None: ...
 
     def framework(self) -> Framework | None:
         """The framework that runs the loop; None where none is named, or where a fault was noted."""

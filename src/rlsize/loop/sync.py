@@ -37,7 +37,7 @@ def transport(said: Said, *, shared: bool) -> str:
         return usual
     like = _METHODS.get(str(name))
     if like is None:
-        sized = {"delta": "rlsize sync --method delta works it out from what changes; "}.get(str(name), "")
+        sized = "rlsize sync --method delta works it out from what changes; " if str(name) == "delta" else ""
         todo = f"{sized}known: {', '.join(TRANSPORTS)}"
         said.fault(f"no class of transport predicts {str(name)[:40]!r}", where, todo)
         return usual

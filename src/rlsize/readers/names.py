@@ -188,7 +188,7 @@ def _same_family(tokens: list[str], catalogue: Catalogue) -> str:
         letters = _FAMILY.match(word)
         if letters is None or word in sizes:
             continue
-        apart = next((one for one in tokens[at + 1 : at + 2] if _NUMBER.fullmatch(one)), "")  # Llama-4
+        apart = next((one for one in tokens[at + 1 : at + 2] if _NUMBER.fullmatch(one)), "")  # of Llama-4
         fitting = [
             name
             for name in catalogue.names("model")

@@ -79,6 +79,8 @@ def written_back(
     bom = _BOM if original.startswith(_BOM) else b""
     data = original[len(bom) :]
     keys = {key: value for key, value in asked.keys.items() if not _elsewhere(reading, key, name)}
+    if name.endswith(".ipynb"):  # its lines are strings of JSON
+        raise DoesNotFitError(*_by_hand(reading, keys, keys, name, "a notebook is not written into"))
     content, missed = _proven(data, name, reading, keys, again)
     left = {key for key in missed if key in asked.beside or key.startswith("server.")}
     if left and left == missed.keys():  # told to be changed by hand
@@ -117,8 +119,6 @@ def _proven(
     Returns:
         The file, and what could not be had: keys with the values that they have instead.
     """
-    if name.endswith(".ipynb"):  # whose lines are strings of JSON
-        return data, dict(keys)
     before = _said(reading)
     expected = {key: value for key, value in {**before, **keys}.items() if value is not None}
     asked, missed = dict(keys), dict[str, Any]()
@@ -200,15 +200,16 @@ def _editor(data: bytes, name: str, reading: Reading) -> RowEditor | TreeEditor 
     return ShellEditor(data, name, reading.settings, said, usual)
 
 
-def _by_hand(reading: Reading, keys: Mapping[str, Any], missed: Iterable[str], name: str) -> Iterator[Fault]:
-    """What cannot be written safely, with the lines to change."""
+def _by_hand(
+    reading: Reading, keys: Mapping[str, Any], missed: Iterable[str], name: str, why: str = ""
+) -> Iterator[Fault]:
+    """What cannot be written safely, with the lines to change; why, where it is not because of other keys."""
     missed = list(missed)
     others = ", ".join([key for key in missed if key not in keys][:_FEW])
     for key in [key for key in missed if key in keys] or keys:
         setting = reading.settings.get(key)
         where = str(setting.span) if setting is not None else name
-        what = f"{key} cannot be set here without changing {others or 'more'}"
-        what = "a notebook is not written into" if name.endswith(".ipynb") else what
+        what = why or f"{key} cannot be set here without changing {others or 'more'}"
         yield Fault(what, where, _line(reading, key, keys[key], name))
 
 
