@@ -247,9 +247,8 @@ def predicted_sync(terms: Terms, place: Placement, *, shared: bool, transport: s
     known = [sync_in_loop(terms.work, wanted, terms.values) for wanted in questions]
     if len(known) == 1:
         alone = isinstance(known[0], Figure) and shared and place.trainer_gpus <= 1
-        return (
-            replace(known[0], verified=False) if alone else known[0]
-        )  # copies on one device: nobody has measured them
+        # Nobody has measured copies on one device.
+        return replace(known[0], verified=False) if alone else known[0]
     return terms.work(
         "sync_seconds",
         iteration.overlapped_iteration_time,
