@@ -15,7 +15,7 @@ from rlsize.facts.figure import Figure
 from rlsize.facts.quantisation import BYTES_PER_PARAM
 from rlsize.loop.resolve import described, resolve
 from rlsize.loop.seed import random_for, seed_of
-from rlsize.loop.sync import predicted_as, wire_dtype
+from rlsize.loop.sync import wire_dtype
 from rlsize.planner.sync_cadence import plan_sync
 from rlsize.reports.chart import Chart, Series
 from rlsize.reports.report import Column, Report, Table, tables_of, without_reasons
@@ -74,7 +74,7 @@ def sync(
     """
     seed_of(inputs)
     loop = None
-    if described(inputs) and predicted_as(inputs) and not any(map(inputs.by_flag, ("params", "cluster"))):
+    if described(inputs) and not any(map(inputs.by_flag, ("params", "cluster"))):
         loop = resolve(inputs)
     weights, method = _weights(inputs), _method(inputs)
     senders = inputs.used.get("trainer_gpus") or inputs.ask("trainer_gpus")

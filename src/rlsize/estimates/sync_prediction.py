@@ -11,7 +11,7 @@ from rlsize.estimates.engine_shape import plainly
 from rlsize.estimates.figures import entries
 from rlsize.estimates.flow import Flow, by_result, rule
 from rlsize.estimates.model_size import model_size
-from rlsize.facts.quantisation import WIDTHS
+from rlsize.facts.quantisation import BYTES_PER_INDEX, CHANGED_FRACTION, WIDTHS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -37,7 +37,7 @@ class Transport:
     Args:
         title: What it is, in a few words.
         link: How its bytes cross the slowest link: broadcast over the network, in a pipeline from host memory, point to
-            point by rdma, gathered on shared GPUs, or by a store.
+            point by rdma, gathered on shared GPUs, by a store, or broadcast as changes with their places.
         fixed: Of the constant with its fixed time, what it is called by.
         rate: The same of its handling rate, where another one is its own.
         pieces: What costs time each: tensors, buckets or nothing.
@@ -71,6 +71,8 @@ TRANSPORTS: Mapping[str, Transport] = MappingProxyType(
             "gathered on shared GPUs, handed over tensor by tensor", "gather", "colocated", pieces="tensors"
         ),
         "store": Transport("written to a disk or object store, then loaded", "store", "store"),
+        # all weights are gathered and compared as a broadcast gathers them; what crosses the network is little
+        "delta": Transport("compared with the last ones, changed weights sent", "delta", "broadcast"),
     }
 )
 """The classes by name."""
@@ -118,6 +120,10 @@ RULES = by_result((
     rule("hops", sync_classes.tree_hops, nodes="rollout_nodes"),
     # one pass over one adapter; the number of receivers hardly matters
     rule("broadcast/link_seconds", sync_transports.broadcast_time, bandwidth="expected_bandwidth",
+         bucket_latency=0.0),
+    rule("delta_bytes", weight_sync.delta_sync_bytes, changed_fraction=CHANGED_FRACTION,
+         bytes_per_index=BYTES_PER_INDEX, bytes_per_param="sent_width"),
+    rule("delta/link_seconds", sync_transports.broadcast_time, sync_bytes="delta_bytes", bandwidth="expected_bandwidth",
          bucket_latency=0.0),
     # one pass in large buckets over all adapters of a node at once
     rule("pipeline/link_seconds", sync_transports.broadcast_time, bucket_bytes=_ENGINE_BUCKET_BYTES,

@@ -25,6 +25,12 @@ PARAMS_PER_SCALE = 128.0 * 128.0
 BYTES_PER_INDEX = 4.0
 """The position of a changed weight in its tensor, as a 32-bit integer."""
 
+CHANGED_FRACTION = 0.02
+"""
+Share of weights that a step changes, an upper one: published runs report less than 0.01 (arXiv:2602.03839,
+arXiv:2605.07330), an estimate at a learning rate of 1e-6 gives 0.015 to 0.04.
+"""
+
 WIDTHS: Mapping[str, float] = MappingProxyType(
     {
         "fp32": 4.0,

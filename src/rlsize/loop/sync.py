@@ -37,18 +37,11 @@ def transport(said: Said, *, shared: bool) -> str:
         return usual
     like = _METHODS.get(str(name))
     if like is None:
-        sized = "rlsize sync --method delta works it out from what changes; " if str(name) == "delta" else ""
-        todo = f"{sized}known: {', '.join(TRANSPORTS)}"
+        todo = f"known: {', '.join(TRANSPORTS)}"
         said.fault(f"no class of transport predicts {str(name)[:40]!r}", where, todo)
         return usual
     said.keep(Figure(key="transport", value=like, source=where))
     return like
-
-
-def predicted_as(said: Said) -> bool:
-    """Whether a loop whose weights are sent as was said can be predicted; not where only what has changed is sent."""
-    name, _ = said.name("transport")
-    return name is None or str(name) in _METHODS
 
 
 def wire_dtype(said: Said) -> str:

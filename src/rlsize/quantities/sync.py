@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from rlsize.facts.fields import Quantity
+from rlsize.facts.quantisation import CHANGED_FRACTION
 from rlsize.quantities.kinds import COUNT, DTYPE, SECONDS, SECONDS_OR_NONE
 from rlsize.quantities.row import Row, Text, Word
 
@@ -65,7 +66,7 @@ ROWS = (
         "Share of weights that a step changes (delta).",
         "",
         "--",
-        0.02,  # published runs report less than 0.01; an upper estimate at a rate of 1e-6 gives 0.015 to 0.04
+        CHANGED_FRACTION,
         "assumed; published runs report under 1 % (arXiv:2602.03839, arXiv:2605.07330), measure yours",
     ),
     Row(

@@ -84,6 +84,12 @@ def test_what_is_not_said_is_noted() -> None:
     assert "no placement" in told
 
 
+@pytest.mark.parametrize("payload", ["delta", "changed elements only", "sparse diff"])
+def test_changed_weights_are_a_delta(payload: str) -> None:
+    """Whatever sends them."""
+    assert read(payload=payload, method="nccl full broadcast").transport == "delta"
+
+
 def test_buckets_and_ready_weights() -> None:
     """Buckets of parameters count in the type on the wire; weights quantised before are not converted."""
     assert read(method="bucket of 0.5B parameters").bucket_bytes == pytest.approx(0.5e9, rel=1e-3)
@@ -93,8 +99,7 @@ def test_buckets_and_ready_weights() -> None:
 @pytest.mark.parametrize(
     ("changed", "why"),
     [
-        ({"payload": "delta"}, "not all weights"),
-        ({"payload": "LoRA adapters"}, "not all weights"),
+        ({"payload": "LoRA adapters"}, "not the model's weights"),
         ({"sync_time_s": -1}, "sync_time_s"),
         ({"sync_time_s": "soon"}, "sync_time_s"),
         ({"model": None}, "model"),
@@ -102,7 +107,7 @@ def test_buckets_and_ready_weights() -> None:
     ],
 )
 def test_what_cannot_be_compared_is_refused(changed: dict[str, Any], why: str) -> None:
-    """A part of the weights, no time, an unknown model."""
+    """Adapters, no time, an unknown model."""
     with pytest.raises(Refused, match=why):
         read(**changed)
 

@@ -20,7 +20,8 @@ _GPU = "h100-sxm"
 _USUAL_GPUS = 8
 _USUAL_BUCKET = 1e9
 _STEP_FIELDS = {"step_time_s", "generation_time_s", "train_time_s", "total_time_h", "tokens_per_s_per_gpu"}
-_PARTIAL = re.compile(r"delta|sparse|changed|lora|adapter|diff")
+_ADAPTERS = re.compile(r"lora|adapter")
+_CHANGED = re.compile(r"delta|sparse|changed|diff")
 _TRANSPORTS = (  # the first that matches decides
     (r"checkpoint.?engine.{0,40}p2p|p2p.{0,40}checkpoint.?engine", "checkpoint-engine-p2p"),
     (r"checkpoint.?engine", "checkpoint-engine"),
@@ -45,8 +46,8 @@ def record(row: Mapping[str, Any], catalogue: Catalogue) -> SyncRecord:
         Refused: It lacks what a prediction needs, or is no full update.
     """
     payload = parsing.text(row, "payload").lower()
-    if _PARTIAL.search(payload):
-        raise Refused(f"sends {payload[:40]!r}, not all weights; how much changes depends on the run")
+    if _ADAPTERS.search(payload):
+        raise Refused(f"sends {payload[:40]!r}, not the model's weights")
     shared = parsing.common(row, catalogue)
     assumed = [note for note in shared.pop("assumed") if not note.startswith("one GPU")]
     low, high = parsing.needed(row, "sync_time_s"), parsing.number(row, "sync_time_max_s")
@@ -57,7 +58,7 @@ def record(row: Mapping[str, Any], catalogue: Catalogue) -> SyncRecord:
         assumed.append(f"{_GPU}, as the record names no GPU")
         shared["gpu"] = _GPU
     method = parsing.text(row, "method").lower()
-    transport = _transport(method, parsing.text(row, "mode").lower(), assumed)
+    transport = "delta" if _CHANGED.search(payload) else _transport(method, parsing.text(row, "mode").lower(), assumed)
     dtype = _dtype(row, assumed)
     trainer, rollout = _gpus(row, transport, assumed)
     engine = parsing.layout(row.get("rollout_parallel"))
