@@ -13,7 +13,7 @@ from rlsize.estimates.constants import Basis, Constant, Stage
 _ENGINE = "MoonshotAI/checkpoint-engine@59a3c4ffa2e1:README.md, benchmark, 6 rows each"
 _REFIT = (
     "NVIDIA-NeMo/RL issue 959 and pull requests 449 and 3294, slime weight-sync blog (final stage): "
-    "8B to 235B, colocated"
+    "8B to 235B, colocated; a run of 1B on a B200 node (sunbc0120/b200-nemo-rl)"
 )
 _RESHARD = "NVIDIA-NeMo/RL pull request 2971, 6 rows in bf16"
 
@@ -49,10 +49,10 @@ STAGE = Stage(
         _fixed("checkpoint_engine", 0.4, 0.5, _ENGINE),
         _rate("checkpoint_engine", 85e9, 0.35, _ENGINE),
         _rate("checkpoint_engine_p2p", 70e9, 0.35, _ENGINE),
-        _fixed("colocated", 4.5, 1.0, _REFIT),
+        _fixed("colocated", 3.0, 1.0, _REFIT),
         _fixed("device", 0.4, 0.8, "assumed: an engine on the trainer's own GPU wakes and copies; a step of verl on "
                "one A100 (soumyarani/verl-gaudi) has 0.5 s beside its phases"),
-        _rate("colocated", 13e9, 0.75, _REFIT),
+        _rate("colocated", 11e9, 0.75, _REFIT),
         _fixed("reshard", 0.65, 0.6, _RESHARD),
         _rate("reshard", 300e9, 0.6, _RESHARD),
         _fixed("broadcast", 2.0, 1.2, "assumed: between reshard and colocated"),
