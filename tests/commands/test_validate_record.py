@@ -37,16 +37,18 @@ def secret(tmp_path: Path) -> tuple[str, str]:
 def test_a_record_says_what_ran_and_is_graded_at_once(rlsize: Any, tmp_path: Path) -> None:
     """Phases and lengths of the log, pools and layout of the launch; it reads back as a record of its class."""
     target = tmp_path / "own.yaml"
-    result = rlsize("validate", "--record", str(target), str(LAUNCH), str(LOG), "--set", "cluster.gpu=a800-sxm")
+    beside = ("--set", "cluster.gpu=a800-sxm", "--framework", "verl@0.4.1")
+    result = rlsize("validate", "--record", str(target), str(LAUNCH), str(LOG), *beside)
     assert result.code == 0
     assert "sent nothing" in " ".join(result.stdout.split())
     (row,) = yaml.safe_load(target.read_text("utf-8"))
-    assert (row["model"], row["gpu"], row["framework"]) == ("qwen2.5-3b", "a800-sxm", "verl")
+    assert (row["model"], row["gpu"], row["framework"]) == ("qwen2.5-3b", "a800-sxm", "verl 0.4.1")
     assert (row["step_time_s"], row["train_time_s"]) == pytest.approx((204.4, 35.03), rel=1e-3)
     (entry,) = read_records([target], Catalogue()).records
     said = entry.record
     assert isinstance(said, StepRecord)
     assert (entry.class_name, said.trainer_gpus, said.samples, said.group_size) == ("rl_step", 4, 512, 16)
+    assert (said.version, said.offload) == ("0.4.1", ("optimizer", "params"))
     assert (said.rollout.tensor, said.trainer.context, said.passes) == (4, 4, ("old_logprob", "reference"))
 
 
@@ -59,11 +61,24 @@ def test_a_record_names_nobody(rlsize: Any, tmp_path: Path, secret: tuple[str, s
     assert yaml.safe_load(text)[0]["model"].startswith("dense ")
 
 
+def test_a_gpu_of_ones_own_is_no_record(rlsize: Any, tmp_path: Path) -> None:
+    """Nobody else could predict it: told before anything is written."""
+    target, profile = tmp_path / "own.yaml", tmp_path / "gpus" / "mine.yaml"
+    profile.parent.mkdir()
+    profile.write_text(Path("profiles/gpus/a800-sxm.yaml").read_text("utf-8").replace("a800-sxm", "mine"), "utf-8")
+    asked = ("--profiles", str(tmp_path), "--set", "cluster.gpu=mine")
+    result = rlsize("validate", "--record", str(target), str(LAUNCH), str(LOG), *asked)
+    assert (result.code, target.exists()) == (2, False)
+    assert "ran on 'mine'" in result.stderr
+
+
 def test_a_record_is_of_one_log(rlsize: Any, tmp_path: Path) -> None:
     """Two launches, no log, or a change without a record: told, and nothing is written."""
     target = tmp_path / "own.yaml"
     for sources in ([str(LAUNCH)], [str(LOG), str(LOG), str(LAUNCH)]):
         result = rlsize("validate", "--record", str(target), *sources)
         assert (result.code, "takes one log" in result.stderr) == (2, True)
-    assert "--set" in rlsize("validate", "examples/my-runs.yaml", "--set", "cluster.gpu=a800-sxm").stderr
+    told = rlsize("validate", "examples/my-runs.yaml", "--set", "cluster.gpu=a800-sxm", "--framework", "verl").stderr
+    assert "--set" in told
+    assert "--framework" in told
     assert not target.exists()

@@ -95,7 +95,7 @@ _COLUMNS = {
 _ERRORS = ("median_error_fraction", "p90_error_fraction")
 
 
-@asks_beside_files(Inputs=("seed",))
+@asks_beside_files(Inputs=("framework", "seed"))
 def validate(
     inputs: Inputs,
     context: typer.Context,
@@ -146,8 +146,9 @@ def validate(
         number = seed_of(inputs)
     except InputError as error:
         raise InputError(*inputs.faults, *error.faults) from None
-    if changes and record is None:
-        inputs.fault("says what a run was, and records say that themselves", "--set", "give it beside --record FILE")
+    said = {"--set": bool(changes), "--framework": inputs.by_flag("framework")}
+    for flag in (flag for flag, given in said.items() if given and record is None):
+        inputs.fault("says what a run was, and records say that themselves", flag, "give it beside --record FILE")
     inputs.settle()
     if record is not None:
         files = [_record(inputs, files or [], changes or (), record, force=force)]
@@ -294,14 +295,19 @@ def recorded(inputs: Inputs, log: str) -> dict[str, Any]:
     times = {name: _short(run.figure(key).number) for key, name in _TIMES.items() if run.figure(key).known}
     if not times:
         raise InputError(Fault("times neither steps nor phases", log, "name another log of the run"))
+    gpu = loop.place.fleet.gpu
+    if gpu not in Catalogue().names("gpu"):
+        todo = "name the shipped one that it is, or is like: --set cluster.gpu=h100-sxm"
+        raise InputError(Fault(f"ran on {gpu!r}, of which nobody else has a profile", log, todo))
+    version = str(inputs.texts.get("framework") or "").partition("@")[2]
     model, placed = loop.stages.train.model, _placed(loop.place, loop.stages.train)
     row = {
         "id": f"{run.framework or 'run'}-{_size(model)}-{placed['gpus_total']}",
         "source_id": "anonymous",
         "trust": "medium",
-        "framework": run.framework or None,
+        "framework": f"{run.framework} {version}".strip() or None,
         "model": _model_name(model),
-        "gpu": loop.place.fleet.gpu if loop.place.fleet.gpu in Catalogue().names("gpu") else None,
+        "gpu": gpu,
         **placed,
         **_said(loop),
         "steps_averaged": len(run.steps),
@@ -330,11 +336,20 @@ def _placed(place: Placement, train: TrainQuestion) -> Mapping[str, Any]:
         "precision": f"{(engine.weights or native(engine.model.name)).dense} generation, {train.dtype} training",
         "gpu_memory_utilization": engine.memory_fraction,
         "recompute": train.recompute,
-        "offload": "optimizer" if train.offload else None,
+        "offload": _offloaded(train) or None,
         "passes": list(train.passes),
         "ref_model": _model_name(other) if (other := train.pass_models.get("reference")) is not None else None,
         "updates_per_step": _short(_plain(train.optimizer_steps)),
     }
+
+
+def _offloaded(train: TrainQuestion) -> str:
+    """What of the trainer is on the host, always or while engines generate, as records say it."""
+    there = {
+        "param": train.weights_returning or train.keeps.param_offload,
+        "optimizer": train.offload or train.returning,
+    }
+    return "+".join(name for name, moved in there.items() if moved)
 
 
 def _said(loop: Loop) -> Mapping[str, Any]:
