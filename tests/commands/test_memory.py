@@ -505,3 +505,18 @@ def test_a_phase_that_does_not_fit_refuses_the_loop_under_every_command(rlsize: 
 def test_a_bill_without_a_loop_has_no_phases(rlsize: Run) -> None:
     """Nobody says what runs beside what."""
     assert "phases" not in rlsize("memory", *LESSON, "--json").document["rows"]
+
+
+@pytest.mark.parametrize(("model", "gpu"), [("qwen2.5-1.5b", "rtx-4090"), ("qwen3-32b", "l4"), ("qwen3-8b", "l4")])
+def test_what_a_trainer_needs_that_fits_nowhere_makes_it_fit(rlsize: Run, model: str, gpu: str) -> None:
+    """Of its defaults the micro-batches are too large, or their logits: the flag that is named helps."""
+    asked = ("memory", "--model", model, "--gpu", gpu)
+    reason = rlsize(*asked, "--json").document["explain"]["trainer_first_fit_gpus"]["reason"]
+    flags = reason.removeprefix("needs ").split()
+    assert flags[0] in {"--micro-batch-tokens", "--set"}
+    assert rlsize(*asked, *flags, "--json").results["trainer_first_fit_gpus"] is not None
+
+
+def test_a_trainer_that_nothing_helps_needs_a_larger_gpu(rlsize: Run) -> None:
+    """A layer of 405B does not fit a T4, however few tokens there are."""
+    assert "a larger GPU" in rlsize("memory", "--model", "llama3.1-405b", "--gpu", "t4").stdout

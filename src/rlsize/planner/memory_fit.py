@@ -30,6 +30,7 @@ MOST_INSTANCE_GPUS = 1024
 _BEFORE, _AFTER = 2, 1  # rows shown before and after the first fit
 _EVERYWHERE = frozenset({"gathered_layer_bytes_per_gpu", "activation_bytes_per_gpu", "logits_bytes_per_gpu"})
 _SAMPLED = (0, 3, 10)  # rows shown where none fits
+_LEAST_TOKENS = 1024  # of a micro-batch that is worth its launch
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -109,9 +110,10 @@ def fit_memory(question: MemoryQuestion, gpu: GpuMemory) -> FitAnswer:
         trainer = sorted([*trainer, stated_trainer], key=lambda row: row.gpus)
     nodes = f"the smallest of whole nodes of {gpu.gpus_per_node.value:g} and halvings of one"
     exact = _exact_gpus(question, gpu, first_trainer)
+    lacking = _way_out(question, gpu) if first_trainer is None else ""
     results = [
         gpu.memory,
-        *_results("trainer", first_trainer, stated_trainer, nodes, "a larger GPU, or more model parallelism"),
+        *_results("trainer", first_trainer, stated_trainer, nodes, lacking),
         *([exact] if exact else []),
     ]
     rollout: list[Candidate] = []
@@ -171,6 +173,18 @@ def _trainers(question: MemoryQuestion, gpu: GpuMemory) -> tuple[list[Candidate]
         return [at(index) for index in _SAMPLED], None
     shown = [at(index) for index in range(max(0, first - _BEFORE), first + _AFTER + 1)]
     return shown, next(row for row in shown if row.gpus == count(first))
+
+
+def _way_out(question: MemoryQuestion, gpu: GpuMemory) -> str:
+    """What makes a trainer fit that no number of GPUs holds: smaller micro-batches, a chunked loss, or a larger GPU."""
+    tokens = question.micro_batch_tokens
+    least = question.longest_tokens.number if question.longest_tokens.known else _LEAST_TOKENS
+    others = {"--set trainer.chunked_loss=yes": replace(question, keeps=replace(question.keeps, chunked_loss=True))}
+    while tokens.known and tokens.number >= 2 * least:
+        tokens = replace(tokens, value=tokens.number // 2)
+        others[f"--micro-batch-tokens {tokens.number:.0f}"] = replace(question, micro_batch_tokens=tokens)
+    fitting = (way for way, other in others.items() if _trainers(other, gpu)[1] is not None)
+    return next(fitting, "a larger GPU, or more model parallelism")
 
 
 def _exact_gpus(question: MemoryQuestion, gpu: GpuMemory, first: Candidate | None) -> Figure | None:

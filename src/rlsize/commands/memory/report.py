@@ -135,16 +135,17 @@ def _as_spread(candidate: Candidate) -> str:
 
 def _acceptance(fit: FitAnswer) -> str:
     said = []
-    for stated, first, whose in (
-        (fit.stated_trainer, fit.first_trainer, "the trainer"),
-        (fit.stated_rollout, fit.first_rollout, "a rollout instance"),
+    lacking = {figure.key: figure.missing for figure in fit.results}
+    for stated, first, whose, key in (
+        (fit.stated_trainer, fit.first_trainer, "the trainer", "trainer_first_fit_gpus"),
+        (fit.stated_rollout, fit.first_rollout, "a rollout instance", "rollout_first_fit_gpus"),
     ):
         if stated is not None:
             said.append(f"{whose} fits as stated")
         elif first is not None:
             said.append(f"{whose} first fits on {numbered(first.gpus, 'GPU')}{_as_spread(first)}")
         elif whose == "the trainer" or fit.rollout:
-            said.append(f"{whose} fits on no number of GPUs")
+            said.append(f"{whose} fits on no number of GPUs (it needs {lacking[key]})")
     return f"On {fit.gpu.name} {', '.join(said)}."
 
 
