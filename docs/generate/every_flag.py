@@ -66,7 +66,6 @@ ADDS_NO_KEY: Mapping[str, str] = MappingProxyType(
         "--selector": _ENGINES,
         "--trainer-selector": _ENGINES,
         "--apply": "it writes a file",
-        "--base": "it names the manifest that there is",
         "--borrow": _KUEUE,
         "--cohort": _KUEUE,
         "--cpu-per-gpu": _KUEUE,
