@@ -265,6 +265,31 @@ def promised() -> Callable[..., None]:
     return check
 
 
+@pytest.mark.parametrize(
+    ("selector", "sent"),
+    [
+        ('job="a"', 'job="a"'),
+        ("{ job = 'a', pod!~`x{2},\"`, }", 'job="a",pod!~"x{2},\\""'),
+        (r'job="a\"} or up{x=\"b"', r'job="a\"} or up{x=\"b"'),
+    ],
+)
+def test_matchers_go_into_a_query(selector: str, sent: str) -> None:
+    """With braces or without; what looks like their end inside quotes is none."""
+    faults: list[Any] = []
+    assert selector_text(matchers(selector, "--selector", faults)) == sent
+    assert not faults
+
+
+@pytest.mark.parametrize(
+    "selector", ["job=a", 'job="a"} or up{', 'job="a" pod="b"', '__name__="up"', 'job="', "job", '="a"', "x" * 3000]
+)
+def test_what_is_no_matcher_is_a_fault(selector: str) -> None:
+    """Nothing can end the selector and go on with another query."""
+    faults: list[Any] = []
+    matchers(selector, "--selector", faults)
+    assert faults
+
+
 @settings(max_examples=tries(25), suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.text(max_size=30) | st.from_regex(r'[a-z]{1,3}(=|!=|=~)"[a-z"\\{},.*]{0,6}",?', fullmatch=True))
 def test_a_selector_is_taken_whole_or_not_at_all(text: str) -> None:
