@@ -163,7 +163,7 @@ def test_a_loop_that_cannot_run_has_no_alerts(alerts: Callable[..., Any]) -> Non
         (("plan.yaml", "--metric", "idle=x # or"), "holds a comment"),
         (("plan.yaml", "--name", "A b"), "is no name"),
         (("plan.yaml", "--label", "a=b"), "add --kubernetes"),
-        (("plan.yaml", "--kubernetes", "--label", "a b=c"), "is no label of Kubernetes"),
+        (("plan.yaml", "--kubernetes", "--label", "a b=c"), "is no label"),
         (("plan.yaml", "--kubernetes", "--grafana"), "only one of them can be printed"),
         (("plan.yaml", "-o", "x.json"), "does not go with"),
         (("plan.yaml", "-o", ""), "names no file and no folder"),

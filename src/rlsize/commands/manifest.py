@@ -249,7 +249,7 @@ def wanted_of(inputs: Inputs, said: ObjectFlags, found: Allocation) -> Wanted:
     taints = {}
     for side, own in labels.items():
         for text in getattr(said, f"{side}_label") or ():
-            own.update(label_of(text, f"--{side}-label", inputs.faults))
+            own.update(label_of(text, f"--{side}-label", inputs.faults, "karpenter.sh/capacity-type=spot"))
         tainted = getattr(said, f"{side}_taint") or ()
         taints[side] = tuple(toleration_of(text, f"--{side}-taint", inputs.faults) for text in tainted)
     told = {key: getattr(said, key) or "" for key in ("name", "namespace", "group", "prometheus", "query", "cohort")}
