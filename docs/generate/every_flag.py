@@ -66,7 +66,6 @@ ADDS_NO_KEY: Mapping[str, str] = MappingProxyType(
         "--selector": _ENGINES,
         "--trainer-selector": _ENGINES,
         "--apply": "it writes a file",
-        "--base": "it names the manifest that there is",
         "--borrow": _KUEUE,
         "--cohort": _KUEUE,
         "--cpu-per-gpu": _KUEUE,
@@ -315,7 +314,7 @@ rlsize report examples/grpo-32b.yaml --output FOLDER/measured.html --per-instanc
     --sync-seconds 1 --overhead-seconds 1
 rlsize report examples/grpo-32b.yaml --output FOLDER/typed.html --rollout-tps 2000 --trainer-tps 6000 \\
     --batch-tokens 786432 --train-seconds 20
-rlsize diff examples/unmeasured-8b.yaml examples/longer-8b.yaml --of step_seconds --split shapley --gpu-hour 2.5 \\
+rlsize diff examples/unmeasured-8b.yaml examples/longer-8b.yaml --of step_seconds --gpu-hour 2.5 \\
     --rollout-gpu-hour 1.25 --trainer-gpu-hour 2.95 --steps 1000
 rlsize diff examples/rates.yaml examples/rates-lower-bound.yaml --scenario examples/grpo-32b.yaml \\
     --accept-lower-bound --price nebius-h100-sxm-8x

@@ -24,7 +24,6 @@ DIFFED_COLUMNS: dict[str, str] = {
     "change_fraction_low": "Low end of the 80 % interval of a relative change.",
     "change_high": "High end of the 80 % interval of a change, on draws that both sides share.",
     "change_low": "Low end of the 80 % interval of a change, on draws that both sides share.",
-    "fair_share": "What a cause contributes to a change, as a mean over the orders in which causes can be made.",
     "input": "An input that is moved, that changed, or that was assumed.",
     "refused": "Why something cannot run, or cannot be worked out.",
     "verdict": "What can be said: of a plan best, too close to call, or how many times the best; of a result higher, "

@@ -163,7 +163,7 @@ def test_a_loop_that_cannot_run_has_no_alerts(alerts: Callable[..., Any]) -> Non
         (("plan.yaml", "--metric", "idle=x # or"), "holds a comment"),
         (("plan.yaml", "--name", "A b"), "is no name"),
         (("plan.yaml", "--label", "a=b"), "add --kubernetes"),
-        (("plan.yaml", "--kubernetes", "--label", "a b=c"), "is no label of Kubernetes"),
+        (("plan.yaml", "--kubernetes", "--label", "a b=c"), "is no label"),
         (("plan.yaml", "--kubernetes", "--grafana"), "only one of them can be printed"),
         (("plan.yaml", "-o", "x.json"), "does not go with"),
         (("plan.yaml", "-o", ""), "names no file and no folder"),
@@ -263,6 +263,31 @@ def promised() -> Callable[..., None]:
         assert not [source for source in sources if "{{" in source.replace('{{ "{{" }}', "")]
 
     return check
+
+
+@pytest.mark.parametrize(
+    ("selector", "sent"),
+    [
+        ('job="a"', 'job="a"'),
+        ("{ job = 'a', pod!~`x{2},\"`, }", 'job="a",pod!~"x{2},\\""'),
+        (r'job="a\"} or up{x=\"b"', r'job="a\"} or up{x=\"b"'),
+    ],
+)
+def test_matchers_go_into_a_query(selector: str, sent: str) -> None:
+    """With braces or without; what looks like their end inside quotes is none."""
+    faults: list[Any] = []
+    assert selector_text(matchers(selector, "--selector", faults)) == sent
+    assert not faults
+
+
+@pytest.mark.parametrize(
+    "selector", ["job=a", 'job="a"} or up{', 'job="a" pod="b"', '__name__="up"', 'job="', "job", '="a"', "x" * 3000]
+)
+def test_what_is_no_matcher_is_a_fault(selector: str) -> None:
+    """Nothing can end the selector and go on with another query."""
+    faults: list[Any] = []
+    matchers(selector, "--selector", faults)
+    assert faults
 
 
 @settings(max_examples=tries(25), suppress_health_check=[HealthCheck.function_scoped_fixture])

@@ -118,32 +118,6 @@ def test_the_other_way_round_is_minus_the_change(diff: Diff, edit: Edit) -> None
         assert {row["verdict"], other["verdict"]} in ({"higher", "lower"}, {"unchanged"}, {"too close to call"})
 
 
-def test_fair_shares_sum_to_the_change(diff: Diff, edit: Edit) -> None:
-    """Averaged over all orders of three changes, and said so."""
-    files = [edit("grpo-32b.yaml", "a.yaml"), edit("grpo-32b.yaml", "b.yaml", LONGER, RATE, STALE)]
-    ran = diff(*files, "--split", "shapley", "--json", *PRICED)
-    rows = [row for row in ran.document["rows"]["causes"] if row["cause"] not in {"all together", "unexplained"}]
-    assert len(rows) == 3
-    together = _row(ran, "causes", cause="all together")
-    assert math.fsum(row["fair_share"] for row in rows) == pytest.approx(together["change"])
-    assert "mean over all 6 orders" in " ".join(diff(*files, "--split", "shapley").stdout.split())
-
-
-@pytest.mark.long
-def test_more_causes_than_orders_can_be_taken_are_sampled(diff: Diff, edit: Edit) -> None:
-    """Seven changes: orders are drawn, the seed says which, and the answer says so."""
-    changes = (
-        LONGER, RATE, STALE, ("group_size: 8", "group_size: 16"), ("prompt_tokens: 300", "prompt_tokens: 900"),
-        ("train_seconds: 20", "train_seconds: 24"), ("every: 1", "every: 2"),
-    )  # fmt: skip
-    files = [edit("grpo-32b.yaml", "a.yaml"), edit("grpo-32b.yaml", "b.yaml", *changes)]
-    ran = diff(*files, "--split", "shapley", "--json")
-    shares = [row["fair_share"] for row in ran.document["rows"]["causes"] if row["fair_share"] is not None]
-    assert math.fsum(shares) == pytest.approx(2 * _row(ran, "results", quantity="step_seconds")["change"])
-    told = " ".join(diff(*files, "--split", "shapley").stdout.split())
-    assert "mean over the 32 orders of making the changes that were drawn (Shapley)" in told
-
-
 def test_changes_that_cannot_stand_alone_are_taken_together(diff: Diff, edit: Edit) -> None:
     """More rollout GPUs need a larger cluster: the row says why, and both have the effect together."""
     larger = (("gpus: 32", "gpus: 40"), ("rollout_gpus: 16", "rollout_gpus: 24"), ("every: 1", "every: 2"))
@@ -448,12 +422,10 @@ def test_what_is_missing_names_the_file_that_lacks_it(diff: Diff, edit: Edit) ->
         (("list.yaml", "s.yaml"), "list.yaml: does not say what kind of file it is"),
         (("s.yaml", "t.yaml", "--of", "step_secs"), "did you mean step_seconds?"),
         (("s.yaml", "t.yaml", "--of", "cost_per_step_usd"), "it needs --gpu-hour"),
-        (("s.yaml", "t.yaml", "--split", "shaply"), "did you mean shapley?"),
         (("s.yaml", "t.yaml", "--scenario", "s.yaml"), "--scenario: says nothing about two scenario files"),
         (("s.yaml", "t.yaml", "--seed", "x"), "--seed: 'x' is not a whole number"),
         (("u.yaml", "v.yaml", "--price", "none-such"), "there is no price profile 'none-such'"),
         (("s.yaml", "t.yaml", "--calibration", "s.yaml"), "is a scenario file, not a calibration file"),
-        (("r.yaml", "q.yaml", "--split", "alone"), "--split: says nothing about two rates files"),
         (("r.yaml", "q.yaml", "--gpu-hour", "2"), "name one with --scenario FILE"),
         (("r.yaml", "q.yaml", "--seed", "1.5"), "--seed: '1.5' is not a whole number"),
         (("r.yaml", "q.yaml", "--scenario", "none.yaml"), "none.yaml: no such file"),

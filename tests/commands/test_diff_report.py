@@ -88,13 +88,12 @@ def test_many_results_are_cut_short_for_people() -> None:
     assert table.note.endswith("in --json too: 8 more that change, 1 that do not")
 
 
-def _split(*effects: float, orders: int = 0) -> Split:
+def _split(*effects: float) -> Split:
     causes = tuple(
-        Cause(keys=(f"k{index}",), effects={KEY: effect, "gpus": 0.0}, shares={KEY: effect} if orders else {})
-        for index, effect in enumerate(effects)
+        Cause(keys=(f"k{index}",), effects={KEY: effect, "gpus": 0.0}) for index, effect in enumerate(effects)
     )
     together, left = {KEY: 2.0, "gpus": 0.0}, {KEY: 2.0 - sum(effects), "gpus": 0.0}
-    return Split(causes=causes, together=together, unexplained=left, alone={}, orders=orders)
+    return Split(causes=causes, together=together, unexplained=left, alone={})
 
 
 @given(st.lists(st.floats(-9, 9), min_size=2, max_size=30))
@@ -138,7 +137,7 @@ def test_a_cause_that_cannot_run_says_so() -> None:
 
 def test_it_prints(capsys: pytest.CaptureFixture[str]) -> None:
     """As text of 80 columns."""
-    print_report(_report(_split(1.5, 0.25, orders=2)))
+    print_report(_report(_split(1.5, 0.25)))
     out = capsys.readouterr().out
     assert out.startswith("Step time rises from 10 s to 12 s (+20.0 %); k0 by itself makes +15.0 %.")
     assert max(len(line.rstrip()) for line in out.splitlines()) <= 80

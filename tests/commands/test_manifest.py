@@ -125,23 +125,6 @@ def test_a_file_is_written_whole_and_never_over_another(rlsize: Run, files: Path
 
 
 @pytest.mark.usefixtures("files")
-def test_an_existing_manifest_keeps_all_but_the_resize(rlsize: Run) -> None:
-    """The changed path is told, in the file and in JSON, and the way back is the old file."""
-    line = ("manifest", "plan.yaml", "--platform", "deployment", "--base", "base.yaml", "-n", "rl")
-    ran = rlsize(*line)
-    assert ran.code == 0
-    body = "".join(text for text in ran.stdout.splitlines(keepends=True) if not text.startswith("# "))
-    assert body == BASE.removeprefix("# kept\n").replace("8 # in", "13 # in")
-    assert "# kept\n" in ran.stdout
-    assert "# Changed: spec.replicas: 8 -> 13" in ran.stdout
-    assert "# Back: kubectl apply -f base.yaml" in ran.stdout
-    answer = rlsize(*line, "--json")
-    assert answer.document["rows"]["changes"] == [{"path": "spec.replicas", "before": "8", "after": "13"}]
-    assert answer.results["manifest"] == ran.stdout
-    assert answer.results["replicas"] == 13
-
-
-@pytest.mark.usefixtures("files")
 def test_a_rollback_says_where_it_comes_from(rlsize: Run) -> None:
     """Back from the plan's 13 instances to the 8 that were recorded."""
     ran = rlsize("manifest", "plan.yaml", "--platform", "deployment", "--rollback", "before.yaml")
@@ -198,16 +181,11 @@ def test_kueue_has_a_queue_for_each_side_and_a_caution(rlsize: Run) -> None:
             ("--selector: 'a=\"b\"} or up{' is no matcher",),
         ),
         (("plan.yaml", "--platform", "raycluster"), ("--group: which worker group",)),
-        (
-            ("plan.yaml", "--platform", "deployment", "--base", "base.yaml", "-o", "base.yaml", "--force"),
-            ("--output: is the manifest that is gone back to",),
-        ),
         (("plan.yaml", "--rollout-gpus", "9", "--platform", "deployment"), ("nearest: 8 or 10 rollout GPUs",)),
         (
             ("plan.yaml", "--rollout-gpus", "9", "--instances", "5", "--platform", "deployment"),
             ("5 instances of 2 GPUs are not 9",),
         ),
-        (("plan.yaml", "--platform", "deployment", "--base", "plan.yaml"), ("holds no Deployment rollout",)),
         (
             ("plan.yaml", "--platform", "kueue", "--rollout-label", "x"),
             ("'x' is no label", "which nodes are protected?"),

@@ -295,7 +295,10 @@ def test_nothing_is_overwritten_and_that_is_known_before_the_window(fleet: Fleet
         (["a:1", "--selector", 'job="x"', "--at", "0"], ["--selector: is for engines that a Prom", "--at: is for eng"]),
         (["--prometheus", "ftp://p", "--timeout", "x"], ["ftp://p: has the scheme ftp", "--timeout: "]),
         (["--prometheus", "p", "--every", "5"], ["--every: is for engines that are"]),
-        (["--prometheus", "p", "--selector", "a=b", "--at", "noon"], ["--selector: cannot be read", "'noon' is no"]),
+        (
+            ["--prometheus", "p", "--selector", "a=b", "--at", "noon"],
+            ["--selector: 'a=b' is no matcher", "'noon' is no"],
+        ),
         (["--prometheus", "p", "--window", "5x", "--timeout", "x"], ["--window", "--timeout"]),
         (["a:1", "--window", "1e30"], ["1e30"]),
         (["a:1", "--window", "5 GB", "--every", "x"], ["--window", "--every"]),

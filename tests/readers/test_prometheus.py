@@ -21,7 +21,7 @@ from rlsize.facts import published
 from rlsize.readers import prometheus
 from rlsize.readers.http_pages import Access, api_target, basic_login
 from rlsize.readers.metrics.pages import histories
-from rlsize.readers.prometheus import Scraped, duration, matchers, moment, scraped, trainer_steps, wanted_names
+from rlsize.readers.prometheus import Scraped, duration, moment, scraped, trainer_steps, wanted_names
 
 END = 1_772_366_400.0
 SECRET = "s3cr3t-word"  # noqa: S105 (a test's own)
@@ -235,30 +235,6 @@ def test_all_names_that_are_read_are_sought() -> None:
     ):
         assert sought.fullmatch(name)
     assert not sought.fullmatch("vllm:time_to_first_token_seconds_bucket")
-
-
-@pytest.mark.parametrize(
-    ("selector", "sent"),
-    [
-        ("", ""),
-        ("{}", ""),
-        ('job="a"', 'job="a"'),
-        ("{ job = 'a', pod!~`x{2},\"`, }", "job = 'a', pod!~`x{2},\"`"),
-        (r'job="a\"} or up{x=\"b"', r'job="a\"} or up{x=\"b"'),
-    ],
-)
-def test_matchers_go_into_the_query(selector: str, sent: str) -> None:
-    """With braces or without; what looks like their end inside quotes is none."""
-    assert matchers(selector) == sent
-
-
-@pytest.mark.parametrize(
-    "selector", ["job=a", 'job="a"} or up{', 'job="a" pod="b"', '__name__="up"', 'job="', "job", '="a"', "x" * 3000]
-)
-def test_what_is_no_matcher_never_reaches_the_server(selector: str) -> None:
-    """Nothing can end the selector and go on with another query."""
-    with pytest.raises(ValueError, match=r"cannot be read|no comma|names a metric|longer"):
-        matchers(selector)
 
 
 def test_durations_and_moments() -> None:

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import shlex
 from dataclasses import dataclass, fields
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from rlsize.errors import Fault, InputError, suggestion
 from rlsize.facts.figure import Figure
-from rlsize.readers.yaml_documents import read_text
 from rlsize.reports.report import Column, Report, Table
 from rlsize.reports.wording import numbered
 from rlsize.shell.allocation import ALLOCATION, Source, allocation_of, read_pools
@@ -21,15 +19,13 @@ from rlsize.shell.inputs import Inputs
 from rlsize.shell.quantity_flags import Changes, asks_beside_files
 from rlsize.version import VERSION
 from rlsize.writers.files import check_target
-from rlsize.writers.manifests.in_place import LARGEST, edited
 from rlsize.writers.manifests.resize import commented, pasted, pods_of, yaml_documents
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Mapping
 
     from rlsize.facts.plan import Allocation
     from rlsize.writers.manifests import Platform
-    from rlsize.writers.manifests.in_place import Changed
     from rlsize.writers.manifests.resize import Pods, Resize, Wanted
 
 _SOURCES: Mapping[str, str] = {
@@ -42,7 +38,7 @@ OBJECT, KEDA, KUEUE = "Object", "KEDA", "Kueue"
 
 _BOUNDED = ("keda", "raycluster")
 OWN: Mapping[str, tuple[str, ...]] = {
-    "--group": ("raycluster", "kueue"), "--group-index": ("raycluster",), "--min": _BOUNDED, "--max": _BOUNDED,
+    "--group": ("raycluster",), "--group-index": ("raycluster",), "--min": _BOUNDED, "--max": _BOUNDED,
     **dict.fromkeys(("--prometheus", "--query", "--selector", "--threshold", "--target"), ("keda",)),
     **dict.fromkeys(("--cohort", "--borrow", "--cpu-per-gpu", "--memory-per-gpu"), ("kueue",)),
     **dict.fromkeys(("--rollout-label", "--trainer-label", "--rollout-taint", "--trainer-taint"), ("kueue",)),
@@ -64,15 +60,10 @@ class ObjectFlags:
     namespace: Annotated[str, option("--namespace|-n", "Its namespace; default when not given.", OBJECT, "NAME")] = (
         "default"
     )
-    group: str | None = option(
-        "--group", "RayCluster: the worker group. Kueue with --base: the flavour.", OBJECT, "NAME"
-    )
+    group: str | None = option("--group", "RayCluster: the worker group.", OBJECT, "NAME")
     gpu_resource: Annotated[
         str, option("--gpu-resource", "What pods ask GPUs as; nvidia.com/gpu when not given.", OBJECT, "NAME")
     ] = "nvidia.com/gpu"
-    base: str | None = option(
-        "--base", "A manifest that there is: all of it is written, with the resize in it.", OBJECT, "FILE"
-    )
     prometheus: str | None = option("--prometheus", "Address of the Prometheus that KEDA asks.", KEDA, "URL")
     query: str | None = option("--query", "What KEDA asks; samples in flight when not given.", KEDA, "PROMQL")
     selector: str | None = option("--selector", """Matchers of that query: 'job="rollout"'.""", KEDA, "MATCHERS")
@@ -111,11 +102,9 @@ def manifest(
 
     Example:  rlsize manifest examples/baseline.yaml --platform deployment
     """
-    base, rollback, output = said.base, said.rollback, said.output
+    rollback, output = said.rollback, said.output
     if output is not None:
-        written_to = check_target(output, said.force)
-        if base is not None and written_to == Path(base).resolve():
-            raise InputError(Fault("is the manifest that is gone back to", "--output", "name another file"))
+        check_target(output, said.force)
     named = rollback or source
     read_pools(inputs, named, changes)
     found = allocation_of(inputs, named or "flags")
@@ -127,15 +116,13 @@ def manifest(
         inputs.settle()
         raise InputError(Fault("nothing says how large the fleet is", "--instances", "give a plan, or --instances"))
     check_bounds(inputs, wanted, pods)
-    faults: list[Fault] = []
-    resize = resized(pods, wanted, faults)
-    # the object that is there has what a new one would need flags for
-    inputs.faults += [fault for fault in faults if base is None or fault.where in {"--platform", "--group"}]
+    resize = resized(pods, wanted, inputs.faults)
     inputs.settle()
-    commands = _commands(resize, base, output or "resize.yaml")
+    file = shlex.quote(output or "resize.yaml")
+    commands = {key: getattr(resize, key).replace("{file}", file) for key in ("before", "apply", "back")}
     back_from = _left(source) if rollback is not None else None
     head = _head(resize, pods, wanted, found.source, back_from)
-    text, changed, told = _text(resize, pods, wanted, base, head, commands)
+    text = _text(resize, head, commands)
     counts = ("instances", "replicas", "gpus_per_pod", "pods_per_engine", "rollout_gpus", "trainer_gpus")
     figures = {
         "manifest": text,
@@ -155,9 +142,9 @@ def manifest(
             for key, value in figures.items()
             if value is not None
         ),
-        tables={**({} if base is None else {"changes": _differences(changed)}), "commands": _to_paste(commands)},
+        tables={"commands": _to_paste(commands)},
         quiet=frozenset({"manifest", "file", "platform", "kind", "api_version", *_SOURCES}),
-        **inputs.told(warnings=resize.warnings, notes=(*notes, *(() if base else resize.notes), *told)),
+        **inputs.told(warnings=resize.warnings, notes=(*notes, *resize.notes)),
     )
     return delivered(report, text, context.obj or {}, output, force=said.force)
 
@@ -168,12 +155,6 @@ def _headline(resize: Resize, pods: Pods, name: str, output: str | None, rollbac
     counted = numbered(pods.rollout_gpus, "GPU") if queue else numbered(pods.replicas, "replica")
     what = f"{'Resize' if rollback is None else 'Rollback'}: {resize.kind} {name} with {counted}"
     return f"{where}{what} for {numbered(pods.instances, 'instance')}. Nothing is applied."
-
-
-def _differences(changed: Iterable[Changed]) -> Table:
-    before = Column("before", "before", of=lambda one: one.before or "not said")
-    cells = (Column("path", "path", "left", wide=True), before, Column("after", "after"))
-    return Table.of("What changed, and nothing else", changed, cells)
 
 
 def _to_paste(commands: Mapping[str, str]) -> Table:
@@ -191,15 +172,6 @@ def _left(source: str | None) -> str:
     found = allocation_of(inputs, source)
     inputs.settle()
     return f", back from {found.instances}" if found.instances else ""
-
-
-def _commands(resize: Resize, base: str | None, file: str) -> dict[str, str]:
-    """What to paste: before, to apply, and to go back."""
-    file = shlex.quote(file)
-    if base is not None:
-        back = f"kubectl apply -f {shlex.quote(base)}"
-        return {"before": f"kubectl diff -f {file}", "apply": f"kubectl apply -f {file}", "back": back}
-    return {key: getattr(resize, key).replace("{file}", file) for key in ("before", "apply", "back")}
 
 
 def _head(resize: Resize, pods: Pods, wanted: Wanted, source: str, back_from: str | None) -> list[str]:
@@ -225,28 +197,12 @@ def _head(resize: Resize, pods: Pods, wanted: Wanted, source: str, back_from: st
     ]
 
 
-def _text(
-    resize: Resize, pods: Pods, wanted: Wanted, base: str | None, head: list[str], commands: Mapping[str, str]
-) -> tuple[str, tuple[Changed, ...], tuple[str, ...]]:
-    """
-    The file: new, or the one that was there with the resize in it.
-
-    Raises:
-        InputError: The one that was there does not hold the object.
-    """
+def _text(resize: Resize, head: list[str], commands: Mapping[str, str]) -> str:
+    """The file."""
     said = commented(head) + pasted(f"{when.capitalize()}: {command}" for when, command in commands.items())
+    notes = [f"Note: {note}" for note in resize.notes]
     cautions = [f"Caution: {warning}" for warning in resize.warnings]
-    if base is None:
-        notes = [f"Note: {note}" for note in resize.notes]
-        return said + commented([*notes, *cautions]) + yaml_documents(resize.documents), (), ()
-    made = edited(read_text(base, LARGEST), base, resize, pods, wanted)
-    told = [f"Changed: {one.path}: {one.before or 'not said'} -> {one.after}" for one in made.changes]
-    unchanged = []
-    if not made.changes:
-        unchanged.append(f"{base} is so already: nothing changed.")
-    if made.versioned:
-        unchanged.append("It carries a resourceVersion: remove it, or the file can be applied only once.")
-    return said + commented([*told, *cautions]) + made.text, made.changes, tuple(unchanged)
+    return said + commented([*notes, *cautions]) + yaml_documents(resize.documents)
 
 
 def platform_of(inputs: Inputs, said: ObjectFlags) -> Platform | None:
@@ -293,7 +249,7 @@ def wanted_of(inputs: Inputs, said: ObjectFlags, found: Allocation) -> Wanted:
     taints = {}
     for side, own in labels.items():
         for text in getattr(said, f"{side}_label") or ():
-            own.update(label_of(text, f"--{side}-label", inputs.faults))
+            own.update(label_of(text, f"--{side}-label", inputs.faults, "karpenter.sh/capacity-type=spot"))
         tainted = getattr(said, f"{side}_taint") or ()
         taints[side] = tuple(toleration_of(text, f"--{side}-taint", inputs.faults) for text in tainted)
     told = {key: getattr(said, key) or "" for key in ("name", "namespace", "group", "prometheus", "query", "cohort")}

@@ -28,25 +28,3 @@ def unexplained_change(together: Real, separate: Real) -> Real:
     0.5
     """
     return together - separate
-
-
-def fair_share(contributions: Real, orders: Real) -> Real:
-    """
-    What a cause adds to a change, averaged over orders in which the causes can be made: its Shapley value.
-
-    h = C / n
-
-    Args:
-        contributions: Sum over the orders of what the cause changes when it is made, C. [value]
-        orders: Orders in which the causes are made, n. [1]
-
-    Returns:
-        h. [value]
-
-    Assumes the orders are all there are; a sample of them gives an estimate. Shares sum to the whole change either way.
-    Source: L. S. Shapley, A value for n-person games, 1953.
-
-    >>> fair_share(contributions=3.0, orders=2.0)
-    1.5
-    """
-    return contributions / orders

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import sys
 import zlib
-from typing import TYPE_CHECKING
+from io import BytesIO
+from typing import TYPE_CHECKING, BinaryIO
 
 from rlsize.errors import Fault, InputError
 from rlsize.readers.yaml_documents import read_bytes
@@ -13,6 +14,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 STDIN = "-"
+BLOCK = 2**20
+"""Bytes that are read at once."""
 GZIP = b"\x1f\x8b"
 ZSTD = b"\x28\xb5\x2f\xfd"
 _AGAIN = "copy or compress it again"
@@ -45,11 +48,19 @@ def opened_bytes(path: str, most: int) -> bytes:
     """
     name = shown_source(path)
     content = _stdin(most) if path == STDIN else read_bytes(path, most)
-    if content.startswith(GZIP):
-        return _joined(_gunzipped(content, name, most), name, most)
-    if content.startswith(ZSTD):
-        return _joined(_unzstd(content, name), name, most)
-    return content
+    if not content.startswith((GZIP, ZSTD)):
+        return content
+    found = b""
+    try:
+        for piece in unpacked(BytesIO(content), name):
+            found += piece
+            if len(found) > most:
+                raise _too_large(name, most)
+    except EOFError:
+        raise InputError(Fault("was cut: its packed data end early", name, _AGAIN)) from None
+    except unpacking_errors() as error:
+        raise InputError(Fault(f"is damaged: {error}", name, _AGAIN)) from None
+    return found
 
 
 def _stdin(most: int) -> bytes:
@@ -65,53 +76,98 @@ def _stdin(most: int) -> bytes:
     return content
 
 
-def _joined(pieces: Iterator[bytes], name: str, most: int) -> bytes:
-    found: list[bytes] = []
-    size = 0
-    for piece in pieces:
-        size += len(piece)
-        if size > most:
-            raise _too_large(name, most)
-        found.append(piece)
-    return b"".join(found)
-
-
 def _too_large(name: str, most: int) -> InputError:
     return InputError(Fault(f"is larger than {most // 2**20} MiB uncompressed", name, "is it the file you meant?"))
 
 
-def _gunzipped(content: bytes, name: str, most: int) -> Iterator[bytes]:
-    """The members of a gzip file one after the other; padding with zeros is left out."""
-    while content.startswith(GZIP):
-        member = zlib.decompressobj(GZIP_WINDOW)
-        try:
-            yield member.decompress(content, most + 1)
-        except zlib.error as error:
-            raise InputError(Fault(f"is damaged gzip: {error}", name, _AGAIN)) from None
-        if not member.eof:
-            if member.unconsumed_tail:
-                raise _too_large(name, most)
-            raise InputError(Fault("was cut: its gzip data ends early", name, _AGAIN))
-        content = member.unused_data
-    if content.strip(b"\0"):
-        raise InputError(Fault("has something else behind its gzip data", name, _AGAIN))
+def unpacked(stream: BinaryIO, name: str) -> Iterator[bytes]:
+    """
+    The bytes of a stream in blocks, uncompressed where it is gzip or zstd, as its first bytes say.
+
+    Args:
+        stream: The bytes.
+        name: What to call it in messages.
+
+    Raises:
+        InputError: What unpacks them is not installed.
+        EOFError: They end early; or one of the other `unpacking_errors` where they are damaged.
+    """
+    first = stream.read(len(ZSTD))
+    whole = _Rejoined(first, stream)
+    if first.startswith(GZIP):
+        yield from _gunzipped(whole)
+    elif first.startswith(ZSTD):
+        yield from _unzstd(whole, name)
+    else:
+        while block := whole.read(BLOCK):
+            yield block
 
 
-def _unzstd(content: bytes, name: str) -> Iterator[bytes]:
+def unpacking_errors() -> tuple[type[Exception], ...]:
+    """What damaged packed data raise; the library for .zst only where it is at work."""
+    zstandard = sys.modules.get("zstandard")
+    more = (zstandard.ZstdError,) if zstandard else ()
+    return (EOFError, zlib.error, OSError, *more)
+
+
+class _Rejoined:
+    """A stream whose first bytes were read to see what it is."""
+
+    def __init__(self, first: bytes, rest: BinaryIO) -> None:
+        self._first = first
+        self._rest = rest
+
+    def read(self, size: int) -> bytes:
+        """The next bytes, so many at most."""
+        found, self._first = self._first[:size], self._first[size:]
+        return found or self._rest.read(size)
+
+
+def _gunzipped(stream: _Rejoined) -> Iterator[bytes]:
+    """
+    What gzip packed, up to the place where it ends or is damaged; the library's own reader forgets the last block.
+
+    Raises:
+        EOFError: It ends early.
+    """
+    member = zlib.decompressobj(wbits=GZIP_WINDOW)
+    packed = stream.read(BLOCK)
+    while packed:
+        block = member.decompress(packed, BLOCK)
+        if block:
+            yield block
+        packed = member.unconsumed_tail or member.unused_data or stream.read(BLOCK)
+        if member.eof and packed:
+            if not packed.lstrip(b"\0"):
+                return
+            member = zlib.decompressobj(wbits=GZIP_WINDOW)
+    if not member.eof:
+        yield member.flush()
+        raise EOFError
+
+
+def _unzstd(stream: _Rejoined, name: str) -> Iterator[bytes]:
+    """
+    What zstd packed, frame by frame; the library's own reader takes a frame that is cut for a whole one.
+
+    Raises:
+        InputError: The library is not installed.
+        EOFError: It ends early.
+    """
     try:
         import zstandard
     except ImportError:
         raise zstd_lacking(name) from None
-    frame = None
-    for start in range(0, len(content), _ZSTD_PIECE):
-        piece = content[start : start + _ZSTD_PIECE]
+    frame, block = None, b""
+    while piece := stream.read(_ZSTD_PIECE):
         while piece:
-            frame = zstandard.ZstdDecompressor(max_window_size=_ZSTD_WINDOW).decompressobj() if frame is None else frame
-            try:
-                yield frame.decompress(piece)
-            except zstandard.ZstdError as error:
-                raise InputError(Fault(f"is damaged zstd: {error}", name, _AGAIN)) from None
+            frame = frame or zstandard.ZstdDecompressor(max_window_size=_ZSTD_WINDOW).decompressobj()
+            block += frame.decompress(piece)
             piece = frame.unused_data if frame.eof else b""
             frame = None if frame.eof else frame
+        if len(block) >= BLOCK:
+            yield block
+            block = b""
+    yield block
     if frame is not None:
-        raise InputError(Fault("was cut: its zstd data ends early", name, _AGAIN))
+        raise EOFError

@@ -57,7 +57,6 @@ _RATED = {  # fields of a row that stands for one second, by the signal that rul
     "age": "largest_staleness_steps",
 }  # fmt: skip
 
-LONGEST_SELECTOR = 2000
 YEAR = 365 * 86_400.0
 LATEST = 1e11  # seconds since 1970
 PATH = "/api/v1/query"
@@ -69,10 +68,6 @@ _SMALLER = "ask for a shorter --window, or for fewer engines with --selector"
 _UNITS = {"ms": 1e-3, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86_400.0, "w": 604_800.0, "y": YEAR}
 _DURATION = re.compile(r"(?:[0-9]{1,9}(?:ms|[smhdwy]))+")
 _PART = re.compile(r"([0-9]+)(ms|[smhdwy])")
-_MATCHER = re.compile(
-    r"""\s*(?P<label>[a-zA-Z_][a-zA-Z0-9_]*)\s*(?:=~|!~|!=|=)\s*"""
-    r"""(?:"(?:[^"\\\n]|\\.)*"|'(?:[^'\\\n]|\\.)*'|`[^`]*`)\s*"""
-)
 
 
 class Scraped(NamedTuple):
@@ -332,38 +327,6 @@ def duration(text: str) -> float | None:
     if not _DURATION.fullmatch(text.strip()):
         return None
     return sum(int(count) * _UNITS[unit] for count, unit in _PART.findall(text))
-
-
-def matchers(selector: str) -> str:
-    """
-    Label matchers without their braces, as they go into a query.
-
-    Args:
-        selector: Matchers, with or without braces; empty for none.
-
-    Raises:
-        ValueError: What is wrong with them.
-
-    >>> matchers('{job="rollout", pod=~"rollout-.*"}')
-    'job="rollout", pod=~"rollout-.*"'
-    """
-    text = selector.strip()
-    if len(text) > LONGEST_SELECTOR:
-        raise ValueError(f"is longer than {LONGEST_SELECTOR:,} characters")
-    if text.startswith("{") and text.endswith("}"):
-        text = text[1:-1].strip()
-    position = 0
-    while position < len(text):
-        found = _MATCHER.match(text, position)
-        if found is None:
-            raise ValueError(f"cannot be read from {text[position : position + 40]!r} on")
-        if found["label"] == "__name__":
-            raise ValueError("names a metric; rlsize chooses the metrics itself")
-        position = found.end()
-        if position < len(text) and text[position] != ",":
-            raise ValueError(f"has no comma before {text[position : position + 40]!r}")
-        position += 1
-    return text.rstrip(", ")
 
 
 def moment(text: str) -> float:

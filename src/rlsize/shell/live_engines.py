@@ -371,19 +371,17 @@ def from_prometheus(
         UnfinishedError: The server cannot be reached, or refuses.
     """
     from rlsize.readers.http_pages import api_target
-    from rlsize.readers.prometheus import Scraped, matchers, moment, scraped, server_time, trainer_steps
+    from rlsize.readers.prometheus import Scraped, moment, scraped, server_time, trainer_steps
 
     length = _window(inputs, said)
-    chosen, whose, end, found = "", "", None, []
+    end, found = None, []
     with blamed(inputs, "--prometheus"):
         found = [api_target(url)]
         inputs.keep(Figure(key="prometheus", value=found[0].shown, source="--prometheus"))
-    with blamed(inputs, "--selector", "write label matchers: --selector 'job=\"rollout\"'"):
-        chosen = matchers(said.selector or "")
-        inputs.keep(Figure(key="selector", value=chosen or None, source="--selector"))
-    with blamed(inputs, "--trainer-selector", "write label matchers: --trainer-selector 'job=\"trainer\"'"):
-        whose = matchers(said.trainer_selector or "")
-        inputs.keep(Figure(key="trainer_selector", value=whose or None, source="--trainer-selector"))
+    chosen, whose = (
+        _selector(inputs, key, text)
+        for key, text in (("selector", said.selector), ("trainer_selector", said.trainer_selector))
+    )
     with blamed(inputs, "--at", "write seconds since 1970, or 2026-03-01T12:00:00Z"):
         end = moment(said.at) if said.at is not None else None
         inputs.keep(Figure(key="at", value=said.at, source="--at"))
@@ -402,6 +400,16 @@ def from_prometheus(
             raise
         inputs.warnings += [f"{one.where} {one.what}, and none of them counts: {one.todo}" for one in error.faults]
     return Watched(seen.readings, length.number, ended=seen.end, trainer=told)
+
+
+def _selector(inputs: Inputs, key: str, text: str | None) -> str:
+    """Label matchers, written anew so that nothing gets out of their braces; empty where none are said."""
+    from rlsize.shell.selectors import matchers, selector_text
+
+    flag = f"--{key.replace('_', '-')}"
+    found = selector_text(matchers(text, flag, inputs.faults)) if text else ""
+    inputs.keep(Figure(key=key, value=found or None, source=flag))
+    return found
 
 
 def _window(inputs: Inputs, said: WatchFlags) -> Figure:

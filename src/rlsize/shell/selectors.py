@@ -77,7 +77,7 @@ def _matcher(one: re.Match[str], flag: str, faults: list[Fault]) -> Matcher:
         faults.append(Fault(what, flag, "double the backslash"))
     value = inner if raw else _ESCAPE.sub(lambda found: _MEANT.get(found[1], found[1]), inner)
     if label == "__name__":
-        faults.append(Fault("__name__ is the metric, which the rules choose", flag, "leave it out"))
+        faults.append(Fault("__name__ is the metric, which rlsize chooses", flag, "leave it out"))
     if any(not letter.isprintable() for letter in value):
         faults.append(Fault(f"the value of {label} has control characters", flag, "leave them out"))
     if operator in {"=~", "!~"}:

@@ -57,10 +57,10 @@ class Outcome:
     seed: int
     steps: int
     warm_up: int
-    measures: Mapping[str, float]
-    staleness: Mapping[int, float] = field(default_factory=dict)
+    measures: dict[str, float]
+    staleness: dict[int, float] = field(default_factory=dict)
     grows: float = 0.0
-    over_time: Mapping[str, Sequence[float]] = field(default_factory=dict)
+    over_time: dict[str, list[float]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field, replace
-from itertools import permutations
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
@@ -22,8 +21,7 @@ from rlsize.facts.figure import Figure, absent
 from rlsize.verdicts.budget import changed
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-    from random import Random
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from numpy.typing import NDArray
 
@@ -32,10 +30,6 @@ if TYPE_CHECKING:
     Array = NDArray[np.float64]
     Draws = Mapping[str, Array]
 
-MOST_EXACT = 6
-"""Causes up to which fair shares average over all orders."""
-SAMPLED = 16
-"""Orders that are drawn for more causes; each is taken backwards too."""
 _MOST_TRIED = 12  # changes that need others and are told apart; of more, all make one cause
 
 
@@ -92,13 +86,11 @@ class Cause:
         keys: The changes.
         effects: What they do to each result by themselves.
         refused: Why they cannot be made without the others; empty where they can.
-        shares: What they contribute on average over orders; empty where nobody asked.
     """
 
     keys: tuple[str, ...]
     effects: Effects = field(default_factory=dict)
     refused: str = ""
-    shares: Effects = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -111,18 +103,12 @@ class Split:
         together: What all of them do to each result.
         unexplained: What of that no cause does by itself; empty where some cannot stand alone.
         alone: Why single changes cannot be made by themselves, by key.
-        orders: Orders behind fair shares; 0 where there are none.
-        all_orders: Whether these are all orders that there are.
-        broken_orders: Orders that were left out, as on the way something could not run.
     """
 
     causes: tuple[Cause, ...]
     together: Effects
     unexplained: Effects
     alone: Mapping[str, str]
-    orders: int = 0
-    all_orders: bool = True
-    broken_orders: int = 0
 
 
 def split(keys: Sequence[str], outcomes: Outcomes, topic: Callable[[str], str] = str) -> Split:
@@ -196,69 +182,6 @@ def _smallest_whole(
         if outcomes.works(whole - {other}):
             whole -= {other}
     return whole
-
-
-def with_fair_shares(found: Split, outcomes: Outcomes, random: Random) -> Split:
-    """
-    The same with what each cause contributes on average over the orders in which the causes can be made.
-
-    Args:
-        found: The causes.
-        outcomes: What sets of changes give.
-        random: Draws orders where there are more than can be taken.
-
-    Returns:
-        The split with shares that sum to the whole change, if there is an order in which all can run.
-    """
-    groups = [cause.keys for cause in found.causes]
-    walks: list[list[Effects]] = []
-    broken = 0
-    for order in _orders(len(groups), random):
-        walk = _walk(order, groups, outcomes)
-        broken += walk is None
-        walks += [walk] if walk is not None else []
-    exact = len(groups) <= MOST_EXACT
-    if not walks:
-        return replace(found, all_orders=exact, broken_orders=broken)
-    count, fair_share = float(len(walks)), attribution.fair_share
-    lasting = [key for key in found.together if all(key in step for walk in walks for step in walk)]
-    causes = tuple(
-        replace(
-            cause,
-            shares={
-                key: float(fair_share(contributions=math.fsum(walk[index][key] for walk in walks), orders=count))
-                for key in lasting
-            },
-        )
-        for index, cause in enumerate(found.causes)
-    )
-    return replace(found, causes=causes, orders=len(walks), all_orders=exact, broken_orders=broken)
-
-
-def _orders(count: int, random: Random) -> Iterator[tuple[int, ...]]:
-    """All orders of a few causes; of more, some that are drawn, and each of them backwards."""
-    if count <= MOST_EXACT:
-        yield from permutations(range(count))
-        return
-    for _ in range(SAMPLED):
-        order = tuple(random.sample(range(count), count))
-        yield order
-        yield order[::-1]
-
-
-def _walk(order: Sequence[int], groups: Sequence[tuple[str, ...]], outcomes: Outcomes) -> list[Effects] | None:
-    """What each cause changes when they are made in this order, by cause; None where something cannot run."""
-    made: frozenset[str] = frozenset()
-    last = outcomes.of(made)
-    found: list[Effects] = [{}] * len(groups)
-    for index in order:
-        made = made.union(groups[index])
-        now = outcomes.of(made)
-        if now.refused:
-            return None
-        found[index] = _effects(last.results, now)
-        last = now
-    return found
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -26,7 +26,7 @@ from rlsize.shell.quantity_flags import Changes, asks_beside_files
 from rlsize.shell.selectors import LONGEST, brief, matchers
 from rlsize.units import printable
 from rlsize.writers.files import check_target, make_folder, write_whole
-from rlsize.writers.manifests.names import is_label, is_label_value, is_qualified
+from rlsize.writers.manifests.names import is_label, label_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -320,10 +320,7 @@ def object_labels(said: Iterable[str], faults: list[Fault]) -> dict[str, str]:
     """Labels of a Kubernetes object; what is wrong with them is noted."""
     found: dict[str, str] = {}
     for text in said:
-        key, equals, value = text.partition("=")
-        if not equals or not is_qualified(key) or not is_label_value(value):
-            faults.append(Fault(f"{brief(text)} is no label of Kubernetes", "--label", "write KEY=VALUE"))
-        elif key in found:
-            faults.append(Fault(f"{key} is given twice", "--label", "keep one"))
-        found[key] = value
+        own = label_of(text, "--label", faults, "release=prometheus")
+        faults += [Fault(f"{key} is given twice", "--label", "keep one") for key in own if key in found]
+        found |= own
     return found

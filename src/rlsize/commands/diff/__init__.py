@@ -27,11 +27,8 @@ if TYPE_CHECKING:
     from rlsize.verdicts.causes import Difference
 
 KINDS = ("scenario", "plan", "rates")
-SPLITS = ("alone", "shapley")
 _INSTEAD = "name two scenarios, two saved plans, or two rates files"
 _OF_LOOPS = (*PRICES, "steps", "calibration", "accept_lower_bound")
-_FOR: Mapping[str, tuple[str, ...]] = {"--split": ("scenario",), "--scenario": ("rates",)}
-"""The kinds of files that a flag of this command alone says something about, where it is not for all."""
 
 T = TypeVar("T")
 _USUAL = ("cost_per_step_usd", "step_seconds")
@@ -52,9 +49,6 @@ def diff(
         "The result to tell first; cost_per_step_usd where prices are known, else step_seconds.",
         metavar="KEY",
     ),
-    split: str | None = option(
-        "--split", "alone (each change by itself), or shapley (fair shares too).", metavar="NAME"
-    ),
     scenario: str | None = option(
         "--scenario", "For rates files: the scenario whose loop they change.", metavar="FILE"
     ),
@@ -69,23 +63,20 @@ def diff(
     from rlsize.readers.yaml_documents import read_document
 
     kind = _kind(*both(read_document, before, after))
-    given = [flag for flag, text in (("--split", split), ("--scenario", scenario)) if text is not None]
-    wrong = [flag for flag in given if kind not in _FOR[flag]]
+    wrong = [] if scenario is None or kind == "rates" else ["--scenario"]
     of_loops = [inputs.flag(key) for key in inputs.texts if key in _OF_LOOPS]
     wrong += of_loops if kind == "plan" else []
     for flag in wrong:
         inputs.fault(f"says nothing about two {kind} files", flag, "leave it out")
     for flag in of_loops if kind == "rates" and scenario is None else ():
         inputs.fault("says something about a loop, and rates files have none", flag, "name one with --scenario FILE")
-    if split is not None and split not in SPLITS:
-        inputs.fault(f"{split[:40]!r} is unknown", "--split", suggestion(split[:40], SPLITS))
     inputs.settle()
     seed_of(inputs)  # refuses a seed that is no whole number
     if kind == "plan":
         return plans_compared(before, after, of)
     if kind == "rates":
         return rates_compared(inputs, context, (before, after), scenario, of)
-    return scenarios_compared(inputs, context, (before, after), of, fair=split == "shapley")
+    return scenarios_compared(inputs, context, (before, after), of)
 
 
 def _kind(before: Document, after: Document) -> str:

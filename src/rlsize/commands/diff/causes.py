@@ -1,4 +1,4 @@
-"""Tables and picture of causes: what each change does by itself, all together, and on average."""
+"""Tables and picture of causes: what each change does by itself, and all together."""
 
 from __future__ import annotations
 
@@ -57,18 +57,17 @@ def cause_tables(split: Split, differences: Sequence[Difference], of: str) -> di
     before = {one.quantity: one.before.number for one in differences if one.before.known}
     if of not in before:
         return {}
-    beside = _MOST_BESIDE - bool(split.orders)  # fair shares take the room of one
-    columns = (of, *[key for key in _BESIDE if key != of and key in before][:beside])
+    columns = (of, *[key for key in _BESIDE if key != of and key in before][:_MOST_BESIDE])
     causes = _ranked(split, of)
     told = [cause for cause in causes if _tells(cause, columns, before)]
     idle = [cause for cause in causes if cause not in told]
-    whole = [Cause(keys=("all together",), effects=split.together, shares=split.together if split.orders else {})]
+    whole = [Cause(keys=("all together",), effects=split.together)]
     if len(causes) > 1 and split.unexplained:
         whole.append(Cause(keys=(_UNEXPLAINED,), effects=split.unexplained))
     rows = (*told, *whole, *idle)
-    every = [(cause, key) for cause in rows for key in before if key in cause.effects or key in cause.shares]
+    every = [(cause, key) for cause in rows for key in before if key in cause.effects]
     shown, note = len(told) + len(whole), _note(split, len(idle))
-    cells = _cells(columns, before, shared=bool(split.orders))
+    cells = _cells(columns, before)
     main = [(cause, of) for cause in rows]
     effects = Table.of("What each change does to each result", every, _effect(before), shown=0)
     return {
@@ -79,11 +78,11 @@ def cause_tables(split: Split, differences: Sequence[Difference], of: str) -> di
 
 def _tells(cause: Cause, keys: Sequence[str], before: Mapping[str, float]) -> bool:
     """Whether a cause does something to one of these results, or cannot be had."""
-    moves = ((abs(part.get(key, 0.0)), before[key]) for key in keys for part in (cause.effects, cause.shares))
+    moves = ((abs(cause.effects.get(key, 0.0)), before[key]) for key in keys)
     return bool(cause.refused) or any(move > _ROUNDING * abs(value) for move, value in moves)
 
 
-def _cells(keys: Sequence[str], before: Mapping[str, float], *, shared: bool) -> tuple[Column | Unseen, ...]:
+def _cells(keys: Sequence[str], before: Mapping[str, float]) -> tuple[Column | Unseen, ...]:
     """What is told of a cause and the main result, and beside it of other results."""
     main, *others = keys
 
@@ -104,7 +103,6 @@ def _cells(keys: Sequence[str], before: Mapping[str, float], *, shared: bool) ->
         Unseen("refused", lambda told: told[0].refused or None),
         Column("_change", words(main), of=change),
         *([] if say.in_points(main) else [Column("_percent", "", of=share)]),
-        *([Column("_share", "fair share", of=lambda told: _moved(told[0].shares.get(main), main))] if shared else []),
         *map(beside, others),
     )
 
@@ -116,7 +114,6 @@ def _effect(before: Mapping[str, float]) -> tuple[Unseen, ...]:
         Unseen("quantity", lambda told: told[1]),
         Unseen("change", lambda told: told[0].effects.get(told[1])),
         Unseen("change_fraction", lambda told: _fraction(told[0].effects.get(told[1]), before[told[1]])),
-        Unseen("fair_share", lambda told: told[0].shares.get(told[1])),
     )
 
 
@@ -142,13 +139,6 @@ def _note(split: Split, idle: int) -> str:
     told = [f"in --json too: {idle} that {'does' if idle == 1 else 'do'} nothing to these"] if idle else []
     if len(split.causes) > 1 and split.unexplained:
         told.append("unexplained: what the changes do together beyond what each does by itself")
-    if split.orders:
-        kind = "all" if split.all_orders and not split.broken_orders else "the"
-        which = "" if split.all_orders else " that were drawn"
-        lost = f"; {split.broken_orders} others pass through a loop that cannot run" if split.broken_orders else ""
-        told.append(f"fair share: mean over {kind} {split.orders} orders of making the changes{which}{lost} (Shapley)")
-    elif split.broken_orders:
-        told.append("no fair shares: in every order some loop on the way cannot run")
     return "; ".join(told)
 
 
@@ -180,7 +170,7 @@ def causes_chart(split: Split | None, main: Difference | None) -> Gantt | None:
     name = words(main.quantity)
     return Gantt(
         title=f"How the changes lead from {first} to {last}",
-        subtitle=f"{name}; {'fair shares' if split.orders else 'each change by itself, and what that leaves'}",
+        subtitle=f"{name}; each change by itself, and what that leaves",
         x_label=AXES.get(main.quantity, f"{name} [fraction]" if say.in_points(main.quantity) else name),
         lanes=tuple(bar.lane for bar in bars),
         spans=tuple(bars),
@@ -189,8 +179,6 @@ def causes_chart(split: Split | None, main: Difference | None) -> Gantt | None:
 
 def _steps(split: Split, of: str) -> list[tuple[str, float]]:
     """Causes and what they do, largest first; what they leave comes last, so that the sum is the whole change."""
-    if split.orders:
-        return [(say.causes(cause.keys), cause.shares[of]) for cause in _ranked(split, of) if of in cause.shares]
     if of not in split.unexplained:
         return []
     told = [(say.causes(cause.keys), cause.effects[of]) for cause in _ranked(split, of)]

@@ -61,9 +61,7 @@ class Side(NamedTuple):
     found: Evaluation
 
 
-def scenarios_compared(
-    inputs: Inputs, context: typer.Context, named: tuple[str, str], of: str | None, *, fair: bool
-) -> Report:
+def scenarios_compared(inputs: Inputs, context: typer.Context, named: tuple[str, str], of: str | None) -> Report:
     """
     The comparison of two scenarios.
 
@@ -72,7 +70,6 @@ def scenarios_compared(
         context: Of the command.
         named: The files.
         of: The result to tell first.
-        fair: Whether changes get fair shares too.
 
     Raises:
         InputError: What is wrong with them.
@@ -99,7 +96,7 @@ def scenarios_compared(
         compared,
         inputs=leaves,
         of=main_of(of, compared.differences, missing_for),
-        split=mixer.split(fair=fair) if not first.found.refused else None,
+        split=mixer.split() if not first.found.refused else None,
     )
     said_so = {leaf.key.rpartition(".")[2] for leaf in leaves}
     return diff_report(compared, tuple(warnings_of(first, second)), tuple(notes_of(first, second, said_so)))
@@ -182,12 +179,10 @@ class Mixer:
         except Refused as refusal:
             return Outcome(refused=str(refusal))
 
-    def split(self, *, fair: bool) -> Split:
+    def split(self) -> Split:
         """Which change does what."""
-        from random import Random
-
         from rlsize.shell.progress import patient_progress
-        from rlsize.verdicts.causes import Outcomes, split, with_fair_shares
+        from rlsize.verdicts.causes import Outcomes, split
 
         keys = list(self._leaves)
         done = 0
@@ -199,12 +194,7 @@ class Mixer:
                 say("working out the changes by themselves and together", done / (done + len(keys)))
                 return self.outcome(asked)
 
-            outcomes = Outcomes(told)
-            found = split(keys, outcomes, topic)
-            if not fair:
-                return found
-            random = Random(seed_of(self._inputs_of_all))  # noqa: S311 (orders of changes, not a secret)
-            return with_fair_shares(found, outcomes, random)
+            return split(keys, Outcomes(told), topic)
 
 
 def topic(key: str) -> str:

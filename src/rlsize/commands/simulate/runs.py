@@ -10,13 +10,11 @@ import sys
 import threading
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import ExitStack, contextmanager
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass
 from functools import partial
 from importlib.util import find_spec
-from itertools import chain
-from math import isfinite
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import typer
 
@@ -429,38 +427,16 @@ def _cut_short(line: str) -> bool:
 
 
 def _entry(line: str) -> tuple[str, Outcome] | None:
-    """The run that a line tells of; None where it tells of none."""
-    try:
-        found = json.loads(line)
-        return str(found["key"]), _outcome(found["outcome"])
-    except (ValueError, TypeError, KeyError, AttributeError, RecursionError, OverflowError):
-        return None
-
-
-def _outcome(said: dict[str, Any]) -> Outcome:
-    """
-    What a run came to, as the file says it.
-
-    Raises:
-        TypeError: It says something else; or ValueError, KeyError, AttributeError.
-    """
+    """The run that a line tells of; None where it tells of none, or not in finite numbers."""
+    from rlsize.readers.validation import adapter
     from rlsize.simulator.outcome import Outcome
 
-    if set(said) != {field.name for field in fields(Outcome)}:
-        raise TypeError("the file says something else")
-    series = {str(name): [float(value) for value in values] for name, values in said["over_time"].items()}
-    numbers = chain(said["measures"].values(), said["staleness"].values(), [said["grows"]], *series.values())
-    if not all(map(isfinite, numbers)):
-        raise TypeError("a run comes to numbers")
-    return Outcome(
-        seed=int(said["seed"]),
-        steps=int(said["steps"]),
-        warm_up=int(said["warm_up"]),
-        measures={str(name): float(value) for name, value in said["measures"].items()},
-        staleness={int(lag): float(share) for lag, share in said["staleness"].items()},
-        grows=float(said["grows"]),
-        over_time=series,
-    )
+    try:
+        found = json.loads(line)
+        json.dumps(found, allow_nan=False)
+        return str(found["key"]), adapter(Outcome).validate_python(found["outcome"])
+    except (ValueError, TypeError, LookupError, RecursionError):
+        return None
 
 
 class Recorded(NamedTuple):

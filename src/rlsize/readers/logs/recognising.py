@@ -6,11 +6,12 @@ from dataclasses import dataclass
 from itertools import chain, islice
 from typing import TYPE_CHECKING
 
+from rlsize.readers.byte_sources import BLOCK
 from rlsize.readers.logs.figures import COMMA, Skips
 from rlsize.readers.logs.forms import csv_table, forms, text_pairs
 from rlsize.readers.logs.frameworks import frameworks
 from rlsize.readers.logs.names import is_time
-from rlsize.readers.logs.source import BLOCK, Blocks, opened
+from rlsize.readers.logs.source import Blocks, opened
 from rlsize.readers.logs.trackers import SQLITE
 from rlsize.units import some_of
 

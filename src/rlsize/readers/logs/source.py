@@ -5,16 +5,15 @@ from __future__ import annotations
 import codecs
 import stat
 import sys
-import zlib
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO, cast
+from typing import TYPE_CHECKING, BinaryIO
 
 from rlsize.errors import Fault, InputError
-from rlsize.readers.byte_sources import GZIP, GZIP_WINDOW, STDIN, ZSTD, shown_source, zstd_lacking
+from rlsize.readers.byte_sources import STDIN, shown_source, unpacked, unpacking_errors
 from rlsize.readers.logs.numbers import plain
 
 if TYPE_CHECKING:
@@ -22,8 +21,6 @@ if TYPE_CHECKING:
 
     from rlsize.readers.logs.figures import Skips
 
-BLOCK = 2**20
-"""Bytes that are read at once."""
 HEAD = 2**20
 """Bytes at the start by which a log is recognised."""
 _DAMAGED = "the file cannot be unpacked or read any further"
@@ -134,14 +131,12 @@ def _blocks(
     """The unpacked bytes of a file, telling after each block how far the packed ones are read."""
     read = 0
     try:
-        first = file.read(len(ZSTD))
-        stream = _Rejoined(first, file)
-        for block in _in_utf8(_unpacked(first, stream, name)):
+        for block in _in_utf8(unpacked(file, name)):
             read += len(block)
             if tell and size:
                 tell(min(1.0, file.tell() / size))
             yield block
-    except _unpacking_errors():
+    except unpacking_errors():
         skips.add(_DAMAGED, f"byte {read:,}, unpacked")
 
 
@@ -154,70 +149,6 @@ def _in_utf8(blocks: Iterator[bytes]) -> Iterator[bytes]:
     decoder = codecs.getincrementaldecoder("utf-16")("replace")
     for block in chain((first,), blocks):
         yield decoder.decode(block).encode("utf-8", "replace")
-
-
-class _Rejoined:
-    """A stream whose first bytes were read to see what it is."""
-
-    def __init__(self, first: bytes, rest: BinaryIO) -> None:
-        self._first = first
-        self._rest = rest
-
-    def read(self, size: int) -> bytes:
-        """The next bytes, so many at most."""
-        found, self._first = self._first[:size], self._first[size:]
-        return found or self._rest.read(size)
-
-
-def _unpacked(first: bytes, stream: _Rejoined, name: str) -> Iterator[bytes]:
-    """
-    The bytes that a stream packs, by its first bytes.
-
-    Raises:
-        InputError: What unpacks them is not installed.
-    """
-    if first.startswith(GZIP):
-        yield from _gunzipped(stream)
-        return
-    reader: _Rejoined | BinaryIO = stream
-    if first.startswith(ZSTD):
-        try:
-            import zstandard
-        except ImportError:
-            raise zstd_lacking(name) from None
-        reader = zstandard.ZstdDecompressor().stream_reader(cast("BinaryIO", stream), read_across_frames=True)
-    while block := reader.read(BLOCK):
-        yield block
-
-
-def _gunzipped(stream: _Rejoined) -> Iterator[bytes]:
-    """
-    What gzip packed, up to the place where it ends or is damaged; the library's own reader forgets the last block.
-
-    Raises:
-        EOFError: It ends early.
-    """
-    member = zlib.decompressobj(wbits=GZIP_WINDOW)
-    packed = stream.read(BLOCK)
-    while packed:
-        block = member.decompress(packed, BLOCK)
-        if block:
-            yield block
-        packed = member.unconsumed_tail or member.unused_data or stream.read(BLOCK)
-        if member.eof and packed:
-            if not packed.lstrip(b"\0"):
-                return
-            member = zlib.decompressobj(wbits=GZIP_WINDOW)
-    if not member.eof:
-        yield member.flush()
-        raise EOFError
-
-
-def _unpacking_errors() -> tuple[type[Exception], ...]:
-    """What damaged packed data raise; the library for .zst only where it is at work."""
-    zstandard = sys.modules.get("zstandard")
-    more = (zstandard.ZstdError,) if zstandard else ()
-    return (EOFError, zlib.error, OSError, *more)
 
 
 def unpacked_head(head: bytes) -> bytes:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from rlsize.errors import Fault
 from rlsize.facts.published import RECORDED
-from rlsize.writers.manifests.resize import FIXED_GROUP, Edit, Resize, bounds_of, named_object, one_pod_fault
+from rlsize.writers.manifests.resize import FIXED_GROUP, Resize, bounds_of, named_object, one_pod_fault
 
 if TYPE_CHECKING:
     from rlsize.writers.manifests.resize import Pods, Wanted
@@ -45,13 +45,9 @@ def resize(pods: Pods, wanted: Wanted, faults: list[Fault]) -> Resize:
         kind=KIND,
         api_version=API_VERSION,
         documents=(named_object(API_VERSION, KIND, wanted, spec),),
-        edits=(
-            Edit(path=("spec", "minReplicaCount"), value=low),
-            Edit(path=("spec", "maxReplicaCount"), value=high),
-        ),
         apply="kubectl apply -f {file}",
         before=f"kubectl get {named} -o jsonpath='{{.spec.minReplicaCount}} {{.spec.maxReplicaCount}}'",
-        back=f"kubectl delete {named}; where there was one, write it with --base",
+        back=f"kubectl delete {named}; where there was one, apply that again",
         warnings=(FIXED_GROUP if pinned else f"replicas change while the run goes on: {FIXED_GROUP}",),
         notes=(
             "Pinned to the matched count: --min and --max give it room."

@@ -7,7 +7,7 @@ from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 from rlsize.errors import Fault
-from rlsize.writers.manifests.resize import ANY, Edit, Resize
+from rlsize.writers.manifests.resize import Resize
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -30,21 +30,14 @@ _QUANTITY = re.compile(r"([0-9.]+)([A-Za-z]*)")
 
 
 def resize(pods: Pods, wanted: Wanted, faults: list[Fault]) -> Resize:
-    """Flavours, queues and priorities of both sides; in a ClusterQueue that is there, the rollouts' quota alone."""
-    flavour = ("name", wanted.group) if wanted.group else ANY
-    resources = ("spec", "resourceGroups", ANY, "flavors", flavour, "resources")
-    quotas: dict[str, int | str] = {wanted.gpu_resource: pods.rollout_gpus}
-    quotas |= {name: multiplied(amount, pods.rollout_gpus) for name, amount in wanted.per_gpu.items()}
+    """Flavours, queues and priorities of both sides."""
     return Resize(
         kind=KIND,
         api_version=API_VERSION,
         documents=_documents(pods, wanted, faults),
-        edits=tuple(
-            Edit(path=(*resources, ("name", name), "nominalQuota"), value=quota) for name, quota in quotas.items()
-        ),
         apply="kubectl apply -f {file}",
         before="kubectl get -f {file}",
-        back="kubectl delete -f {file}; where they were there before, write the quota with --base",
+        back="kubectl delete -f {file}; where they were there before, apply those again",
         warnings=_warnings(wanted),
         notes=(
             f"Rollouts carry the label kueue.x-k8s.io/queue-name: {wanted.name}, the trainer's gang {TRAINER}.",

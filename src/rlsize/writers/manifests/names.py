@@ -85,13 +85,11 @@ def url_faults(text: str, flag: str) -> Iterator[Fault]:
         yield Fault(f"{_brief(text)} is no address", flag, "write http://HOST:PORT")
 
 
-def label_of(text: str, flag: str, faults: list[Fault]) -> dict[str, str]:
-    """A node label, `key=value`; a fault is noted where it is none."""
+def label_of(text: str, flag: str, faults: list[Fault], example: str = "pool=rollout") -> dict[str, str]:
+    """A label, `key=value`; a fault is noted where it is none."""
     key, equals, value = text.partition("=")
     if not equals or not is_qualified(key) or not is_label_value(value):
-        faults.append(
-            Fault(f"{_brief(text)} is no label", flag, "write KEY=VALUE, such as karpenter.sh/capacity-type=spot")
-        )
+        faults.append(Fault(f"{_brief(text)} is no label", flag, f"write KEY=VALUE, such as {example}"))
         return {}
     return {key: value}
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from rlsize.errors import Fault
-from rlsize.writers.manifests.resize import FIXED_GROUP, Edit, Expected, Resize, bounds_of
+from rlsize.writers.manifests.resize import FIXED_GROUP, Resize, bounds_of
 
 if TYPE_CHECKING:
     from rlsize.writers.manifests.resize import Pods, Wanted
@@ -28,7 +28,6 @@ def resize(pods: Pods, wanted: Wanted, faults: list[Fault]) -> Resize:
     named = f"raycluster {wanted.name} -n {wanted.namespace}"
     held = f".spec.workerGroupSpecs[{wanted.group_index}]"
     entry = f"/spec/workerGroupSpecs/{wanted.group_index}"
-    group = ("spec", "workerGroupSpecs", ("groupName", wanted.group))
     tested: dict[str, Any] = {"groupName": wanted.group}
     if pods.pods_per_engine > 1:  # one is what KubeRay takes it for
         tested["numOfHosts"] = pods.pods_per_engine
@@ -43,20 +42,6 @@ def resize(pods: Pods, wanted: Wanted, faults: list[Fault]) -> Resize:
         kind=KIND,
         api_version=API_VERSION,
         documents=(patch,),
-        edits=(
-            Edit(path=(*group, "replicas"), value=pods.replicas),
-            Edit(path=(*group, "minReplicas"), value=low, most=wanted.minimum is None),
-            Edit(path=(*group, "maxReplicas"), value=high, least=wanted.maximum is None),
-        ),
-        expected=(
-            Expected(
-                path=(*group, "numOfHosts"),
-                value=pods.pods_per_engine,
-                absent=1,
-                why=f"an engine takes {pods.pods_per_engine} pods of {pods.gpus_per_pod} GPUs: change the group first",
-            ),
-        ),
-        pods=(*group, "template", "spec"),
         apply=f"kubectl patch {named} --type json --patch-file {{file}}",
         before=f"kubectl get {named} -o jsonpath='{' '.join(f'{{{held}.{key}}}' for key in _KEYS)}'",
         back=f"kubectl patch {named} --type json -p '[{restored}]'",

@@ -1,10 +1,10 @@
-"""A resize: which object, what changes in it, and how a fleet of engines becomes replicas of pods."""
+"""A resize: which object, what is written for it, and how a fleet of engines becomes replicas of pods."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from textwrap import TextWrapper
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from rlsize.errors import Fault
 from rlsize.units import printable
@@ -59,7 +59,7 @@ class Wanted:
     Args:
         name: Name of the object, and of what belongs to it.
         namespace: Its namespace.
-        group: A worker group of a RayCluster, or a flavour of a ClusterQueue.
+        group: A worker group of a RayCluster.
         group_index: Where the worker group stands in the list.
         minimum: Fewest replicas that may be; None for the matched count.
         maximum: Most replicas that may be; None for the matched count.
@@ -97,46 +97,6 @@ class Wanted:
     per_gpu: Mapping[str, str] = field(default_factory=dict)
 
 
-Step: TypeAlias = "str | tuple[str, str]"
-"""A key; or the entry of a list whose key has a value; or `ANY`, the one entry in which the rest of the path is."""
-
-ANY = ("", "")
-
-
-class Edit(NamedTuple):
-    """
-    One value of an object that the resize sets.
-
-    Args:
-        path: From the object down.
-        value: The new value: a number, or a quantity with its unit.
-        least: Whether a larger value that is there may stay.
-        most: Whether a smaller value that is there may stay.
-    """
-
-    path: tuple[Step, ...]
-    value: int | str
-    least: bool = False
-    most: bool = False
-
-
-class Expected(NamedTuple):
-    """
-    A value that an object must have already for the resize to mean what it says.
-
-    Args:
-        path: As of an edit.
-        value: What it must be.
-        absent: What it counts as where it is not said.
-        why: What a user makes of another value.
-    """
-
-    path: tuple[Step, ...]
-    value: int
-    absent: int
-    why: str
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Resize:
     """
@@ -146,9 +106,6 @@ class Resize:
         kind: Kind of the object.
         api_version: Its API version.
         documents: The patch, or objects to apply.
-        edits: What it changes in an object that is there already.
-        expected: What that object must have.
-        pods: Path of the pod template in it; empty where there is none.
         apply: Command that applies the file, which stands as {file} in it.
         before: Command that records how it is now.
         back: Command that goes back by hand; empty where an object is new.
@@ -162,9 +119,6 @@ class Resize:
     apply: str
     before: str = ""
     back: str = ""
-    edits: tuple[Edit, ...] = ()
-    expected: tuple[Expected, ...] = ()
-    pods: tuple[Step, ...] = ()
     warnings: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
 
@@ -255,25 +209,15 @@ def of_single_pods(kind: str, pods: Pods, wanted: Wanted, faults: list[Fault]) -
     faults += one_pod_fault(pods, kind)
     return replace(
         _patched(kind, "apps/v1", "strategic", pods, wanted),
-        pods=("spec", "template", "spec"),
         notes=("An autoscaler of this object would undo it: pause or remove that first.",),
     )
 
 
 def leaderworkerset(pods: Pods, wanted: Wanted, _: list[Fault]) -> Resize:
-    """The resize of a LeaderWorkerSet, a group of pods to an engine; how many of them is not changed, only checked."""
+    """The resize of a LeaderWorkerSet, a group of pods to an engine; how many of them is not changed."""
     size = pods.pods_per_engine
     return replace(
         _patched("LeaderWorkerSet", "leaderworkerset.x-k8s.io/v1", "merge", pods, wanted),
-        expected=(
-            Expected(
-                path=("spec", "leaderWorkerTemplate", "size"),
-                value=size,
-                absent=1,
-                why=f"an engine takes {size} pods of {pods.gpus_per_pod} GPUs: change the template first",
-            ),
-        ),
-        pods=("spec", "leaderWorkerTemplate", "workerTemplate", "spec"),
         notes=(f"It takes groups of {size} pods with {pods.gpus_per_pod} GPUs each for granted.",),
     )
 
@@ -284,7 +228,6 @@ def _patched(kind: str, version: str, patch: str, pods: Pods, wanted: Wanted) ->
         kind=kind,
         api_version=version,
         documents=(named_object(version, kind, wanted, {"replicas": pods.replicas}),),
-        edits=(Edit(path=("spec", "replicas"), value=pods.replicas),),
         apply=f"kubectl patch {named} --type {patch} --patch-file {{file}}",
         before=f"kubectl get {named} -o jsonpath='{{.spec.replicas}}'",
         back=f"kubectl scale {named} --replicas=NUMBER-BEFORE",
