@@ -181,6 +181,14 @@ def test_engines_without_cuda_graphs_are_a_quantity(tmp_path: Path, said: str, g
     assert "enforce_eager" in places["rollout.cuda_graphs"]
 
 
+@pytest.mark.parametrize(("said", "moved"), [("", True), ("ref.strategy=fsdp", True), ("actor.strategy=megatron", False)])
+def test_verl_keeps_a_reference_on_the_host(tmp_path: Path, said: str, moved: bool) -> None:
+    """Whatever its keys say, under FSDP: its source forces it."""
+    own = f"actor_rollout_ref.{said} " if said else ""
+    text = VERL + own + "actor_rollout_ref.actor.use_kl_loss=True actor_rollout_ref.ref.fsdp_config.param_offload=False"
+    assert _launch(tmp_path, text).reading.value("loop.reference_offload") is moved
+
+
 def test_tokens_that_an_engine_drafts_are_a_quantity(tmp_path: Path) -> None:
     """Steps of the drafter, where an algorithm for them is named."""
     text = "python3 train.py --hf-checkpoint Qwen/Qwen3-8B --rollout-batch-size 32 --sglang-speculative-num-steps 3"
