@@ -584,6 +584,10 @@ trainer = GRPOTrainer(model=model, args=args)
     wide = launch(tmp_path, text.replace("4bit=True", "4bit=False"), "run.py")
     assert said(wide, "frozen_dtype", "rollout_dtype", "shares_weights") == (None, "bf16", True)
     assert changes(wide.reading, {"frozen_dtype": "nf4"}).keys == {"unsloth.load_in_4bit": True}
+    less = launch(
+        tmp_path, text.replace("batch_size=4, num_generations=4", "batch_size=1, num_generations=6"), "run.py"
+    )
+    assert said(less, "micro_batch_samples", "prompts_per_step") == (6, 1)
 
 
 def test_trl_freezes_a_quantised_model_by_the_call_of_transformers(tmp_path: Path) -> None:

@@ -19,7 +19,7 @@ from rlsize.quantities.table import nested
 from rlsize.readers.frameworks import frameworks
 from rlsize.readers.profiles import Catalogue
 from rlsize.shell.inputs import Inputs
-from rlsize.shell.launches import keep_mode, wanted_of, write_back
+from rlsize.shell.launches import keep_mode, untold, wanted_of, write_back
 from rlsize.shell.new_launches import prepared
 from rlsize.shell.planning import kept_within, search
 from rlsize.writers.yaml_file import applied_text
@@ -209,3 +209,16 @@ def test_a_layout_that_changes_leaves_the_micro_batch_as_planned(tmp_path: Path)
     write_back(inputs, wanted, str(changed), force=False)
     assert "--max-tokens-per-gpu 4608" in changed.read_text()
     assert Inputs(str(changed)).said("trainer.micro_batch_tokens") == 9216
+
+
+def test_a_change_that_would_move_the_batch_cannot_be_told(tmp_path: Path) -> None:
+    """torchforge has one key for both: a smaller micro batch was written, and the step with it."""
+    file = tmp_path / "forge.yaml"
+    file.write_text(
+        "model: Qwen/Qwen3-8B\ngroup_size: 8\nlocal_batch_size: 16\nmax_req_tokens: 512\nmax_res_tokens: 512\n"
+        "services: {policy: {procs: 1, num_replicas: 4}}\nactors: {trainer: {procs: 4}}\n",
+        encoding="utf-8",
+    )
+    inputs = Inputs(str(file))
+    assert "the batch as it is" in untold(inputs, {"micro_batch_samples": 2})
+    assert not untold(inputs, {"recompute": "full"})

@@ -244,6 +244,10 @@ def untold(inputs: Inputs, wanted: Mapping[str, Any]) -> str:
     reading, found = launch.reading, changes(launch.reading, wanted)
     if found.refused:
         return found.refused[0].what
+    moved = next((key for key in found.follows if key in _BATCH), "")
+    if moved:
+        old, new = found.follows[moved]
+        return f"its keys cannot say it with the batch as it is: {moved} would go from {old} to {new}"
     demands, before = launch.framework.demands, values(reading)
     held = {text: says for text, says in demands.items() if not any(unmet({text: says}, before))}
     broken = next(unmet(held, {**before, **values(reading.changed(found.keys))}), None)
@@ -314,4 +318,4 @@ def write_back(inputs: Inputs, wanted: Mapping[str, Any], target: str, *, force:
     if launch.name != "-":
         Path(target).chmod(Path(launch.name).stat().st_mode)
     sys.stderr.write(f"wrote {target}\n")
-    return found.notes
+    return found.notes if found.difference else ("The launch says so already: nothing in it changes.", *found.notes)

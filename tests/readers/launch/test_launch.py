@@ -241,6 +241,15 @@ def test_what_llama_factory_runs_is_not_taken_for_trl(tmp_path: Path) -> None:
         _launch(tmp_path, text, "ppo.yaml")
 
 
+def test_a_parent_without_a_folder_is_beside_its_configuration_or_nowhere(tmp_path: Path) -> None:
+    """Whatever lies above it with such a name has nothing to do with it."""
+    (tmp_path / "base.yaml").write_text("attempts: 9\n", encoding="utf-8")
+    text = "defaults: [base, _self_]\nfinetune: {seq_length: 16000}\nworld: {actor_fraction: 4}\n"
+    launch = _launch(tmp_path, text, "conf/math.yaml")
+    assert launch.reading.value("attempts") != 9
+    assert any("base.yaml is missing" in note for note in launch.notes)
+
+
 def test_tokens_that_an_engine_drafts_are_a_quantity(tmp_path: Path) -> None:
     """Steps of the drafter, where an algorithm for them is named."""
     text = "python3 train.py --hf-checkpoint Qwen/Qwen3-8B --rollout-batch-size 32 --sglang-speculative-num-steps 3"

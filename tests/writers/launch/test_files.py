@@ -173,6 +173,25 @@ def test_keyword_arguments_of_python() -> None:
     assert content(TRL, "x.py", max_response_tokens=4096) == TRL.replace("=8,", "=8,\n    max_completion_length=4096,")
 
 
+def test_a_new_argument_goes_into_the_call_of_its_kin() -> None:
+    """Adapters have a call of their own, and a key that other files have as the others'."""
+    text = TRL + "peft = LoraConfig(r=16, lora_alpha=32)\n"
+    assert content(text, "x.py", max_response_tokens=4096) == text.replace(
+        "=8,", "=8,\n    max_completion_length=4096,"
+    )
+
+
+@pytest.mark.parametrize(
+    ("said", "new"),
+    [("sglang.d4p1t1+d4p1t1", "sglang.d2p1t1+d4p1t1"), ("sglang:d4+fsdp:d4", "sglang:d2p1t1+fsdp:d4p1t1c1")],
+)
+def test_an_old_layout_of_areal_stays_an_old_one(said: str, new: str) -> None:
+    """Versions that read dots do not know the words of later ones."""
+    text = f"allocation_mode: {said}\ngconfig: {{n_samples: 4}}\ntrain_dataset: {{batch_size: 8}}\n"
+    written = yaml.safe_load(content(text, "x.yaml", rollout_gpus=2, gpus=6, instances=2))
+    assert written["allocation_mode"] == new
+
+
 def test_a_script_inside_a_job_file_is_edited_where_it_stands() -> None:
     """SkyPilot: nodes change with it; Kubernetes: an argument is an item of its list."""
     written = back(SKY, "x.yaml", gpus=32, group_size=16, memory_fraction=0.7)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from rlsize.errors import DoesNotFitError, Fault, InputError
 from rlsize.frameworks.wanted import changes, same, spelled
+from rlsize.quantities.table import QUANTITIES
 from rlsize.writers.launch.edits import edited
 from rlsize.writers.launch.rows import RowEditor
 from rlsize.writers.launch.shell import AROUND, ShellEditor, plain, uses
@@ -91,12 +92,21 @@ def written_back(
         missed = {key: None for key in after.keys if key in keys}
     if missed:
         raise DoesNotFitError(*_by_hand(reading, keys, missed, name))
-    notes = [f"With it {told} changes from {old} to {new}." for told, (old, new) in asked.follows.items()]
+    notes = [
+        f"With it {told} changes from {_shown(old)} to {_shown(new)}."
+        for told, (old, new) in asked.follows.items()
+        if told in QUANTITIES  # else it is a step on the way to one
+    ]
     listed = [
         f"Change by hand: {_line(reading, key, value, name)}" for key, value in asked.keys.items() if key not in keys
     ]
     shown = difference(data.decode(), content.decode(), name, target or name)
     return Written(bom + content, shown, (*listed, *asked.notes, *_kept(data, content, name, reading, keys), *notes))
+
+
+def _shown(value: object) -> str:
+    """A quantity in a sentence."""
+    return "nothing" if value is None else str(value)
 
 
 def _elsewhere(reading: Reading, key: str, name: str) -> bool:
