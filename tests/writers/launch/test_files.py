@@ -192,6 +192,17 @@ def test_an_old_layout_of_areal_stays_an_old_one(said: str, new: str) -> None:
     assert written["allocation_mode"] == new
 
 
+def test_a_key_that_stands_as_another_one_follows_it() -> None:
+    """A reference with the actor's layout keeps the words that say so."""
+    text = (
+        "rollout: {backend: 'sglang:d4'}\nactor:\n  backend: megatron:d4\n  path: a/b\n  kl_ctl: 0.1\n"
+        "ref:\n  backend: ${actor.backend}\ngconfig: {n_samples: 4}\ntrain_dataset: {batch_size: 8}\n"
+    )
+    written = content(text, "x.yaml", tensor_parallel=2)
+    assert "backend: ${actor.backend}" in written
+    assert "d2p1t2" in written
+
+
 def test_a_script_inside_a_job_file_is_edited_where_it_stands() -> None:
     """SkyPilot: nodes change with it; Kubernetes: an argument is an item of its list."""
     written = back(SKY, "x.yaml", gpus=32, group_size=16, memory_fraction=0.7)

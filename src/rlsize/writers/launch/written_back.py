@@ -131,7 +131,9 @@ def _proven(
     """
     before = _said(reading)
     expected = {key: value for key, value in {**before, **keys}.items() if value is not None}
-    asked, missed = dict(keys), dict[str, Any]()
+    followed = _followed(data, name, reading)
+    asked = {key: value for key, value in keys.items() if key not in followed or value is None}
+    missed = dict[str, Any]()
     for _ in range(_ROUNDS):
         try:
             content, undone = _edited(data, name, reading, asked, again)
@@ -145,8 +147,16 @@ def _proven(
             return content, {}
         if any(key in asked or key not in before for key in missed):
             break
-        asked |= {key: before[key] for key in missed}
+        asked |= {key: expected[key] for key in missed}
     return data, missed
+
+
+def _followed(data: bytes, name: str, reading: Reading) -> frozenset[str]:
+    """Keys of a YAML file that stand there as another one (`${actor.backend}`), and change as that does."""
+    if not name.lower().endswith((".yaml", ".yml")):
+        return frozenset()
+    own = {key: one.span for key, one in reading.settings.items() if one.span.file == name}
+    return frozenset(key for key, span in own.items() if data[span.start : span.end].strip(b"\"'").startswith(b"${"))
 
 
 def _edited(
