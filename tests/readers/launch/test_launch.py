@@ -241,6 +241,16 @@ def test_what_llama_factory_runs_is_not_taken_for_trl(tmp_path: Path) -> None:
         _launch(tmp_path, text, "ppo.yaml")
 
 
+def test_a_script_that_a_script_calls_is_read_with_what_it_exports(tmp_path: Path) -> None:
+    """As TinyZero and others are started: the sizes outside, the program inside; once, however often it is called."""
+    (tmp_path / "scripts").mkdir()
+    inner = VERL + "actor_rollout_ref.rollout.tensor_model_parallel_size=$TP actor_rollout_ref.rollout.n=$1\n"
+    (tmp_path / "scripts" / "train.sh").write_text(inner, encoding="utf-8")
+    text = "export TP=4\n" + "bash ./scripts/train.sh 7\n" * 3 + "bash run.sh\n"
+    reading = _launch(tmp_path, text).reading
+    assert (reading.value("loop.rollout_tensor_parallel"), reading.value("loop.group_size")) == (4, 7)
+
+
 def test_a_parent_without_a_folder_is_beside_its_configuration_or_nowhere(tmp_path: Path) -> None:
     """Whatever lies above it with such a name has nothing to do with it."""
     (tmp_path / "base.yaml").write_text("attempts: 9\n", encoding="utf-8")

@@ -192,6 +192,17 @@ def test_an_old_layout_of_areal_stays_an_old_one(said: str, new: str) -> None:
     assert written["allocation_mode"] == new
 
 
+def test_what_a_program_sets_in_its_code_is_set_by_no_flag(tmp_path: Path) -> None:
+    """Flags were written that the program does not read."""
+    (tmp_path / "train.py").write_text(TRL, encoding="utf-8")
+    file = tmp_path / "run.sh"
+    file.write_text("accelerate launch --num_processes 4 train.py\n", encoding="utf-8")
+    known = frameworks(Catalogue())
+    launch = read_launch(str(file), known)
+    with pytest.raises(DoesNotFitError, match=r"train\.py sets its arguments itself"):
+        written_back(file.read_bytes(), str(file), launch.reading, {"group_size": 16}, lambda _: launch.reading)
+
+
 def test_a_key_that_stands_as_another_one_follows_it() -> None:
     """A reference with the actor's layout keeps the words that say so."""
     text = (

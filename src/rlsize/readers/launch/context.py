@@ -41,6 +41,7 @@ class Context:
         texts: Texts that were read, by name.
         notes: What a reader must know.
         written: Files that the script writes itself.
+        called: Scripts that it runs, each of which is read once.
         untold: Whether a configuration is named by something that nobody tells, so that no default is sure to hold.
     """
 
@@ -51,6 +52,7 @@ class Context:
     texts: dict[str, str] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
     written: dict[str, str] = field(default_factory=dict)
+    called: set[str] = field(default_factory=set)
     untold: bool = False
 
     def beside(self, path: str, *, near: bool = False) -> str | None:

@@ -239,12 +239,32 @@ def _headers(script: Script) -> Iterator[Setting]:
 
 
 def _handed_on(program: Program, context: Context) -> Iterator[Program]:
-    """The command that a batch script runs, where a variable hands it on: `COMMAND="..." sbatch ray.sub`."""
+    """The command that a batch script runs, where a variable hands it on, and the script beside it that it runs."""
+    yield from _called(program, context)
     word = program.variables.get("COMMAND")
     if word is not None and any(PurePosixPath(one.text).name == "sbatch" for one in program.words[:1]):
         inner = script_in(context.texts[context.name], word.text, word.span)
         for one in read_script(inner, context.name, context.beside).programs:
             yield replace(one, variables={**program.variables, **one.variables})
+
+
+def _called(program: Program, context: Context) -> Iterator[Program]:
+    """What a script runs that is called by the shell's name, with what was exported: `bash scripts/train.sh`."""
+    for at, (shell, word) in enumerate(pairwise(program.words)):
+        fresh = _calls(shell.text, word.text) and word.text not in context.called
+        text = context.beside(word.text) if fresh else None
+        if text is not None:
+            context.called.add(word.text)
+            known = {key: one.text for key, one in program.variables.items() if not one.unknown}
+            after = [one.text for one in program.words[at + 2 :]]
+            script = read_script(text, word.text, context.beside, after, {**_FIRST, **known})
+            context.notes += script.notes
+            yield from script.programs
+
+
+def _calls(shell: str, script: str) -> bool:
+    """Whether a word is a shell, and the next one a script."""
+    return PurePosixPath(shell).name in {"bash", "sh"} and script.endswith((".sh", ".bash"))
 
 
 def _with_files(program: Program, context: Context) -> Program:

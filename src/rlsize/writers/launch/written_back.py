@@ -82,6 +82,10 @@ def written_back(
     keys = {key: value for key, value in asked.keys.items() if not _elsewhere(reading, key, name)}
     if name.endswith(".ipynb"):  # its lines are strings of JSON
         raise DoesNotFitError(*_by_hand(reading, keys, keys, name, "a notebook is not written into"))
+    code = next((one.span.file for one in reading.settings.values() if _in_code(one.span.file, name)), "")
+    inside = [key for key in keys if code and not key.startswith(AROUND)]
+    if inside:  # what a program sets by itself it takes from no command line
+        raise DoesNotFitError(*_by_hand(reading, keys, inside, name, f"{code} sets its arguments itself"))
     content, missed = _proven(data, name, reading, keys, again)
     left = {key for key in missed if key in asked.beside or key.startswith("server.")}
     if left and left == missed.keys():  # told to be changed by hand
@@ -102,6 +106,11 @@ def written_back(
     ]
     shown = difference(data.decode(), content.decode(), name, target or name)
     return Written(bom + content, shown, (*listed, *asked.notes, *_kept(data, content, name, reading, keys), *notes))
+
+
+def _in_code(file: str, name: str) -> bool:
+    """Whether a file is the code of a program that another one runs."""
+    return file.endswith(".py") and file != name
 
 
 def _shown(value: object) -> str:
@@ -226,6 +235,9 @@ def _by_hand(
     """What cannot be written safely, with the lines to change; why, where it is not because of other keys."""
     missed = list(missed)
     others = ", ".join([key for key in missed if key not in keys][:_FEW])
+    program = reading.settings.get("launcher.program")
+    if program is not None and program.span.file != name:
+        why = why or f"{program.span.file} runs the program, and is another file"
     for key in [key for key in missed if key in keys] or keys:
         setting = reading.settings.get(key)
         where = str(setting.span) if setting is not None else name
