@@ -10,7 +10,7 @@ engine=(
   actor_rollout_ref.rollout.name=vllm
   actor_rollout_ref.rollout.n=8
   actor_rollout_ref.rollout.tensor_model_parallel_size=2
-  actor_rollout_ref.rollout.gpu_memory_utilization=0.7
+  actor_rollout_ref.rollout.gpu_memory_utilization=0.75
 )
 
 python3 -m verl.trainer.main_ppo \

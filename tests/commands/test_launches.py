@@ -262,6 +262,16 @@ def test_set_and_flags_go_before_the_script(rlsize: Run, script: str) -> None:
     assert ran.document["inputs"]["group_size"] in (4, 4.0)
 
 
+def test_a_typed_waste_goes_before_what_a_launch_filters(rlsize: Run, script: str) -> None:
+    """Dynamic sampling generates twice the batch; who knows better may say so."""
+    own = "data.train_batch_size=256 data.gen_batch_size=512 algorithm.filter_groups.enable=True"
+    Path(script).write_text(SCRIPT.replace("data.train_batch_size=256", own).replace("14B", "1.5B"), encoding="utf-8")
+    for typed, waste in (((), 2.0), (("--tokens-per-trained-token", "1.5"), 1.5)):
+        ran = rlsize("fleet", script, *LENGTH, *typed, "--json")
+        assert ran.code < 2, ran.stderr
+        assert ran.document["inputs"]["tokens_generated_per_trained_token"] == pytest.approx(waste)
+
+
 def test_a_framework_that_cannot_run_a_mode_is_not_planned_so(rlsize: Run, script: str) -> None:
     """Asked for by name, it is refused with what the framework runs."""
     ran = rlsize("plan", script, *LENGTH, "--framework", "verl", "--mode", "synchronous")

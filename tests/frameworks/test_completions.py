@@ -556,6 +556,19 @@ def test_a_critic_that_says_what_the_policy_says_is_understood_and_changes_with_
     assert changes(same, {"offload_optimizer": False}).keys[key] is False
 
 
+def test_devices_of_a_server_and_of_its_trainer_are_named_where_their_numbers_change(tmp_path: Path) -> None:
+    """Which of them go to whom is not written."""
+    text = (
+        "CUDA_VISIBLE_DEVICES=0 trl vllm-serve --model a/b --tensor-parallel-size 1 &\nCUDA_VISIBLE_DEVICES=1,2,3 "
+        "accelerate launch --num_processes 3 trl/scripts/grpo.py --use_vllm --vllm_mode server --num_generations 6\n"
+    )
+    asked = changes(
+        launch(tmp_path, text).reading, {"rollout_tensor_parallel": 2, "rollout_gpus": 2, "trainer_gpus": 2}
+    )
+    assert [note for note in asked.notes if "CUDA_VISIBLE_DEVICES is 0, and rollout_gpus changes from 1 to 2" in note]
+    assert [note for note in asked.notes if "is 1,2,3, and trainer_gpus changes from 3 to 2" in note]
+
+
 def test_unsloth_loads_its_model_and_adapters_by_calls_of_its_own(tmp_path: Path) -> None:
     """On one GPU, with an engine beside the trainer where it says so."""
     text = """
@@ -584,6 +597,10 @@ trainer = GRPOTrainer(model=model, args=args)
     wide = launch(tmp_path, text.replace("4bit=True", "4bit=False"), "run.py")
     assert said(wide, "frozen_dtype", "rollout_dtype", "shares_weights") == (None, "bf16", True)
     assert changes(wide.reading, {"frozen_dtype": "nf4"}).keys == {"unsloth.load_in_4bit": True}
+    less = launch(
+        tmp_path, text.replace("batch_size=4, num_generations=4", "batch_size=1, num_generations=6"), "run.py"
+    )
+    assert said(less, "micro_batch_samples", "prompts_per_step") == (6, 1)
 
 
 def test_trl_freezes_a_quantised_model_by_the_call_of_transformers(tmp_path: Path) -> None:

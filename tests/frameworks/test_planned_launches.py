@@ -19,7 +19,7 @@ from rlsize.quantities.table import nested
 from rlsize.readers.frameworks import frameworks
 from rlsize.readers.profiles import Catalogue
 from rlsize.shell.inputs import Inputs
-from rlsize.shell.launches import keep_mode, wanted_of, write_back
+from rlsize.shell.launches import keep_mode, untold, wanted_of, write_back
 from rlsize.shell.new_launches import prepared
 from rlsize.shell.planning import kept_within, search
 from rlsize.writers.yaml_file import applied_text
@@ -209,3 +209,45 @@ def test_a_layout_that_changes_leaves_the_micro_batch_as_planned(tmp_path: Path)
     write_back(inputs, wanted, str(changed), force=False)
     assert "--max-tokens-per-gpu 4608" in changed.read_text()
     assert Inputs(str(changed)).said("trainer.micro_batch_tokens") == 9216
+
+
+def test_a_change_that_would_move_the_batch_cannot_be_told(tmp_path: Path) -> None:
+    """One key of torchforge says both: a smaller micro batch was written, and the step with it."""
+    file = tmp_path / "forge.yaml"
+    file.write_text(
+        "model: Qwen/Qwen3-8B\ngroup_size: 8\nlocal_batch_size: 16\nmax_req_tokens: 512\nmax_res_tokens: 512\n"
+        "services: {policy: {procs: 1, num_replicas: 4}}\nactors: {trainer: {procs: 4}}\n",
+        encoding="utf-8",
+    )
+    inputs = Inputs(str(file))
+    assert "prompts_per_step would go from 8 to 1" in untold(inputs, {"micro_batch_samples": 2})
+    assert not untold(inputs, {"recompute": "full"})
+
+
+def test_a_plan_bounds_no_launch_that_has_no_bound(tmp_path: Path) -> None:
+    """Staleness of slime's fully asynchronous rollout is in no key: one that a plan assumes made it another program."""
+    file = tmp_path / "train.sh"
+    own = "  --rollout-function-path fully_async_rollout.generate_rollout_fully_async --rollout-num-gpus 8 "
+    file.write_text(SLIME.replace("train.py", "train_async.py").replace("--colocate ", "").rstrip() + " \\\n" + own)
+    inputs = Inputs(str(file))
+    assert inputs.file is not None
+    assert inputs.said("placement.mode") == "async"
+    leaves = {**inputs.file.leaves(), "placement.max_staleness": 1, "rollout.tensor_parallel": 4}
+    wanted = wanted_of(inputs, leaves)
+    assert "max_staleness" not in wanted
+    assert not untold(inputs, wanted)
+    assert "one-step-off" in untold(inputs, {**wanted, "max_staleness": 1})
+
+
+def test_micro_batches_of_easyr1_are_planned_in_samples(tmp_path: Path) -> None:
+    """It has no key for their tokens."""
+    file = tmp_path / "x.sh"
+    file.write_text(
+        "python3 -m verl.trainer.main worker.actor.model.model_path=Qwen/Qwen2.5-7B-Instruct data.rollout_batch_size=64"
+        " data.max_prompt_length=1024 data.max_response_length=1024 worker.actor.global_batch_size=64"
+        " worker.actor.micro_batch_size_per_device_for_update=8 trainer.n_gpus_per_node=8 trainer.nnodes=1"
+    )
+    inputs = Inputs(str(file))
+    assert inputs.file is not None
+    wanted = wanted_of(inputs, {**inputs.file.leaves(), "trainer.micro_batch_tokens": 8192})
+    assert wanted == {"micro_batch_samples": 4}

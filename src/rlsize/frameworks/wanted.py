@@ -412,12 +412,26 @@ def _around(reading: Reading, told: Mapping[str, Any], now: Mapping[str, Any]) -
             notes.append(
                 f"{setting.span}: {setting.key} is {text[:40]}, and {name} changes from {old} to {new}: look at it."
             )
+    notes += _devices_of_two(reading, told, now)
     setting, gpus = reading.settings.get("batch.nodes"), now.get("gpus") or 0
     held = (now.get("nodes") or gpus) * (now.get("gpus_per_node") or 1)
     if setting is not None and "batch.nodes" not in found and held < gpus != told.get("gpus"):
         # headers alone say how many nodes there are
         notes.append(f"{setting.span}: nodes of {held} GPUs in all are asked for, and {gpus} are used: look at it.")
     return found, notes
+
+
+def _devices_of_two(reading: Reading, told: Mapping[str, Any], now: Mapping[str, Any]) -> Iterator[str]:
+    """What is said of devices, where a server has its own: which of them go to whom nobody else can say."""
+    pair = {"rollout_gpus": "server.env.CUDA_VISIBLE_DEVICES", "trainer_gpus": "env.CUDA_VISIBLE_DEVICES"}
+    found = {name: reading.settings[key] for name, key in pair.items() if key in reading.settings}
+    if len({str(one.value) for one in found.values()}) < len(pair):  # one for both, or exported to both
+        return
+    for name, setting in found.items():
+        old, new = told.get(name), now.get(name)
+        if not same(old, new) and len(items(str(setting.value))) != new:
+            where = f"{setting.span}: CUDA_VISIBLE_DEVICES is {str(setting.value)[:40]}"
+            yield f"{where}, and {name} changes from {old} to {new}: look at it."
 
 
 def _ended(text: str, number: int) -> str:

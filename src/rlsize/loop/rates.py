@@ -149,10 +149,19 @@ def measured_on(said: Said) -> Figure:
     return pool
 
 
+def _typed(said: Said, key: str) -> bool:
+    """Whether a flag or `--set` says a quantity, and no file."""
+    return said.place(key).startswith("--")
+
+
 def waste(said: Said) -> Figure:
     """Response tokens generated for each one that is trained: said, worked out of its causes, or 1."""
     key, causes = "tokens_generated_per_trained_token", ("oversampling", "kept_fraction", "dropped_fraction")
     told = [one for one in causes if said.gives(one)]
+    if told and said.gives(key) and _typed(said, key) and not any(_typed(said, one) for one in told):
+        for one in told:  # of a file, and what is typed goes before that
+            said.drop(one)
+        told = []
     if not told:
         return said.ask(key)
     if said.gives(key):

@@ -29,6 +29,9 @@ _AS_SAID = ("model", "gpu", "framework", *_RANKS)
 _BATCH = frozenset({"prompts_per_step", "group_size", "mini_batches"})
 """What no other change may move: keys such as a trainer's share of the batch tell both."""
 
+_POSED = _BATCH | {"mode"}
+"""What a plan leaves as it is, or moves by name."""
+
 _DEGREES = tuple(key for key in QUANTITIES if key.endswith("_parallel"))
 
 
@@ -142,9 +145,12 @@ def wanted_of(inputs: Inputs, values: Mapping[str, Any]) -> dict[str, Any]:
         size = prod(int(values.get(f"rollout.{kind}_parallel") or 1) for kind in ("tensor", "pipeline", "data"))
         found["instances"] = int(engines) // size
     samples_key, tokens_keys = (quantities.get(f"micro_batch_{one}", "None") for one in ("samples", "tokens"))
-    if "micro_batch_tokens" in found and any(names(samples_key)) and samples_key not in names(tokens_keys):
+    uncounted = tokens_keys == "None"  # it packs no tokens
+    other = not uncounted and any(names(samples_key)) and samples_key not in names(tokens_keys)
+    if "micro_batch_tokens" in found and other:
         found["micro_batch_samples"] = None  # where both are set, a framework may count samples
-    elif "micro_batch_samples" in quantities and "micro_batch_tokens" not in quantities:
+    elif "micro_batch_samples" in quantities and uncounted:
+        found.pop("micro_batch_tokens", None)
         prompt = inputs.apart().ask("prompt_tokens").number  # where nobody says how long one may be
         new = {"max_prompt_tokens": prompt, **{key: value for key, value in planned.items() if value is not None}}
         loop = {"mini_batches": 1, "trainer_gpus": new.get("gpus"), **new}
@@ -152,6 +158,8 @@ def wanted_of(inputs: Inputs, values: Mapping[str, Any]) -> dict[str, Any]:
         found |= {} if samples is None else {"micro_batch_samples": samples}
     if "pipeline_parallel" in found:
         found |= last_stage(inputs, found["pipeline_parallel"])
+    if "max_staleness" in found and "max_staleness" not in before and "mode" not in found:
+        found.pop("max_staleness")  # the launch bounds none, and a bound is another program's
     return _holding(launch.reading, found, planned)
 
 
@@ -244,6 +252,10 @@ def untold(inputs: Inputs, wanted: Mapping[str, Any]) -> str:
     reading, found = launch.reading, changes(launch.reading, wanted)
     if found.refused:
         return found.refused[0].what
+    moved = next((key for key in found.follows if key in _POSED), "")
+    if moved:
+        old, new = found.follows[moved]
+        return f"its keys cannot say it with batch and mode as they are: {moved} would go from {old} to {new}"
     demands, before = launch.framework.demands, values(reading)
     held = {text: says for text, says in demands.items() if not any(unmet({text: says}, before))}
     broken = next(unmet(held, {**before, **values(reading.changed(found.keys))}), None)
@@ -314,4 +326,4 @@ def write_back(inputs: Inputs, wanted: Mapping[str, Any], target: str, *, force:
     if launch.name != "-":
         Path(target).chmod(Path(launch.name).stat().st_mode)
     sys.stderr.write(f"wrote {target}\n")
-    return found.notes
+    return found.notes if found.difference else ("The launch says so already: nothing in it changes.", *found.notes)

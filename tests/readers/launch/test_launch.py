@@ -181,6 +181,85 @@ def test_engines_without_cuda_graphs_are_a_quantity(tmp_path: Path, said: str, g
     assert "enforce_eager" in places["rollout.cuda_graphs"]
 
 
+@pytest.mark.parametrize(
+    ("said", "moved"), [("", True), ("actor.strategy=fsdp2", True), ("actor.strategy=megatron", False)]
+)
+def test_verl_keeps_a_reference_on_the_host(tmp_path: Path, said: str, moved: bool) -> None:
+    """Whatever its keys say, under FSDP: its source forces it."""
+    own = f"actor_rollout_ref.{said} " if said else ""
+    text = VERL + own + "actor_rollout_ref.actor.use_kl_loss=True actor_rollout_ref.ref.fsdp_config.param_offload=False"
+    assert _launch(tmp_path, text).reading.value("loop.reference_offload") is moved
+
+
+@pytest.mark.parametrize(("size", "shards"), [(-1, 4), (8, 2), (32, 4), (2, 1)])
+def test_verl_counts_gpus_that_share_a_sequence_in_its_shards(tmp_path: Path, size: int, shards: int) -> None:
+    """8 of 16 GPUs that share sequences by four have two data-parallel ranks; more than there are is all of them."""
+    actor = "actor_rollout_ref.actor."
+    text = VERL + f"{actor}ulysses_sequence_parallel_size=4 {actor}fsdp_config.fsdp_size={size}"
+    launch = _launch(tmp_path, text)
+    assert launch.reading.value("loop.fsdp") == shards
+    assert any("2 GPUs, and 4 share a sequence" in one for one in doubts(launch)) is (size == 2)
+
+
+def test_a_batch_that_is_generated_to_be_filtered_is_generated_whole(tmp_path: Path) -> None:
+    """DAPO of verl trains a third of it; without the filter nothing is thrown away."""
+    keys = "data.train_batch_size=512 data.gen_batch_size=1536 algorithm.filter_groups.enable="
+    kept = [_launch(tmp_path, VERL + keys + said).reading.value("loop.kept_fraction") for said in ("True", "False")]
+    assert kept == [pytest.approx(1 / 3), None]
+    text = "uv run examples/run_grpo.py grpo.use_dynamic_sampling=true grpo.batch_multiplier=2"
+    assert _launch(tmp_path, text).reading.value("loop.kept_fraction") == 0.5
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("run.sh", "torchrun -m verl.trainer.fsdp_sft_trainer data.micro_batch_size=4 trainer.total_epochs=4"),
+        ("run.sh", "deepspeed --module openrlhf.cli.train_dpo --train_batch_size 256 --micro_train_batch_size 2"),
+        ("run.sh", "swift sft --model Qwen/Qwen3-8B --per_device_train_batch_size 1 --deepspeed zero3"),
+        ("run.sh", "swift rlhf --rlhf_type dpo --model Qwen/Qwen3-8B --per_device_train_batch_size 1"),
+        ("run.sh", "accelerate launch --num_processes 8 trl/scripts/sft.py --per_device_train_batch_size 2"),
+        ("run.py", "args = SFTConfig(output_dir='x', per_device_train_batch_size=4)"),
+        ("run.yaml", "stage: sft\nfinetuning_type: lora\nper_device_train_batch_size: 2"),
+    ],
+)
+def test_training_without_a_rollout_is_no_loop(tmp_path: Path, name: str, text: str) -> None:
+    """It was read as one, with an engine that it has not."""
+    with pytest.raises(InputError, match="nothing is generated here"):
+        _launch(tmp_path, text, name)
+
+
+def test_a_rollout_beside_a_program_without_one_is_read(tmp_path: Path) -> None:
+    """Data made for a supervised run, then the loop, told by its keys."""
+    text = "python make_sft.py\npython train.py actor_rollout_ref.rollout.n=8 data.train_batch_size=512"
+    assert _launch(tmp_path, text).framework.name == "verl"
+
+
+def test_what_llama_factory_runs_is_not_taken_for_trl(tmp_path: Path) -> None:
+    """Its LoRA was full training there."""
+    text = "stage: ppo\nfinetuning_type: lora\nlora_rank: 8\nper_device_train_batch_size: 1\nreward_model: x"
+    with pytest.raises(InputError, match="LLaMA-Factory"):
+        _launch(tmp_path, text, "ppo.yaml")
+
+
+def test_a_script_that_a_script_calls_is_read_with_what_it_exports(tmp_path: Path) -> None:
+    """As TinyZero and others are started: the sizes outside, the program inside; once, however often it is called."""
+    (tmp_path / "scripts").mkdir()
+    inner = VERL + "actor_rollout_ref.rollout.tensor_model_parallel_size=$TP actor_rollout_ref.rollout.n=$1\n"
+    (tmp_path / "scripts" / "train.sh").write_text(inner, encoding="utf-8")
+    text = "export TP=4\n" + "bash ./scripts/train.sh 7\n" * 3 + "bash run.sh\n"
+    reading = _launch(tmp_path, text).reading
+    assert (reading.value("loop.rollout_tensor_parallel"), reading.value("loop.group_size")) == (4, 7)
+
+
+def test_a_parent_without_a_folder_is_beside_its_configuration_or_nowhere(tmp_path: Path) -> None:
+    """Whatever lies above it with such a name has nothing to do with it."""
+    (tmp_path / "base.yaml").write_text("attempts: 9\n", encoding="utf-8")
+    text = "defaults: [base, _self_]\nfinetune: {seq_length: 16000}\nworld: {actor_fraction: 4}\n"
+    launch = _launch(tmp_path, text, "conf/math.yaml")
+    assert launch.reading.value("attempts") != 9
+    assert any("base.yaml is missing" in note for note in launch.notes)
+
+
 def test_tokens_that_an_engine_drafts_are_a_quantity(tmp_path: Path) -> None:
     """Steps of the drafter, where an algorithm for them is named."""
     text = "python3 train.py --hf-checkpoint Qwen/Qwen3-8B --rollout-batch-size 32 --sglang-speculative-num-steps 3"

@@ -173,6 +173,47 @@ def test_keyword_arguments_of_python() -> None:
     assert content(TRL, "x.py", max_response_tokens=4096) == TRL.replace("=8,", "=8,\n    max_completion_length=4096,")
 
 
+def test_a_new_argument_goes_into_the_call_of_its_kin() -> None:
+    """Adapters have a call of their own, and a key that other files have as the others'."""
+    text = TRL + "peft = LoraConfig(r=16, lora_alpha=32)\n"
+    assert content(text, "x.py", max_response_tokens=4096) == text.replace(
+        "=8,", "=8,\n    max_completion_length=4096,"
+    )
+
+
+@pytest.mark.parametrize(
+    ("said", "new"),
+    [("sglang.d4p1t1+d4p1t1", "sglang.d2p1t1+d4p1t1"), ("sglang:d4+fsdp:d4", "sglang:d2p1t1+fsdp:d4p1t1c1")],
+)
+def test_an_old_layout_of_areal_stays_an_old_one(said: str, new: str) -> None:
+    """Versions that read dots do not know the words of later ones."""
+    text = f"allocation_mode: {said}\ngconfig: {{n_samples: 4}}\ntrain_dataset: {{batch_size: 8}}\n"
+    written = yaml.safe_load(content(text, "x.yaml", rollout_gpus=2, gpus=6, instances=2))
+    assert written["allocation_mode"] == new
+
+
+def test_what_a_program_sets_in_its_code_is_set_by_no_flag(tmp_path: Path) -> None:
+    """Flags were written that the program does not read."""
+    (tmp_path / "train.py").write_text(TRL, encoding="utf-8")
+    file = tmp_path / "run.sh"
+    file.write_text("accelerate launch --num_processes 4 train.py\n", encoding="utf-8")
+    known = frameworks(Catalogue())
+    launch = read_launch(str(file), known)
+    with pytest.raises(DoesNotFitError, match=r"train\.py sets its arguments itself"):
+        written_back(file.read_bytes(), str(file), launch.reading, {"group_size": 16}, lambda _: launch.reading)
+
+
+def test_a_key_that_stands_as_another_one_follows_it() -> None:
+    """A reference with the actor's layout keeps the words that say so."""
+    text = (
+        "rollout: {backend: 'sglang:d4'}\nactor:\n  backend: megatron:d4\n  path: a/b\n  kl_ctl: 0.1\n"
+        "ref:\n  backend: ${actor.backend}\ngconfig: {n_samples: 4}\ntrain_dataset: {batch_size: 8}\n"
+    )
+    written = content(text, "x.yaml", tensor_parallel=2)
+    assert "backend: ${actor.backend}" in written
+    assert "d2p1t2" in written
+
+
 def test_a_script_inside_a_job_file_is_edited_where_it_stands() -> None:
     """SkyPilot: nodes change with it; Kubernetes: an argument is an item of its list."""
     written = back(SKY, "x.yaml", gpus=32, group_size=16, memory_fraction=0.7)

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 _SHIPPED = re.compile(r"(?:deepspeed_)?(?:zero[0-3]|fsdp[12]?|multi_gpu|single_gpu)\w*")
 """Names of accelerate and DeepSpeed files that frameworks ship."""
+_OWN = re.compile(r"\w*ppo_\w*trainer(?:\.yaml)?")
+"""verl's own configurations, whose values are the framework's defaults."""
 _MOST_FILES = 50
 _UP = 5  # folders above the script from which it may name files
 _FEWEST_SIGNS = 2  # keys by which a configuration without a program is told
@@ -39,6 +41,7 @@ class Context:
         texts: Texts that were read, by name.
         notes: What a reader must know.
         written: Files that the script writes itself.
+        called: Scripts that it runs, each of which is read once.
         untold: Whether a configuration is named by something that nobody tells, so that no default is sure to hold.
     """
 
@@ -49,16 +52,23 @@ class Context:
     texts: dict[str, str] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
     written: dict[str, str] = field(default_factory=dict)
+    called: set[str] = field(default_factory=set)
     untold: bool = False
 
-    def beside(self, path: str) -> str | None:
-        """The text of a file that is named from this one; None where there is none that may be read."""
+    def beside(self, path: str, *, near: bool = False) -> str | None:
+        """
+        The text of a file that is named from this one; None where there is none that may be read.
+
+        Args:
+            path: Its name.
+            near: Whether it lies in the same folder or nowhere, as the parents of a configuration do.
+        """
         clean = path.strip().strip("'\"")
         if clean in self.written:
             return self.written[clean]
         if self.folder is None or not clean or clean.startswith(("~", "/")) or "\0" in clean:
             return None
-        for place in self._places(clean):
+        for place in [self.folder / clean] if near else self._places(clean):
             shown = str(place)
             if shown in self.texts:
                 return self.texts[shown]
@@ -111,8 +121,8 @@ class Context:
         folder = "" if name == self.name else posixpath.dirname(name)
 
         def beside(path: str) -> str | None:
-            near = self.beside(posixpath.normpath(posixpath.join(folder, path))) if folder else None
-            return self.beside(path) if near is None else near
+            found = self.beside(posixpath.normpath(posixpath.join(folder, path))) if folder else None
+            return self.beside(path, near="/" not in path) if found is None else found
 
         found = read_settings(text, name, beside, overrides)
         self.notes += found.notes
@@ -128,7 +138,7 @@ class Context:
                 settings = self.settings(text, one, overrides)[0]
                 yield from (replace(setting, key=prefix + setting.key, inherited=True) for setting in settings)
                 return
-        if not _SHIPPED.fullmatch(name):
+        if not (_SHIPPED.fullmatch(name) or _OWN.fullmatch(name)):
             self.notes.append(f"{name} {GAP}, and the framework's defaults stand in.")
 
     def refused(self, what: str) -> InputError:

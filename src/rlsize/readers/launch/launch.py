@@ -18,6 +18,7 @@ from rlsize.readers.launch.bash import read_script
 from rlsize.readers.launch.bash.source import Source, script_in
 from rlsize.readers.launch.comments import commands_shown
 from rlsize.readers.launch.context import Context
+from rlsize.readers.launch.other_training import check_rollout, refused, without_rollout
 from rlsize.readers.yaml_documents import read_text
 
 if TYPE_CHECKING:
@@ -200,15 +201,19 @@ def _of_script(
     ]
     found = [hit for program in programs if (hit := _launched(program, context)) is not None]
     if not any(matching(one, settings_of(program.words[at:])) for one, program, at in found):
-        by_keys = _by_signs(programs, context)  # a name such as train.py says less than keys do
+        rolling = [program for program in programs if not without_rollout(program)]
+        by_keys = _by_signs(rolling, context)  # a name such as train.py says less than keys do
         found = found if by_keys is None else [by_keys]
     if not found:
+        for other in filter(None, map(without_rollout, programs)):
+            raise refused(other, context.name)
         raise context.refused("launches no framework that is known")
     chosen = found[-1][0]
     settings: list[Setting] = []
     for one, program, at in found:
         if one.name == chosen.name:
             settings += _of_program(chosen, program, at, context)
+    check_rollout(settings, context.name)
     served = [setting for program in programs for setting in _of_server(chosen, program)]
     if not served:
         shown = commands_shown(text, context.name)
@@ -234,12 +239,32 @@ def _headers(script: Script) -> Iterator[Setting]:
 
 
 def _handed_on(program: Program, context: Context) -> Iterator[Program]:
-    """The command that a batch script runs, where a variable hands it on: `COMMAND="..." sbatch ray.sub`."""
+    """The command that a batch script runs, where a variable hands it on, and the script beside it that it runs."""
+    yield from _called(program, context)
     word = program.variables.get("COMMAND")
     if word is not None and any(PurePosixPath(one.text).name == "sbatch" for one in program.words[:1]):
         inner = script_in(context.texts[context.name], word.text, word.span)
         for one in read_script(inner, context.name, context.beside).programs:
             yield replace(one, variables={**program.variables, **one.variables})
+
+
+def _called(program: Program, context: Context) -> Iterator[Program]:
+    """What a script runs that is called by the shell's name, with what was exported: `bash scripts/train.sh`."""
+    for at, (shell, word) in enumerate(pairwise(program.words)):
+        fresh = _calls(shell.text, word.text) and word.text not in context.called
+        text = context.beside(word.text) if fresh else None
+        if text is not None:
+            context.called.add(word.text)
+            known = {key: one.text for key, one in program.variables.items() if not one.unknown}
+            after = [one.text for one in program.words[at + 2 :]]
+            script = read_script(text, word.text, context.beside, after, {**_FIRST, **known})
+            context.notes += script.notes
+            yield from script.programs
+
+
+def _calls(shell: str, script: str) -> bool:
+    """Whether a word is a shell, and the next one a script."""
+    return PurePosixPath(shell).name in {"bash", "sh"} and script.endswith((".sh", ".bash"))
 
 
 def _with_files(program: Program, context: Context) -> Program:
@@ -399,6 +424,7 @@ def _of_configuration(text: str, context: Context) -> tuple[Framework, list[Sett
         surroundings += found
     if chosen is not None:
         return chosen, [*(replace(setting, key=f"values.{setting.key}") for setting in settings), *surroundings]
+    check_rollout(settings, context.name)
     usage = _usage(text, context) if context.name.endswith(".py") else []
     shown = [setting for program, at in usage for setting in settings_of(program.words[at:])]
     ranked = sorted(

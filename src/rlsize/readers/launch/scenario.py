@@ -136,6 +136,12 @@ def doubts(launch: Launch, model: str = "") -> Iterator[str]:
     mode, fleet, trainer = (launch.reading.value(f"loop.{key}") for key in ("mode", "rollout_gpus", "trainer_gpus"))
     if mode == "colocated" and fleet and trainer and fleet != trainer:
         yield f"Engines have {fleet} of the {trainer} GPUs that they share with the trainer: read as if they had all."
+    shards, context = (launch.reading.value(f"loop.{key}") for key in ("fsdp_size", "context_parallel"))
+    if isinstance(shards, int) and isinstance(context, int) and 0 < shards < context:
+        yield f"Weights are sharded over {shards} GPUs, and {context} share a sequence: read as if over those."
+    ranks = launch.reading.value("loop.rollout_dp_attention")
+    if isinstance(ranks, int) and ranks > 1:
+        yield f"Engines deal attention out to {ranks} data-parallel ranks: read as sliced by tensor parallelism."
     share = launch.reading.value("loop.optimizer_cpu_fraction")
     if launch.reading.value("loop.offload") and isinstance(share, int | float) and share < 1:
         yield f"{share:.0%} of the optimizer states live on the host: read as if all did; GPUs hold more than is said."

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections import Counter
 from typing import TYPE_CHECKING
 
 from rlsize.writers.launch.edits import Edit, Lines, own_settings
@@ -43,8 +44,12 @@ class RowEditor:
         if setting is not None:
             return iter([Edit(setting.span.start, setting.span.end, written)])
         table, _, bare = self.spelled(key).rpartition(".")
-        kin = [one.span for other, one in self.own.items() if other.rpartition(".")[0] == key.rpartition(".")[0]]
-        kin = [span for span in kin if self._keyed(span.start)]
+        near = [one for other, one in self.own.items() if other.rpartition(".")[0] == key.rpartition(".")[0]]
+        calls = Counter(one.key.rpartition(".")[0] for one in near)
+        if self.python and calls:  # keys of several calls have one name: that of the call which has most of them
+            call = calls.most_common(1)[0][0]
+            near = [one for one in near if one.key.rpartition(".")[0] == call]
+        kin = [one.span for one in near if self._keyed(one.span.start)]
         if kin:
             span = max(kin, key=lambda one: one.end)
             return iter([self._behind(span.start, span.end, bare.encode(), written)])

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from rlsize.errors import DoesNotFitError, Fault, InputError
 from rlsize.frameworks.wanted import changes, same, spelled
+from rlsize.quantities.table import QUANTITIES
 from rlsize.writers.launch.edits import edited
 from rlsize.writers.launch.rows import RowEditor
 from rlsize.writers.launch.shell import AROUND, ShellEditor, plain, uses
@@ -81,6 +82,10 @@ def written_back(
     keys = {key: value for key, value in asked.keys.items() if not _elsewhere(reading, key, name)}
     if name.endswith(".ipynb"):  # its lines are strings of JSON
         raise DoesNotFitError(*_by_hand(reading, keys, keys, name, "a notebook is not written into"))
+    code = next((one.span.file for one in reading.settings.values() if _in_code(one.span.file, name)), "")
+    inside = [key for key in keys if code and not key.startswith(AROUND)]
+    if inside:  # what a program sets by itself it takes from no command line
+        raise DoesNotFitError(*_by_hand(reading, keys, inside, name, f"{code} sets its arguments itself"))
     content, missed = _proven(data, name, reading, keys, again)
     left = {key for key in missed if key in asked.beside or key.startswith("server.")}
     if left and left == missed.keys():  # told to be changed by hand
@@ -91,12 +96,26 @@ def written_back(
         missed = {key: None for key in after.keys if key in keys}
     if missed:
         raise DoesNotFitError(*_by_hand(reading, keys, missed, name))
-    notes = [f"With it {told} changes from {old} to {new}." for told, (old, new) in asked.follows.items()]
+    notes = [
+        f"With it {told} changes from {_shown(old)} to {_shown(new)}."
+        for told, (old, new) in asked.follows.items()
+        if told in QUANTITIES  # else it is a step on the way to one
+    ]
     listed = [
         f"Change by hand: {_line(reading, key, value, name)}" for key, value in asked.keys.items() if key not in keys
     ]
     shown = difference(data.decode(), content.decode(), name, target or name)
     return Written(bom + content, shown, (*listed, *asked.notes, *_kept(data, content, name, reading, keys), *notes))
+
+
+def _in_code(file: str, name: str) -> bool:
+    """Whether a file is the code of a program that another one runs."""
+    return file.endswith(".py") and file != name
+
+
+def _shown(value: object) -> str:
+    """A quantity in a sentence."""
+    return "nothing" if value is None else str(value)
 
 
 def _elsewhere(reading: Reading, key: str, name: str) -> bool:
@@ -121,7 +140,9 @@ def _proven(
     """
     before = _said(reading)
     expected = {key: value for key, value in {**before, **keys}.items() if value is not None}
-    asked, missed = dict(keys), dict[str, Any]()
+    followed = _followed(data, name, reading)
+    asked = {key: value for key, value in keys.items() if key not in followed or value is None}
+    missed = dict[str, Any]()
     for _ in range(_ROUNDS):
         try:
             content, undone = _edited(data, name, reading, asked, again)
@@ -135,8 +156,16 @@ def _proven(
             return content, {}
         if any(key in asked or key not in before for key in missed):
             break
-        asked |= {key: before[key] for key in missed}
+        asked |= {key: expected[key] for key in missed}
     return data, missed
+
+
+def _followed(data: bytes, name: str, reading: Reading) -> frozenset[str]:
+    """Keys of a YAML file that stand there as another one (`${actor.backend}`), and change as that does."""
+    if not name.lower().endswith((".yaml", ".yml")):
+        return frozenset()
+    own = {key: one.span for key, one in reading.settings.items() if one.span.file == name}
+    return frozenset(key for key, span in own.items() if data[span.start : span.end].strip(b"\"'").startswith(b"${"))
 
 
 def _edited(
@@ -206,6 +235,9 @@ def _by_hand(
     """What cannot be written safely, with the lines to change; why, where it is not because of other keys."""
     missed = list(missed)
     others = ", ".join([key for key in missed if key not in keys][:_FEW])
+    program = reading.settings.get("launcher.program")
+    if program is not None and program.span.file != name:
+        why = why or f"{program.span.file} runs the program, and is another file"
     for key in [key for key in missed if key in keys] or keys:
         setting = reading.settings.get(key)
         where = str(setting.span) if setting is not None else name
