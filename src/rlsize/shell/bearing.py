@@ -22,14 +22,13 @@ from rlsize.quantities.row import Switch, Text, Word
 from rlsize.quantities.table import QUANTITIES
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
     from rlsize.quantities.row import Row
     from rlsize.reports.report import Report
     from rlsize.shell.inputs import Inputs
 
-_NEAR = (2.0, 0.5)
-_FACTORS = (16.0, 1 / 16, *_NEAR)  # far both ways; nearer where a loop cannot be that far
+_FACTORS = ((16.0, 2.0), (1 / 16, 0.5))  # far, and nearer where a loop cannot be that far
 _VERSION, _VERSIONS = "VERSION", ("v0.0.1", "v99.0.0")  # the only texts that name nothing else
 _STEP = "step_seconds"
 
@@ -47,26 +46,28 @@ def without_bearing(
         answer: Answers inputs, and leaves no other trace.
     """
     prose = " ".join((report.headline, *report.warnings, *report.notes))
-    sources = {figure.source for result in report.results for figure in _behind(result)}
+    typed = {key: said for key, said in inputs.typed().items() if key in inputs.asked}
+    sources = _sources(report.results) if typed else set()
+    told = {figure.key for figure in report.results}
     found = []
-    for key, (text, where) in inputs.typed().items():
+    for key, (text, where) in typed.items():
         name = where.removeprefix("--set ")
         named = re.search(rf"(?<![\w.-]){re.escape(name)}(?![\w.-])", prose)
-        if (
-            key in inputs.asked
-            and not named
-            and where not in sources
-            and _idle(key, text, inputs, report, made, answer)
-        ):
+        if not named and where not in sources and key not in told and _idle(key, text, inputs, report, made, answer):
             found.append(name)
     return tuple(found)
 
 
-def _behind(figure: Figure) -> Iterator[Figure]:
-    """A figure, and all that it was worked out from."""
-    yield figure
-    for entry in figure.inputs.values():
-        yield from _behind(entry)
+def _sources(figures: Iterable[Figure]) -> set[str]:
+    """Who says what figures were worked out from."""
+    seen: dict[int, Figure] = {}
+    left = [*figures]
+    while left:
+        figure = left.pop()
+        if id(figure) not in seen:  # figures share most of what they come from
+            seen[id(figure)] = figure
+            left += figure.inputs.values()
+    return {figure.source for figure in seen.values()}
 
 
 def _idle(
@@ -77,26 +78,27 @@ def _idle(
     made: Callable[..., Inputs],
     answer: Callable[[Inputs], Report],
 ) -> bool:
-    """Whether every other value that is tried, and with which there is an answer, gives the same answer."""
-    steps = any(figure.key == _STEP for figure in report.results)
-    answered = False
-    for near, other in _others(QUANTITIES[key], inputs.used.get(key), text):
-        if near and answered:  # it was tried far from where it is
-            break
+    """Whether all other values that are tried, and with which there is an answer, give the same answer."""
+    sides = [*_others(QUANTITIES[key], inputs.used.get(key), text)]
+    if not sides:
+        return False
+    step = _step(inputs) if any(figure.key == _STEP for figure in report.results) else None
+    if step is not None and key not in step[1]:  # what a search goes by, such as its limits
+        return False
+    answered = set()
+    for side, other in ((side, other) for side, others in enumerate(sides) for other in others):
         try:
             with redirect_stderr(StringIO()):
                 asked = _otherwise(inputs, key, other, made)
-                if steps and _step(asked) != _step(inputs):
+                if step is not None and (_step(asked) or step)[0] != step[0]:
                     return False
                 found = answer(asked)
         except (RlsizeError, Refused, typer.Exit):
             continue
-        if asked.refused:
-            continue
-        if not _same(report, found):
+        if asked.refused or not _same(report, found):
             return False
-        answered = True
-    return answered
+        answered.add(side)
+    return 0 < len(answered) == len(sides)
 
 
 def _otherwise(inputs: Inputs, key: str, value: str | bool, made: Callable[..., Inputs]) -> Inputs:
@@ -109,33 +111,40 @@ def _otherwise(inputs: Inputs, key: str, value: str | bool, made: Callable[..., 
     )
 
 
-def _step(inputs: Inputs) -> float | None:
-    """Seconds of a step as it was said, which takes a fraction of the time of an answer; None where there is none."""
+def _step(inputs: Inputs) -> tuple[float, frozenset[str]] | None:
+    """Seconds of a step as it was said, and what they were asked of: a fraction of an answer; None where none is."""
     from rlsize.loop.assumed import step_of
 
+    asked = inputs.instead()
     try:
-        return step_of(inputs.instead())
+        return step_of(asked), frozenset(asked.used)
     except (RlsizeError, Refused):
         return None
 
 
-def _others(row: Row, taken: Figure | None, text: str) -> Iterator[tuple[bool, str | bool]]:
-    """Other values of a quantity, and whether they are near; none of names, each of which stands for much."""
+def _others(row: Row, taken: Figure | None, text: str) -> Iterator[list[str | bool]]:
+    """Other values of a quantity, of a number those above and those below; none of most names."""
     kind = row.kind
     if isinstance(kind, Text) and kind.metavar == _VERSION:
-        yield from ((False, text) for text in _VERSIONS)
+        yield [*_VERSIONS]
     elif isinstance(kind, Word):
-        yield from ((False, word) for word in kind.known if word != text)
+        yield [word for word in kind.known if word != text]
     elif isinstance(kind, Switch) and taken is not None:
-        yield False, not taken.value
+        yield [not taken.value]
     elif isinstance(kind, Quantity) and taken is not None:
-        for factor in _FACTORS:
-            number = taken.number * factor if taken.number else factor
-            number = max(1.0, round(number)) if kind.whole else number
-            number = number if kind.most is None else min(number, kind.most)
-            number = number if kind.least is None else max(number, kind.least)
-            if number != taken.number:
-                yield factor in _NEAR, f"{number:.9g}"
+        yield from filter(None, (_side(kind, taken.number, factors) for factors in _FACTORS))
+
+
+def _side(kind: Quantity, taken: float, factors: tuple[float, ...]) -> list[str | bool]:
+    """Numbers on one side of the one that was taken, within the limits of the quantity."""
+    found: list[str | bool] = []
+    for factor in factors:
+        number = taken * factor if taken else factor * (factor > 1)
+        number = max(1.0, round(number)) if kind.whole else number
+        number = number if kind.most is None else min(number, kind.most)
+        number = number if kind.least is None else max(number, kind.least)
+        found += [f"{number:.9g}"] if number != taken else []
+    return found
 
 
 def _same(one: Report, other: Report) -> bool:
