@@ -3,7 +3,7 @@ Speed and memory of the planner.
 
 1. CPU of a cold start, as times of that of `python -c "import numpy, pydantic"`: both run in turn, A B A B ..., so that
    a machine that slows down slows both; compiled modules are kept, as an installed program has them. `rlsize plan` from
-   given rates and predicted, which search 100,000 candidates or more, `predict step` and `memory`. The target for `plan`
+   given rates and predicted, which search 100,000 candidates or more, `predict step` and `memory`. The target of `plan`
    is at most 2.5 times.
 2. Candidates a second on one core as the space grows; the target is a million.
 3. Peak memory as the space grows.
