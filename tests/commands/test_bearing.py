@@ -53,8 +53,9 @@ def answer(ran: Any) -> tuple[Any, ...]:
 def values(draw: st.DrawFn, row: Row) -> str:
     """A value of a quantity."""
     if isinstance(row.kind, Word):
-        word = draw(st.sampled_from(row.kind.known))
-        return f"[{word}]" if row.kind.listed else word
+        if row.kind.listed:
+            return f"[{', '.join(draw(st.lists(st.sampled_from(row.kind.known), unique=True)))}]"
+        return draw(st.sampled_from(row.kind.known))
     if isinstance(row.kind, Switch):
         return draw(st.sampled_from(("yes", "no")))
     assert isinstance(row.kind, Quantity)

@@ -128,7 +128,8 @@ def _others(row: Row, taken: Figure | None, text: str) -> Iterator[list[str | bo
     if isinstance(kind, Text) and kind.metavar == _VERSION:
         yield [*_VERSIONS]
     elif isinstance(kind, Word):
-        yield [word for word in kind.known if word != text]
+        some = ["[]", f"[{', '.join(kind.known)}]"] if kind.listed else []
+        yield [*some, *(f"[{word}]" if kind.listed else word for word in kind.known if word != text)]
     elif isinstance(kind, Switch) and taken is not None:
         yield [not taken.value]
     elif isinstance(kind, Quantity) and taken is not None:
