@@ -32,7 +32,8 @@ def mean_turns(most_turns: Real, end_fraction: Real) -> Real:
     1.75
     """
     ends = maximum(end_fraction, _NEVER)
-    return where(end_fraction > _NEVER, (1 - (1 - ends) ** most_turns) / ends, most_turns)
+    mean = (1 - (1 - ends) ** most_turns) / ends
+    return where(end_fraction > _NEVER, minimum(maximum(mean, 1.0), most_turns), most_turns)  # rounding is no turn
 
 
 def turns_variance(most_turns: Real, end_fraction: Real) -> Real:

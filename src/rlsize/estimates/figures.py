@@ -10,6 +10,7 @@ import math
 from collections.abc import Mapping
 from copy import copy
 from dataclasses import fields, is_dataclass, replace
+from functools import cache
 from random import Random
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -233,9 +234,16 @@ def entries(question: object) -> Mapping[str, Any]:
     """What a question holds, by name: a mapping as it is, the fields of a dataclass."""
     if isinstance(question, Mapping):
         return question
-    if not is_dataclass(question):
-        raise TypeError(f"{type(question).__name__} is neither a mapping nor a dataclass")
-    return {entry.name: getattr(question, entry.name) for entry in fields(question)}
+    kind: Any = type(question)
+    return {name: getattr(question, name) for name in _names(kind)}
+
+
+@cache
+def _names(kind: type[Any]) -> tuple[str, ...]:
+    """The fields of a dataclass."""
+    if not is_dataclass(kind):
+        raise TypeError(f"{kind.__name__} is neither a mapping nor a dataclass")
+    return tuple(entry.name for entry in fields(kind))
 
 
 def figures_in(question: object) -> dict[str, Figure]:

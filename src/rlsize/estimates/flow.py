@@ -91,9 +91,11 @@ def by_result(rules: Iterable[Rule]) -> Rules:
     return found
 
 
-class Flow:
+class Flow(dict[str, "Worked"]):
     """
-    Quantities by key, each worked out once, when it is asked for.
+    Quantities by key, each worked out once, when it is asked for; what is missing for it where it cannot be known.
+
+    A dictionary of those that were asked for: most of what a plan spends its time on is asking.
 
     Args:
         rules: How they follow from each other; rivals of one result in order, or as `by_result` has them.
@@ -103,26 +105,23 @@ class Flow:
     """
 
     def __init__(self, rules: Iterable[Rule] | Rules, known: Mapping[str, Any], work: Work = apply) -> None:
+        super().__init__()
         self.rules: Rules = rules if isinstance(rules, Mapping) else by_result(rules)
         self.known, self.work = known, work
-        self.found: dict[str, Any] = {}
 
-    def __getitem__(self, key: str) -> Worked:
-        """A quantity; what is missing for it where it cannot be known."""
-        return self.found[key] if key in self.found else self._resolved(key)
-
-    def _resolved(self, key: str) -> Worked:
-        value = self.known.get(key)
-        if not _is_there(value):
-            value = self._followed(key, value)
-        elif isinstance(value, str):
-            value = self[value]
-        elif isinstance(value, tuple):
-            value = added(self.work, _told(key), [self[part] for part in value])
-        self.found[key] = value
+    def __missing__(self, key: str) -> Worked:
+        value: Any = self.known.get(key)
+        if isinstance(value, _ASKED):
+            if not _is_there(value):
+                value = self._followed(key, value)
+            elif isinstance(value, str):
+                value = self[value]
+            elif isinstance(value, tuple):
+                value = added(self.work, _told(key), [self[part] for part in value])
+        self[key] = value
         return value
 
-    def _followed(self, key: str, said: Figure | None) -> Worked:
+    def _followed(self, key: str, said: Worked | None) -> Worked:
         """What the first rule gives whose quantities are known; else what the first of them lacks."""
         first = None
         for one in self.rules.get(key, ()):
@@ -133,19 +132,17 @@ class Flow:
         return None if self.work is not apply else first or said or absent(key, key)
 
     def _applied(self, one: Rule) -> Worked:
-        takes, found, known, work = {}, self.found, self.known, self.work
+        takes, known = {}, self.known
         for name, taken in one.takes.items():
             value: Any = taken
             if isinstance(taken, str):
-                value = found.get(taken)
-                if value is None:
-                    value = known.get(taken)
-                    if isinstance(value, _ASKED):
-                        value = self._resolved(taken)
+                value = known.get(taken)
+                if isinstance(value, _ASKED):
+                    value = self[taken]
                 if value is None:
                     return None
             takes[name] = value
-        return one.equation(**takes) if work is numbers else work(one.told, one.equation, **takes)
+        return one.equation(**takes) if self.work is numbers else self.work(one.told, one.equation, **takes)
 
 
 def _told(key: str) -> str:

@@ -9,9 +9,10 @@ import numpy as np
 
 from rlsize.equations import decode_step, iteration, kernel_time, matching, rl_step, rollout_batch
 from rlsize.errors import Refused
-from rlsize.estimates.figures import apply, bare, numbers, predicted
+from rlsize.estimates.figures import apply, bare, entries, numbers, predicted
 from rlsize.estimates.generation import StepBatch, generation, shape_of
 from rlsize.estimates.prefix_cache import routed_hits
+from rlsize.estimates.remembered import remembered
 from rlsize.estimates.step_assembly import REFILLING, trained_in_loop, within_a_loop
 from rlsize.estimates.step_prediction import suiting, sync_in_loop
 from rlsize.estimates.sync_prediction import SyncTimeQuestion
@@ -244,7 +245,12 @@ def predicted_sync(terms: Terms, place: Placement, *, shared: bool, transport: s
     if shared and terms.problem.in_place and not transport:
         return _IN_PLACE if terms.work is apply else 0.0
     questions = sync_questions(terms.problem, place, shared=shared, transport=transport)
-    known = [sync_in_loop(terms.work, wanted, terms.values) for wanted in questions]
+    known = [
+        sync_in_loop(apply, wanted, terms.values)
+        if terms.work is apply
+        else _sync_seconds(terms.values, **entries(wanted))  # which fleets on shared GPUs have in common
+        for wanted in questions
+    ]
     if len(known) == 1:
         alone = isinstance(known[0], Figure) and shared and place.trainer_gpus <= 1
         # Nobody has measured copies on one device.
@@ -256,6 +262,12 @@ def predicted_sync(terms: Terms, place: Placement, *, shared: bool, transport: s
         train_seconds=known[1],
         exposed_sync_seconds=0.0,
     )
+
+
+@remembered
+def _sync_seconds(values: Mapping[str, Any], **asked: Worked) -> Worked:
+    """Seconds of one weight sync of a loop."""
+    return sync_in_loop(numbers, SyncTimeQuestion(**asked), values)
 
 
 def sync_gpus(place: Placement, *, shared: bool) -> list[Any]:

@@ -6,7 +6,7 @@ Candidates are worked out block by block, so memory does not grow with the space
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -71,6 +71,13 @@ class _Block:
     lent: tuple[Array, Array] | None = None
     swaps: Array | None = None
 
+    @property
+    def key(self) -> tuple[object, ...]:
+        """What tells it from the other blocks of the same trainers."""
+        place = self.place
+        first = float(place.instances.flat[0])
+        return (place.loop, id(place.fleet), place.max_staleness, place.transport, first, self.columns.stop)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tables:
@@ -84,6 +91,7 @@ class Tables:
         trainers: Every way to spread the trainer, of each kind of GPU, and the ways to share its GPUs.
         rejected: What constraints left out of them.
         uneven: As `trainers`, those that a batch is uneven over; empty unless the space asks for them.
+        quickest: The shortest step of each block that was worked out, so that a search below a bar leaves out the rest.
     """
 
     terms: Terms
@@ -92,6 +100,7 @@ class Tables:
     trainers: list[tuple[TrainerTable, dict[int, Sharing]]]
     rejected: Rejections
     uneven: list[tuple[TrainerTable, dict[int, Sharing]]]
+    quickest: dict[tuple[object, ...], float] = field(default_factory=dict)
 
     @property
     def rare(self) -> frozenset[int]:
@@ -170,7 +179,10 @@ def search(
         odd = np.array([usual and option.rare for option in trainers.options])
         most = found.worked_out + candidates_of(terms, space, tables.fleets, trainers)
         for block in _blocks(terms, space, tables.fleets, trainers, sharing):
-            steps = _work_out(terms, space, trainers, block, found, bar)
+            key = (id(trainers), *block.key)
+            if bar is not None and tables.quickest.get(key, 0.0) > bar.step_seconds:
+                continue
+            steps, tables.quickest[key] = _work_out(terms, space, trainers, block, found, bar)
             own = np.ones_like(odd[block.columns]) if id(block.place.fleet) in rare else odd[block.columns]
             for which, into in ((~own, picks), (own, apart)):
                 if which.any():
@@ -306,8 +318,8 @@ def _work_out(
     block: _Block,
     found: Found,
     bar: Bar | None,
-) -> Steps:
-    """The candidates of a block; how many there are, and what left others out, is noted."""
+) -> tuple[Steps, float]:
+    """The candidates of a block, and the shortest step; how many there are, and what left others out, is noted."""
     step = assembled(terms.work, _parts(terms, trainers, block))
     results = {**results_of(terms, block.place, step), **block.memory} if space.limits else {}
     near = found.objective == "near"
@@ -324,7 +336,8 @@ def _work_out(
         fits = fits & (block.place.gpus <= bar.gpus * (1 + _EXACT)) & (step.seconds <= bar.step_seconds)
         fits &= (placed_flow(terms, block.place, step.seconds)[key] <= bar.cost) & (burden <= bar.burden)
     seconds = np.where(fits, np.broadcast_to(step.seconds, fits.shape), np.inf)
-    return Steps(place=block.place, seconds=seconds, columns=block.columns, full=block.full, burden=burden)
+    steps = Steps(place=block.place, seconds=seconds, columns=block.columns, full=block.full, burden=burden)
+    return steps, float(np.min(step.seconds))
 
 
 def _parts(terms: Terms, trainers: TrainerTable, block: _Block) -> LoopParts:

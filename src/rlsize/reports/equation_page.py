@@ -10,7 +10,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from rlsize import equations
-from rlsize.errors import Fault, InputError, suggestion
+from rlsize.errors import Fault, InputError, nearest
 from rlsize.reports.wording import origin, shown
 from rlsize.units import show
 
@@ -34,6 +34,7 @@ _PAGE = re.compile(
 _ARGUMENT = re.compile(r"(?P<name>\w+): (?P<text>.+) \[(?P<unit>[^\]]+)\]", re.DOTALL)
 _RETURNS = re.compile(r"(?P<symbol>.+)\. \[(?P<unit>[^\]]+)\]", re.DOTALL)
 _ENTRY = re.compile(r"^ {4}(?=\S)", re.MULTILINE)
+_OFFERED = 3  # names where none is spelt alike
 
 
 class Argument(NamedTuple):
@@ -197,6 +198,15 @@ def _equations() -> Mapping[str, Callable[..., Any]]:
     return {f"{file}.{name}": function for file in _files() for name, function in _functions(file).items()}
 
 
+def _offered(name: str, functions: Mapping[str, str]) -> str:
+    """The nearest names, else the first that share a word with it; and what lists all of them."""
+    known = [*functions] if "." in name else [*dict.fromkeys(functions.values())]
+    asked = {*re.findall("[a-z]{3,}", name.lower())}
+    near = nearest(name, known) or [one for one in known if asked.intersection(re.split(r"[._]", one))][:_OFFERED]
+    whole = f"`rlsize explain` lists all {len(functions)}"
+    return f"did you mean {' or '.join(near)}? {whole}" if near else whole
+
+
 def _full_name(name: str) -> str:
     known = _equations()
     if name in known:
@@ -204,8 +214,7 @@ def _full_name(name: str) -> str:
     functions = {full: full.rpartition(".")[2] for full in known}
     candidates = [full for full, function in functions.items() if function == name]
     if not candidates:
-        near = suggestion(name[:80], known if "." in name else dict.fromkeys(functions.values()))
-        raise InputError(Fault(f"no equation is called {name[:80]}", todo=near))
+        raise InputError(Fault(f"no equation is called {name[:80]}", todo=_offered(name[:80], functions)))
     if len(candidates) > 1:
         todo = f"write one of {', '.join(candidates)}"
         raise InputError(Fault(f"{name} is the name of several equations", todo=todo))

@@ -451,6 +451,15 @@ class Inputs:
             if isinstance(kind, Quantity) and not (kind.or_file and str(text).endswith(RATES_FILES)):
                 self._parsed(key, self.flag(key), text, kind)
 
+    def typed(self) -> dict[str, tuple[str, str]]:
+        """What flags and `--set` say, by key: the text, and where it stands; flags before `--set`."""
+        typed = {key: (str(text), self.flag(key)) for key, text in self.texts.items()}
+        for place in (change.partition("=")[0].strip() for change in self.changes):
+            value = self.file.value(place) if self.file is not None and place in PLACES else None
+            if value is not None and PLACES[place].key not in typed:
+                typed[PLACES[place].key] = str(value), self.where(place)
+        return typed
+
     def check_unasked(self) -> None:
         """
         Refuse words of flags that nothing asked for, as nothing has judged them; numbers were judged before.
@@ -460,11 +469,7 @@ class Inputs:
         """
         from rlsize.errors import suggestion
 
-        typed = {key: (str(text), self.flag(key)) for key, text in self.texts.items()}
-        for place in (change.partition("=")[0].strip() for change in self.changes):
-            value = self.file.value(place) if self.file is not None and place in PLACES else None
-            if value is not None and PLACES[place].key not in typed:
-                typed[PLACES[place].key] = str(value), self.where(place)
+        typed = self.typed()
         other = self.apart()
         other.asked, other.looked = set(self.asked), set(self.looked)
         for key, (text, where) in ((key, told) for key, told in typed.items() if key not in self.asked):

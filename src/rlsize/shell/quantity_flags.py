@@ -31,6 +31,10 @@ Asked: TypeAlias = str | tuple[str, str]
 """A key, or a key with the flag by which this command asks for it."""
 
 
+Again: TypeAlias = "tuple[Callable[..., Inputs], Callable[[Inputs], Report]]"
+"""Makes inputs of what flags and `--set` say, and answers them without leaving another trace."""
+
+
 class Unassumed(str):
     """A key of which a command assumes nothing where nobody says it: the row's default does not hold there."""
 
@@ -296,6 +300,16 @@ def asks(**panels: tuple[Asked, ...]) -> Callable[[Callable[..., Any]], Callable
     return _asking(panels, reads=True)
 
 
+def asks_once(**panels: tuple[Asked, ...]) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """
+    As `asks`, for a command that takes too long, or does too much, to be asked again with other values.
+
+    Args:
+        panels: Keys by panel.
+    """
+    return _asking(panels, reads=True, once=True)
+
+
 def asks_beside_files(**panels: tuple[Asked, ...]) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """
     As `asks`, for a command that declares the files that it takes, and reads them by `Inputs.read`.
@@ -303,11 +317,11 @@ def asks_beside_files(**panels: tuple[Asked, ...]) -> Callable[[Callable[..., An
     Args:
         panels: Keys by panel.
     """
-    return _asking(panels, reads=False)
+    return _asking(panels, reads=False, once=True)
 
 
 def _asking(
-    panels: Mapping[str, tuple[Asked, ...]], *, reads: bool
+    panels: Mapping[str, tuple[Asked, ...]], *, reads: bool, once: bool = False
 ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     asked = Asks({name.replace("_", " "): keys for name, keys in panels.items()})
 
@@ -321,12 +335,21 @@ def _asking(
             scenario, changes = (own.pop("scenario", None), own.pop("changes", None)) if reads else (None, None)
             said = texts_of(own)
             own = {name: value for name, value in own.items() if not name.startswith(_PREFIX)}
-            for name, group in groups.items():
-                own[name] = group(**{each.name: own.pop(each.name) for each in fields(group)})
-            inputs = Inputs(scenario, profiles, texts=said, flags=asked.flags, changes=changes or ())
-            inputs.check_texts()
+
+            def made(texts: Mapping[str, Any], changes: Iterable[str]) -> Inputs:
+                found = Inputs(scenario, profiles, texts=texts, flags=asked.flags, changes=changes)
+                found.check_texts()
+                return found
+
+            def answered(inputs: Inputs, own: dict[str, Any]) -> Any:
+                own = {**own}
+                for name, group in groups.items():
+                    own[name] = group(**{each.name: own.pop(each.name) for each in fields(group)})
+                return command(inputs, **own)
+
+            inputs = made(said, changes or ())
             try:
-                report = command(inputs, **own)
+                report = answered(inputs, own)
             except InputError as error:  # what is missing may stand in a file that the launch names
                 lacking = [note for note in inputs.notes if " is missing: " in note]
                 sys.stderr.write("".join(f"note: {note}\n" for note in lacking))
@@ -334,22 +357,11 @@ def _asking(
                 raise
             if not isinstance(report, Report):
                 return report
-            inputs.check_unasked()
-            if inputs.refused:
-                from rlsize.loop.said import cannot_run
-
-                why = cannot_run(inputs.refused)
-                told = () if why in report.headline else (why,)
-                report = replace(report, no=True, warnings=(*told, *report.warnings))
-            idle = {*PRICES, "steps"}.difference(asked.flags)  # a loop asks for them; this command tells no money
-            for key in idle:
-                inputs.drop(key)
-            unused: tuple[str, ...] = inputs.unused()
-            told = (f"Not used here: {', '.join(unused)}",) if unused else ()
-            used = tuple(figure for figure in report.inputs if figure.key not in idle)
-            return replace(report, inputs=used, notes=(*report.notes, *told), unused=(*inputs.ignored, *told))
+            unwritten = {**own, **dict.fromkeys(written)}
+            return _finished(inputs, report, asked, None if once else (made, lambda other: answered(other, unwritten)))
 
         own = [each for one in taken for each in _flags_of(one, groups.get(one.name))]
+        written = [one.name for one in own if _panel(one) == OUTPUT_PANEL]
         keyword = inspect.Parameter.KEYWORD_ONLY
         shared = [
             *([inspect.Parameter("scenario", keyword, default=None, annotation=ScenarioFile)] if reads else []),
@@ -367,6 +379,37 @@ def _asking(
         return answer
 
     return decorated
+
+
+def _finished(inputs: Inputs, report: Report, asked: Asks, again: Again | None) -> Report:
+    """
+    A report with what was said and has no bearing on it.
+
+    Args:
+        inputs: What was said.
+        report: The answer of a command.
+        asked: What it asks for.
+        again: How it is asked again; None where it is not.
+    """
+    inputs.check_unasked()
+    if inputs.refused:
+        from rlsize.loop.said import cannot_run
+
+        why = cannot_run(inputs.refused)
+        told = () if why in report.headline else (why,)
+        report = replace(report, no=True, warnings=(*told, *report.warnings))
+    idle = {*PRICES, "steps"}.difference(asked.flags)  # a loop asks for them; this command tells no money
+    for key in idle:
+        inputs.drop(key)
+    unused: tuple[str, ...] = inputs.unused()
+    told = (f"Not used here: {', '.join(unused)}",) if unused else ()
+    if again is not None and not inputs.refused:
+        from rlsize.shell.bearing import without_bearing
+
+        typed = without_bearing(inputs, report, *again)
+        told = (*told, f"No figure here depends on: {', '.join(typed)}") if typed else told
+    used = tuple(figure for figure in report.inputs if figure.key not in idle)
+    return replace(report, inputs=used, notes=(*report.notes, *told), unused=(*inputs.ignored, *told))
 
 
 def _panel(parameter: inspect.Parameter) -> str | None:
