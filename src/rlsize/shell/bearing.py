@@ -92,6 +92,8 @@ def _idle(
                 asked = _otherwise(inputs, key, other, made)
                 if step is not None and (_step(asked) or step)[0] != step[0]:
                     return False
+                if side in answered and len(sides) > 1:  # of a number: a whole answer for the one that is far will do
+                    continue
                 found = answer(asked)
         except (RlsizeError, Refused, typer.Exit):
             continue
