@@ -10,6 +10,7 @@ try:
     from numba.core.codegen import JITCodeLibrary
     from numba.core.compiler import CompilerBase, DefaultPassBuilder
     from numba.core.compiler_machinery import register_pass
+    from numba.core.itanium_mangler import mangle
     from numba.core.typed_passes import InlineOverloads, NativeLowering, NopythonTypeInference
     from numba.core.types import Function
     from numba.core.untyped_passes import InlineClosureLikes
@@ -29,7 +30,10 @@ def compiled(function: _Function) -> _Function:
     """A function that is compiled with whoever calls it, and called by nobody else."""
     if numba is None:
         return function
-    return _compiled(function, no_cpython_wrapper=True, no_cfunc_wrapper=True, pipeline_class=_InnerCompiler)
+    found = _compiled(function, no_cpython_wrapper=True, no_cfunc_wrapper=True, pipeline_class=_InnerCompiler)
+    plain = found.get_call_template
+    found.get_call_template = lambda args, names: plain(tuple(map(_widened, args)), names)
+    return found
 
 
 if numba is not None:
@@ -43,6 +47,9 @@ if numba is not None:
         def finalize(self) -> None:
             self._finalized = True
 
+    def _named(name: str, _types: object, *, abi_tags: object = (), uid: int | None = None) -> str:
+        return str(mangle(name, (), abi_tags=abi_tags, uid=uid))
+
     @register_pass(mutates_CFG=True, analysis_only=False)
     class _InnerLowering(NativeLowering):  # type: ignore[misc]  # numba has no types
         _name = "inner_lowering"
@@ -50,7 +57,11 @@ if numba is not None:
         def run_pass(self, state: Any) -> bool:  # noqa: ANN401 (numba has no types)
             state.library = _Inner(state.targetctx.codegen(), state.func_id.func_qualname)
             state.flags.no_compile = True
-            super().run_pass(state)
+            state.targetctx.mangler = _named  # the name of a type has all of its columns
+            try:
+                super().run_pass(state)
+            finally:
+                del state.targetctx.mangler
             nobody: Any = [].append  # where numba asks for the builtin that Python calls
             state.cr = state.cr._replace(cfunc=nobody)
             called = [state.library, *state.library._linking_libraries]  # noqa: SLF001 (numba shows it no other way)
@@ -77,6 +88,9 @@ if numba is not None:
                 return bool(super().run_pass(state))
             finally:
                 _functions.get_call_type = before
+
+    def _widened(one: Any) -> Any:
+        return numba.types.int64 if isinstance(one, numba.types.Integer) else one
 
     class _InnerCompiler(CompilerBase):  # type: ignore[misc]  # numba has no types
         def define_pipelines(self) -> list[Any]:
