@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import cache
+from operator import getitem
 from typing import TYPE_CHECKING, Any, TypeVar
 
 try:
@@ -12,8 +13,12 @@ try:
     from numba.core.compiler_machinery import register_pass
     from numba.core.itanium_mangler import mangle
     from numba.core.typed_passes import InlineOverloads, NativeLowering, NopythonTypeInference
+    from numba.core.imputils import lower_builtin
     from numba.core.types import Function
+    from numba.core.typing.templates import AbstractTemplate, infer_global
     from numba.core.untyped_passes import InlineClosureLikes
+    from numba.extending import intrinsic, register_model
+    from numba.core.datamodel.models import OpaqueModel
 except ImportError:
     numba = None
 
@@ -91,6 +96,35 @@ if numba is not None:
 
     def _widened(one: Any) -> Any:
         return numba.types.int64 if isinstance(one, numba.types.Integer) else one
+
+    class _Rows(numba.types.Type):  # type: ignore[misc]  # numba has no types
+        """A table of records, of which nothing is handed on but where it begins: an array is seven values."""
+
+        def __init__(self, record: Any) -> None:  # noqa: ANN401 (numba has no types)
+            self.record = record
+            super().__init__(f"rows of {record}")
+
+    register_model(_Rows)(OpaqueModel)
+
+    @intrinsic
+    def rows(_context: object, table: Any) -> tuple[Any, Any]:  # noqa: ANN401 (numba has no types)
+        """A table of records, whose rows are never counted from its end."""
+
+        def begin(context: Any, builder: Any, sig: Any, args: Any) -> Any:  # noqa: ANN401 (numba has no types)
+            data = context.make_array(sig.args[0])(context, builder, args[0]).data
+            return builder.bitcast(data, context.get_value_type(sig.return_type))
+
+        return _Rows(table.dtype)(table), begin
+
+    @infer_global(getitem)
+    class _Row(AbstractTemplate):  # type: ignore[misc]  # numba has no types
+        def generic(self, args: Any, _names: object) -> Any:  # noqa: ANN401 (numba has no types)
+            return args[0].record(args[0], numba.types.int64) if isinstance(args[0], _Rows) else None
+
+    @lower_builtin(getitem, _Rows, numba.types.int64)
+    def _row(context: Any, builder: Any, sig: Any, args: Any) -> Any:  # noqa: ANN401 (numba has no types)
+        size = context.get_constant(numba.types.int64, sig.args[0].record.size)
+        return builder.bitcast(builder.gep(args[0], [builder.mul(args[1], size)]), context.get_value_type(sig.return_type))
 
     class _InnerCompiler(CompilerBase):  # type: ignore[misc]  # numba has no types
         def define_pipelines(self) -> list[Any]:
