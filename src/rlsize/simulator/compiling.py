@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import cache
 from operator import getitem
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 try:
     import numba
@@ -13,12 +13,9 @@ try:
     from numba.core.compiler_machinery import register_pass
     from numba.core.itanium_mangler import mangle
     from numba.core.typed_passes import InlineOverloads, NativeLowering, NopythonTypeInference
-    from numba.core.imputils import lower_builtin
-    from numba.core.types import Function
-    from numba.core.typing.templates import AbstractTemplate, infer_global
+    from numba.core.types import Array, Function, Integer, Type, int64
     from numba.core.untyped_passes import InlineClosureLikes
-    from numba.extending import intrinsic, register_model
-    from numba.core.datamodel.models import OpaqueModel
+    from numba.extending import lower_builtin, models, register_model, type_callable
 except ImportError:
     numba = None
 
@@ -26,6 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 _Function = TypeVar("_Function", bound="Callable[..., object]")
+_Table = TypeVar("_Table")
 # nothing is divided by zero, no array is made, and there is nothing that numba would write more simply
 _HOW: dict[str, Any] = {"error_model": "numpy", "_nrt": False, "no_rewrites": True}
 _PLACES = "UserProvidedCacheLocator,UserWideCacheLocator,InTreeCacheLocator"  # where what is compiled is kept
@@ -35,16 +33,52 @@ def compiled(function: _Function) -> _Function:
     """A function that is compiled with whoever calls it, and called by nobody else."""
     if numba is None:
         return function
-    found = _compiled(function, no_cpython_wrapper=True, no_cfunc_wrapper=True, pipeline_class=_InnerCompiler)
+    found: Any = _compiled(function, no_cpython_wrapper=True, no_cfunc_wrapper=True, pipeline_class=_InnerCompiler)
     plain = found.get_call_template
     found.get_call_template = lambda args, names: plain(tuple(map(_widened, args)), names)
-    return found
+    return cast("_Function", found)
+
+
+def rows(table: _Table) -> _Table:
+    """A table of records as functions that are compiled take it: its rows are not counted from its end."""
+    return table
 
 
 if numba is not None:
     # Numba makes machine code of every function with all that it calls; of inner ones nobody needs it, and it takes
     # half of the time. So those stay as they are, and the entrance links all of them and makes machine code once. It
-    # also goes through all that + or < may mean wherever they stand; they are looked up once for the same types.
+    # also goes through all that + or < may mean wherever they stand; they are looked up once for the same types. An
+    # inner function is compiled once for all whole numbers, under a name without its types, which have all columns of
+    # all tables in theirs; and is handed where a table begins, as an array is seven values at each call.
+
+    def _widened(one: Type) -> Type:
+        return int64 if isinstance(one, Integer) else one
+
+    class _Rows(Type):
+        """Where a table of records begins."""
+
+        def __init__(self, record: Any) -> None:  # noqa: ANN401 (numba has no types)
+            self.record = record
+            super().__init__(f"rows of {record}")
+
+    register_model(_Rows)(models.OpaqueModel)
+
+    def _rows(context: Any, builder: Any, sig: Any, args: Any) -> Any:  # noqa: ANN401 (numba has no types)
+        data = context.make_array(sig.args[0])(context, builder, args[0]).data
+        return builder.bitcast(data, context.get_value_type(sig.return_type))
+
+    def _row_type(table: Type, at: Type) -> Type | None:
+        return table.record if isinstance(table, _Rows) and isinstance(at, Integer) else None
+
+    def _row(context: Any, builder: Any, sig: Any, args: Any) -> Any:  # noqa: ANN401 (numba has no types)
+        at = context.cast(builder, args[1], sig.args[1], int64)
+        begin = builder.mul(at, context.get_constant(int64, sig.args[0].record.size))
+        return builder.bitcast(builder.gep(args[0], [begin]), context.get_value_type(sig.return_type))
+
+    type_callable(rows)(lambda _typing: lambda table: _Rows(table.dtype))
+    lower_builtin(rows, Array)(_rows)
+    type_callable(getitem)(lambda _typing: _row_type)
+    lower_builtin(getitem, _Rows, Integer)(_row)
 
     class _Inner(JITCodeLibrary):  # type: ignore[misc]  # numba has no types
         """An inner function, neither linked nor turned into machine code."""
@@ -93,38 +127,6 @@ if numba is not None:
                 return bool(super().run_pass(state))
             finally:
                 _functions.get_call_type = before
-
-    def _widened(one: Any) -> Any:
-        return numba.types.int64 if isinstance(one, numba.types.Integer) else one
-
-    class _Rows(numba.types.Type):  # type: ignore[misc]  # numba has no types
-        """A table of records, of which nothing is handed on but where it begins: an array is seven values."""
-
-        def __init__(self, record: Any) -> None:  # noqa: ANN401 (numba has no types)
-            self.record = record
-            super().__init__(f"rows of {record}")
-
-    register_model(_Rows)(OpaqueModel)
-
-    @intrinsic
-    def rows(_context: object, table: Any) -> tuple[Any, Any]:  # noqa: ANN401 (numba has no types)
-        """A table of records, whose rows are never counted from its end."""
-
-        def begin(context: Any, builder: Any, sig: Any, args: Any) -> Any:  # noqa: ANN401 (numba has no types)
-            data = context.make_array(sig.args[0])(context, builder, args[0]).data
-            return builder.bitcast(data, context.get_value_type(sig.return_type))
-
-        return _Rows(table.dtype)(table), begin
-
-    @infer_global(getitem)
-    class _Row(AbstractTemplate):  # type: ignore[misc]  # numba has no types
-        def generic(self, args: Any, _names: object) -> Any:  # noqa: ANN401 (numba has no types)
-            return args[0].record(args[0], numba.types.int64) if isinstance(args[0], _Rows) else None
-
-    @lower_builtin(getitem, _Rows, numba.types.int64)
-    def _row(context: Any, builder: Any, sig: Any, args: Any) -> Any:  # noqa: ANN401 (numba has no types)
-        size = context.get_constant(numba.types.int64, sig.args[0].record.size)
-        return builder.bitcast(builder.gep(args[0], [builder.mul(args[1], size)]), context.get_value_type(sig.return_type))
 
     class _InnerCompiler(CompilerBase):  # type: ignore[misc]  # numba has no types
         def define_pipelines(self) -> list[Any]:

@@ -1238,7 +1238,7 @@ def _leap(s: State) -> bool:
 
 @entrance
 def advance(
-    loops: Table, engines: Table, groups: Table, samples: Table, running: Table, nodes: Table, *arrays: Any
+    loops: Table, engines: Table, groups: Table, samples: Table, running: Table, nodes: Table, *arrays: NDArray[Any]
 ) -> int:
     """
     Run on until a step has ended.
@@ -1246,7 +1246,12 @@ def advance(
     Args:
         loops: Of which the first is the run's: its accounts are those of the step until this is called again. A table,
             as numba takes those over from Python quicker than a record.
-        tables: The rest of its `State`.
+        engines: Instances.
+        groups: Of samples, and lists of them.
+        samples: They, and queues of them.
+        running: Those that run, heap by heap.
+        nodes: Of the tournament.
+        *arrays: The rest of a `State`.
 
     Returns:
         Why it has returned.
