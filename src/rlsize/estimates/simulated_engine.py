@@ -10,7 +10,7 @@ import numpy as np
 from rlsize.equations import affine_step, engine_step, kernel_time, rollout_batch
 from rlsize.estimates.engine_memory import kv_capacity
 from rlsize.estimates.figures import numbers
-from rlsize.estimates.generation import lengths_of
+from rlsize.estimates.generation import computed_anew, lengths_of
 from rlsize.estimates.outside import computing, in_turns, outside, thrown_out
 from rlsize.estimates.rollout_prediction import affine, at_batch, check_fits, engine, engine_limit, steady
 
@@ -99,8 +99,11 @@ def predicted_line(
     found = steady(numbers, asked, offered, lengths, values)
     line = affine(numbers, asked, found.batch, lengths, values)
     prefills = lengths
-    if batch.agents is not None and offered > found.capacity:  # contexts are computed anew, of which each begins alone
-        prefills = computing(lengths, thrown_out(out, lengths.response, 0.0, np.inf)[1])
+    if offered > found.capacity:  # contexts are computed anew, of which each begins alone
+        anew = computed_anew(lengths_of(numbers, batch), found.capacity)
+        if batch.agents is not None and out.calls:
+            _, anew = thrown_out(out, lengths.response, 0.0, np.inf)
+        prefills = computing(lengths, anew)
     _, _, prefill = at_batch(numbers, asked, found.batch, prefills, values)
     prompt = float(rollout_batch.share_of(part=prefill, whole=prefills.computed))
     slow = values["step_rollout_slowdown"]
