@@ -138,9 +138,9 @@ def recomputed_share(prompt_share: Real, samples: Real) -> Real:
     Returns:
         r. [1]
 
-    Assumes that what a sample leaves is taken at once, so a token that grows throws another out. The samples that joined
-    last go first: v of l tokens and their prompts between two that end, p l v + v c = l. Each of those moves up by a
-    place meanwhile, so they have grown for v times l / b tokens, c = v l / b, and r = v c / l. Prompts are cached.
+    Assumes that what a sample leaves is taken at once, so a token that grows throws another out. Samples that joined last
+    go first: v of them, of c tokens and their prompts, between two that end, v (p l + c) = l. Each of them moves up by a
+    place meanwhile, so it has grown v times by l / b tokens, c = v l / b, and r = v c / l. Prompts are cached.
     Source: own derivation.
 
     >>> recomputed_share(prompt_share=0.15, samples=100)

@@ -98,14 +98,17 @@ def predicted_line(
     offered = load if concurrency is None else min(load, concurrency)
     found = steady(numbers, asked, offered, lengths, values)
     line = affine(numbers, asked, found.batch, lengths, values)
-    prefills = lengths
-    if offered > found.capacity:  # contexts are computed anew, of which each begins alone
-        anew = computed_anew(lengths_of(numbers, batch), found.capacity)
+    plain = lengths_of(numbers, batch)
+    anew = out.calls * out.tool_tokens if batch.agents is not None else 0.0
+    if offered > found.capacity:  # contexts are computed anew
+        again = computed_anew(plain, found.capacity)
         if batch.agents is not None and out.calls:
-            _, anew = thrown_out(out, lengths.response, 0.0, np.inf)
-        prefills = computing(lengths, anew)
-    _, _, prefill = at_batch(numbers, asked, found.batch, prefills, values)
-    prompt = float(rollout_batch.share_of(part=prefill, whole=prefills.computed))
+            _, again = thrown_out(out, lengths.response, 0.0, np.inf)
+        anew = anew + again
+    # each sample is a request, which takes the host time; the simulator has but tokens, of a prompt those of its group
+    _, _, prefill = at_batch(numbers, asked, found.batch, computing(plain, anew), values)
+    once = rollout_batch.share_of(part=batch.prompt_tokens, whole=batch.group_size)
+    prompt = float(rollout_batch.share_of(part=prefill, whole=once + anew))
     slow = values["step_rollout_slowdown"]
     if question.model.architecture.moe:
         slow = kernel_time.slowed(seconds=slow, slowdown=values["step_rollout_moe_slowdown"])
