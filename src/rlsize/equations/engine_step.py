@@ -125,6 +125,31 @@ def cohort_concurrency(steady: Real, cohort: Real, samples: Real) -> Real:
     return share * cohort + (1.0 - share) * steady
 
 
+def recomputed_share(prompt_ratio: Real, samples: Real) -> Real:
+    """
+    Tokens that an engine computes anew for each token that it generates while its KV cache is full and samples wait.
+
+    r = (sqrt(1 + h^2) - h)^2, h = p sqrt(b) / 2
+
+    Args:
+        prompt_ratio: KV of a sample's prompt, of which samples of a group have one, over that of its response, p. [1]
+        samples: Samples that the cache holds, b. [1]
+
+    Returns:
+        r. [1]
+
+    Assumes that what a sample leaves is taken at once, so a token that grows throws another out. Samples that joined
+    last go first: v of them, of c tokens and their prompts, between two that end, v (p l + c) = l. Each of them moves
+    up by a place meanwhile, so it has grown v times by l / b tokens, c = v l / b, and r = v c / l. Prompts are cached.
+    Source: own derivation.
+
+    >>> recomputed_share(prompt_ratio=0.15, samples=100)
+    0.25
+    """
+    half = prompt_ratio * samples**0.5 / 2.0
+    return ((1.0 + half**2) ** 0.5 - half) ** 2
+
+
 def cache_concurrency(cache_tokens: Real, fill_fraction: Real, live_tokens: Real) -> Real:
     """
     Samples that a KV cache of a known number of tokens can hold, before rounding down.

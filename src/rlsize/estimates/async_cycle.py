@@ -68,6 +68,7 @@ class Cycle(NamedTuple):
         waiting_share: Share of the samples under way that wait outside the GPUs. [1]
         wait_seconds: How long one of them does at a time. [s]
         token_seconds: Mean engine step of the shortest. [s]
+        full_share: Share of the shortest in which samples wait for room in a full KV cache. [1]
     """
 
     training: tuple[Any, ...]
@@ -76,6 +77,7 @@ class Cycle(NamedTuple):
     waiting_share: Any = 0.0
     wait_seconds: Any = 1.0
     token_seconds: Any = 0.0
+    full_share: Any = 0.0
 
     def each(self, change: Callable[[Any], Any]) -> Cycle:
         """The same, each number changed."""

@@ -319,10 +319,13 @@ def _made(
 def _refilled(work: Work, asked: Replica, batch: StepBatch, shape: Shape, values: Mapping[str, Real]) -> Generation:
     offered = np.inf if batch.in_flight is None else _in_flight_of_each(work, batch)
     found = steady(work, asked, offered, shape.lengths, values)
+    cycle = _cycle(work, asked, batch, shape, found, values)
+    if cycle is not None:
+        anew = cycle.full_share * computed_anew(shape.lengths, found.capacity)
+        found = steady(work, asked, offered, computing(shape.lengths, anew), values)
     seconds = rollout_batch.fleet_time(batch.samples, batch.response_tokens, batch.instances, found.rate)
     mean = rollout_batch.cycle_time(batch=found.batch, response_tokens=batch.response_tokens, rate=found.rate)
     flying = Flying(found.batch, found.capacity, found.step_seconds, found.prefill_seconds)
-    cycle = _cycle(work, asked, batch, shape, found, values)
     return replace(_made(work, batch, shape, seconds, flying, found.rate, sample_seconds=mean), cycle=cycle)
 
 
@@ -504,14 +507,26 @@ def _cycle(
     running = np.concatenate(np.broadcast_arrays(own_running * rhythm.waiting, own_running * rhythm.training), axis=-1)
     spread = {name: _last(value) for name, value in values.items()}
     lengths = Lengths(**{key: None if one is None else _last(one) for key, one in entries(shape.lengths).items()})
-    _, step, _ = at_batch(work, asked, np.clip(running, 1.0, most), lengths, spread)
+    held = np.clip(running, 1.0, most)
+    _, step, prompt_seconds = at_batch(work, asked, held, lengths, spread)
+    full = running > most
+    if batch.called is None:
+        *_, more = at_batch(work, asked, held, computing(lengths, computed_anew(lengths, most)), spread)
+        step = step + full * held * (more - prompt_seconds) / lengths.response
     waiting, training = np.split(np.concatenate([rhythm.tokens] * 2, axis=-1) * step, 2, axis=-1)
     prompts = own * rhythm.started * _last(found.prefill_seconds)
     left = (1 - rhythm.due) * (training + prompts)
     times = rhythm.more * (left + rhythm.ahead * (waiting + prompts)), rhythm.due * (waiting + prompts) + left
     started = np.broadcast_to(rhythm.started, times[0].shape)
     trained, whole, begun = (tuple(np.moveaxis(one, -1, 0)) for one in (times[0] / every, times[1] / every, started))
-    return Cycle(trained, whole, begun, token_seconds=((times[1] - prompts) / rhythm.tokens)[..., 0])
+    early, late = (share[..., 0] for share in np.split(full, 2, axis=-1))
+    return Cycle(
+        trained,
+        whole,
+        begun,
+        token_seconds=((times[1] - prompts) / rhythm.tokens)[..., 0],
+        full_share=late + rhythm.due[..., 0] * (1.0 * early - late),
+    )
 
 
 def _in_flight_of_each(work: Work, batch: StepBatch) -> Worked:
@@ -555,9 +570,17 @@ def _flying(
         lacking = rollout_batch.beyond(whole=kept, part=room / own)
         thrown, anew = thrown_out(batch.called, lengths.response, parked, lacking)
         kept, lengths = kept - thrown, computing(lengths, full * anew)
+    else:
+        lengths = computing(lengths, full * computed_anew(lengths, room))
     slots = rollout_batch.samples_in_flight(concurrency=own, capacity=room / kept, engine_limit=most)
     _, step, prefill_seconds = at_batch(work, asked, np.maximum(1.0, share * slots), lengths, values)
     return Flying(slots, room, step, prefill_seconds)
+
+
+def computed_anew(lengths: Lengths, room: Worked) -> Worked:
+    """What a sample computes anew in a cache that is full with so many, as others' growth throws it out. [token]"""
+    prompt = lengths.prompt if lengths.computed is None else lengths.computed
+    return lengths.response * engine_step.recomputed_share(prompt / lengths.response, np.maximum(room, 1.0))
 
 
 def _cohort(batch: StepBatch, shape: Shape, room: Worked, own: Worked) -> tuple[Worked, Worked]:

@@ -10,7 +10,7 @@ import numpy as np
 from rlsize.equations import affine_step, engine_step, kernel_time, rollout_batch
 from rlsize.estimates.engine_memory import kv_capacity
 from rlsize.estimates.figures import numbers
-from rlsize.estimates.generation import lengths_of
+from rlsize.estimates.generation import computed_anew, lengths_of
 from rlsize.estimates.outside import computing, in_turns, outside, thrown_out
 from rlsize.estimates.rollout_prediction import affine, at_batch, check_fits, engine, engine_limit, steady
 
@@ -98,11 +98,17 @@ def predicted_line(
     offered = load if concurrency is None else min(load, concurrency)
     found = steady(numbers, asked, offered, lengths, values)
     line = affine(numbers, asked, found.batch, lengths, values)
-    prefills = lengths
-    if batch.agents is not None and offered > found.capacity:  # contexts are computed anew, of which each begins alone
-        prefills = computing(lengths, thrown_out(out, lengths.response, 0.0, np.inf)[1])
-    _, _, prefill = at_batch(numbers, asked, found.batch, prefills, values)
-    prompt = float(rollout_batch.share_of(part=prefill, whole=prefills.computed))
+    plain = lengths_of(numbers, batch)
+    anew = out.calls * out.tool_tokens if batch.agents is not None else 0.0
+    if offered > found.capacity:  # contexts are computed anew
+        again = computed_anew(plain, found.capacity)
+        if batch.agents is not None and out.calls:
+            _, again = thrown_out(out, lengths.response, 0.0, np.inf)
+        anew = anew + again
+    # each sample is a request, which takes the host time; the simulator has but tokens, of a prompt those of its group
+    _, _, prefill = at_batch(numbers, asked, found.batch, computing(plain, anew), values)
+    once = rollout_batch.share_of(part=batch.prompt_tokens, whole=batch.group_size)
+    prompt = float(rollout_batch.share_of(part=prefill, whole=once + anew))
     slow = values["step_rollout_slowdown"]
     if question.model.architecture.moe:
         slow = kernel_time.slowed(seconds=slow, slowdown=values["step_rollout_moe_slowdown"])

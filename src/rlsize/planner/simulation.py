@@ -259,6 +259,7 @@ def _line(terms: Terms, place: Placement, concurrency: float | None) -> StepLine
         response_cv=lengths.cv,
         max_tokens=lengths.cap if problem.max_tokens.known else None,
         hit_ratio=float(hits(terms, engine.question.engine, place.instances)),
+        group_size=problem.group_size.number,
         agents=problem.agents,
     )
     line = predicted_line(engine.question, batch, terms.values, concurrency, _load(problem, place))

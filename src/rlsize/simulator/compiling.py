@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from functools import cache
-from typing import TYPE_CHECKING, Any, TypeVar
+from operator import getitem
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 try:
     import numba
     from numba.core.codegen import JITCodeLibrary
     from numba.core.compiler import CompilerBase, DefaultPassBuilder
     from numba.core.compiler_machinery import register_pass
+    from numba.core.itanium_mangler import mangle
     from numba.core.typed_passes import InlineOverloads, NativeLowering, NopythonTypeInference
-    from numba.core.types import Function
+    from numba.core.types import Array, Function, Integer, Type, int64
     from numba.core.untyped_passes import InlineClosureLikes
+    from numba.extending import lower_builtin, models, register_model, type_callable
 except ImportError:
     numba = None
 
@@ -20,6 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 _Function = TypeVar("_Function", bound="Callable[..., object]")
+_Table = TypeVar("_Table")
 # nothing is divided by zero, no array is made, and there is nothing that numba would write more simply
 _HOW: dict[str, Any] = {"error_model": "numpy", "_nrt": False, "no_rewrites": True}
 _PLACES = "UserProvidedCacheLocator,UserWideCacheLocator,InTreeCacheLocator"  # where what is compiled is kept
@@ -29,19 +33,61 @@ def compiled(function: _Function) -> _Function:
     """A function that is compiled with whoever calls it, and called by nobody else."""
     if numba is None:
         return function
-    return _compiled(function, no_cpython_wrapper=True, no_cfunc_wrapper=True, pipeline_class=_InnerCompiler)
+    found: Any = _compiled(function, no_cpython_wrapper=True, no_cfunc_wrapper=True, pipeline_class=_InnerCompiler)
+    plain = found.get_call_template
+    found.get_call_template = lambda args, names: plain(tuple(map(_widened, args)), names)
+    return cast("_Function", found)
+
+
+def rows(table: _Table) -> _Table:
+    """A table of records as functions that are compiled take it: its rows are not counted from its end."""
+    return table
 
 
 if numba is not None:
     # Numba makes machine code of every function with all that it calls; of inner ones nobody needs it, and it takes
     # half of the time. So those stay as they are, and the entrance links all of them and makes machine code once. It
-    # also goes through all that + or < may mean wherever they stand; they are looked up once for the same types.
+    # also goes through all that + or < may mean wherever they stand; they are looked up once for the same types. An
+    # inner function is compiled once for all whole numbers, under a name without its types, which have all columns of
+    # all tables in theirs; and is handed where a table begins, as an array is seven values at each call.
+
+    def _widened(one: Type) -> Type:
+        return int64 if isinstance(one, Integer) else one
+
+    class _Rows(Type):
+        """Where a table of records begins."""
+
+        def __init__(self, record: Any) -> None:  # noqa: ANN401 (numba has no types)
+            self.record = record
+            super().__init__(f"rows of {record}")
+
+    register_model(_Rows)(models.OpaqueModel)
+
+    def _rows(context: Any, builder: Any, sig: Any, args: Any) -> Any:  # noqa: ANN401 (numba has no types)
+        data = context.make_array(sig.args[0])(context, builder, args[0]).data
+        return builder.bitcast(data, context.get_value_type(sig.return_type))
+
+    def _row_type(table: Type, at: Type) -> Type | None:
+        return table.record if isinstance(table, _Rows) and isinstance(at, Integer) else None
+
+    def _row(context: Any, builder: Any, sig: Any, args: Any) -> Any:  # noqa: ANN401 (numba has no types)
+        at = context.cast(builder, args[1], sig.args[1], int64)
+        begin = builder.mul(at, context.get_constant(int64, sig.args[0].record.size))
+        return builder.bitcast(builder.gep(args[0], [begin]), context.get_value_type(sig.return_type))
+
+    type_callable(rows)(lambda _typing: lambda table: _Rows(table.dtype))
+    lower_builtin(rows, Array)(_rows)
+    type_callable(getitem)(lambda _typing: _row_type)
+    lower_builtin(getitem, _Rows, Integer)(_row)
 
     class _Inner(JITCodeLibrary):  # type: ignore[misc]  # numba has no types
         """An inner function, neither linked nor turned into machine code."""
 
         def finalize(self) -> None:
             self._finalized = True
+
+    def _named(name: str, _types: object, *, abi_tags: object = (), uid: int | None = None) -> str:
+        return str(mangle(name, (), abi_tags=abi_tags, uid=uid))
 
     @register_pass(mutates_CFG=True, analysis_only=False)
     class _InnerLowering(NativeLowering):  # type: ignore[misc]  # numba has no types
@@ -50,7 +96,11 @@ if numba is not None:
         def run_pass(self, state: Any) -> bool:  # noqa: ANN401 (numba has no types)
             state.library = _Inner(state.targetctx.codegen(), state.func_id.func_qualname)
             state.flags.no_compile = True
-            super().run_pass(state)
+            state.targetctx.mangler = _named  # the name of a type has all of its columns
+            try:
+                super().run_pass(state)
+            finally:
+                del state.targetctx.mangler
             nobody: Any = [].append  # where numba asks for the builtin that Python calls
             state.cr = state.cr._replace(cfunc=nobody)
             called = [state.library, *state.library._linking_libraries]  # noqa: SLF001 (numba shows it no other way)

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
 
-from rlsize.simulator.compiling import compiled, entrance
+from rlsize.simulator.compiling import compiled, entrance, rows
 from rlsize.simulator.ledger import COLUMNS
 
 if TYPE_CHECKING:
@@ -1237,19 +1237,26 @@ def _leap(s: State) -> bool:
 
 
 @entrance
-def advance(loops: Table, *tables: Any) -> int:  # noqa: ANN401 (tables of several kinds)
+def advance(
+    loops: Table, engines: Table, groups: Table, samples: Table, running: Table, nodes: Table, *arrays: NDArray[Any]
+) -> int:
     """
     Run on until a step has ended.
 
     Args:
         loops: Of which the first is the run's: its accounts are those of the step until this is called again. A table,
             as numba takes those over from Python quicker than a record.
-        tables: The rest of its `State`.
+        engines: Instances.
+        groups: Of samples, and lists of them.
+        samples: They, and queues of them.
+        running: Those that run, heap by heap.
+        nodes: Of the tournament.
+        *arrays: The rest of a `State`.
 
     Returns:
         Why it has returned.
     """
-    s = State(loops[0], *tables)
+    s = State(loops[0], rows(engines), rows(groups), rows(samples), rows(running), rows(nodes), *arrays)
     loop = s.loop
     if loop.closed:  # what counts from the beginning stays
         loop.train_seconds = loop.waiting_seconds = loop.sync_seconds = loop.overhead_seconds = 0.0
