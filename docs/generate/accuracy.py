@@ -164,7 +164,7 @@ _A_PRIORI = {
     ("RL step, MoE", "engine or framework"): _ONE_LOOP,
     ("weight sync, dense", "source"): "verl's broadcasts between nodes, 2 to 13 times the prediction on a network "
     "that is not named",
-    **{("weight sync, dense", left): _FEW_SYNCS for left in ("model", *LEFT_OUT)},
+    **{("weight sync, dense", left): _FEW_SYNCS for left in ("model", "GPU generation", "number type")},
     ("weight sync, MoE", "GPU generation"): "43 of 51 are on Hopper: without them little is left of any stack",
     ("weight sync, MoE", "number type"): "only rows in fp8 tell how quickly weights are quantised on the way",
     ("weight sync, MoE", "engine or framework"): "how a stack handles its tensors is its own",

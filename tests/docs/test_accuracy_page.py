@@ -46,9 +46,8 @@ def test_every_class_of_record_has_its_errors(tables: str) -> None:
 
 
 def test_every_band_holds_as_much_as_so_many_publications_can_tell(tables: str) -> None:
-    """Of all classes, under each way of leaving out, by a binomial over publications, but one phase."""
-    held = [line.strip("| ").split(" | ")[:3] for line in tables.splitlines() if NOT_80 in line]
-    assert held == [["rl_step", "dense", "logprob_time_s"]]
+    """Of all classes, under each way of leaving out, by a binomial over publications."""
+    assert [line for line in tables.splitlines() if NOT_80 in line] == []
 
 
 def test_every_aim_stands_beside_what_is_reached(generate: Any) -> None:
