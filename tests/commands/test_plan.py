@@ -501,6 +501,25 @@ def test_no_plan_that_can_be_launched_is_told_with_the_true_reason() -> None:
     assert any("refused otherwise" in note for note in report.notes)
 
 
+def test_a_launch_that_runs_and_has_no_plan_is_told_so(rlsize: Any, folder: Path) -> None:
+    """A T4 holds four samples, not surely; two would fit surely, which its batch and group cannot be cut into."""
+    run = folder / "run.py"
+    run.write_text(
+        "from unsloth import FastLanguageModel\nfrom trl import GRPOConfig, GRPOTrainer\n"
+        'model, _ = FastLanguageModel.from_pretrained(model_name="unsloth/Qwen3-4B-Base", max_seq_length=2048, '
+        "load_in_4bit=True, fast_inference=True, max_lora_rank=32, gpu_memory_utilization=0.7)\n"
+        "model = FastLanguageModel.get_peft_model(model, r=32)\n"
+        'args = GRPOConfig(optim="adamw_8bit", per_device_train_batch_size=1, num_generations=4, '
+        "max_prompt_length=512, max_completion_length=1536)\n"
+        "GRPOTrainer(model=model, args=args).train()\n"
+    )
+    ran = rlsize("plan", str(run), "--gpu", "t4", "--gpus", "1", "--response-tokens", "500")
+    said = " ".join(ran.stdout.split())
+    assert ran.code == 1
+    assert "as it is said the loop can run" in said
+    assert "next: rlsize predict step" in said
+
+
 @pytest.mark.long
 def test_experts_of_a_searched_instance_lie_over_all_of_its_ranks(rlsize: Any, folder: Path) -> None:
     """Whatever degree the launch has; its plan is one that can be said."""

@@ -120,8 +120,7 @@ def searched(
     taken = _asking(loop, takes, reasons)
     answer = planned(loop.outlook, space, wanted.objective, own, tell, taken, _otherwise(said.instead(), loop, budget))
     if answer.chosen is None and reasons:
-        answer = replace(answer, refusals=tuple(reasons))
-        said.notes += [] if own is None or why_not else ["As it is said the loop can run: see `rlsize predict step`."]
+        answer = replace(answer, refusals=tuple(reasons), runs_as_said=own is not None and not why_not)
     for reason, count in rejected.counts.items():
         answer.found.rejected.add(reason, count)
     return Searched(loop=loop, planned=answer)

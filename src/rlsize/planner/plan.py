@@ -73,6 +73,7 @@ class Planned:
             which a better one is.
         nearest: Where limits exclude all plans, the one that is the least beyond them.
         refusals: Why what runs the loop takes none of the plans that were found, for each of them.
+        runs_as_said: Whether the loop can run as it was said where that is so.
     """
 
     outlook: Outlook
@@ -85,6 +86,7 @@ class Planned:
     changes: tuple[LeastChange, ...] = ()
     nearest: Family | None = None
     refusals: tuple[str, ...] = ()
+    runs_as_said: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -271,6 +271,8 @@ def _nothing(answer: Planned, inputs: Sequence[Figure], warnings: Sequence[str],
 
 def _instead(answer: Planned) -> str:
     """What to ask where no plan is possible, by what left most of them out."""
+    if answer.runs_as_said:
+        return "rlsize predict step with the same inputs: what the loop gives as it is said"
     if answer.nearest is not None:
         return "the same with limits that the nearest plan keeps"
     if answer.found.rejected.counts.keys() & {"rollout_memory", "trainer_memory", "room"}:
@@ -309,7 +311,8 @@ def _why_none(answer: Planned) -> tuple[str, list[str]]:
     if answer.refusals:
         refused = Counter(answer.refusals).most_common()
         others = [f"{count} of {len(answer.refusals)} are refused otherwise: {why}." for why, count in refused[1:_FEW]]
-        return f"No plan can be launched: {refused[0][0]}", others
+        stays = "; as it is said the loop can run" if answer.runs_as_said else ""
+        return f"No plan can be launched: {refused[0][0]}{stays}", others
     rejected = answer.found.rejected
     if {limit.key for limit in answer.space.limits} & rejected.counts.keys():
         return "No plan keeps all limits", []
