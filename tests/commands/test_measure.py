@@ -18,11 +18,13 @@ import pytest
 from rlsize.commands import measure
 from rlsize.commands.measure.asked import _engines, measurement
 from rlsize.commands.measure.rollout import engine_shares
-from rlsize.commands.measure.run import StageResults, Workbench, run_stage
+from rlsize.commands.measure.run import Journal, StageResults, Workbench, run_stage
 from rlsize.errors import InputError, UnfinishedError
+from rlsize.facts.counters import PhaseRun, Snapshot
 from rlsize.facts.rates import InstanceRate, Rates, RateSource
 from rlsize.measure.rollout import Turn
 from rlsize.quantities.table import QUANTITIES
+from rlsize.readers.metrics.pages import saved_page
 from rlsize.readers.saved_files import read_rates
 from rlsize.shell.inputs import Inputs
 
@@ -250,6 +252,16 @@ def bench(tmp_path: Path, model: Path) -> Callable[..., Workbench]:
         return Workbench(asked=asked, inputs=inputs, gpus=[], folder=tmp_path, say=lambda *_: None)
 
     return made
+
+
+def test_a_journal_gives_back_pages_whose_keys_are_read_only(bench: Callable[..., Workbench], tmp_path: Path) -> None:
+    """What an engine's page was read from is shared, and cannot be copied."""
+    page = "tests/readers/data/vllm_metrics/engine_first.prom"
+    seen = Snapshot(seconds=1.0, counters=saved_page(page)[0])
+    run = PhaseRun(instance="e", concurrency=4, begun=0.0, full=1.0, ended=2.0, snapshots=(seen,))
+    asked, rates = bench().asked, tmp_path / "rates.yaml"
+    Journal(asked, None, str(rates), force=False).keep_level(4, [run])
+    assert Journal(asked, f"{rates}.journal", None, force=False).levels == {4: [run]}
 
 
 def test_a_trainer_is_given_the_workload_and_the_machine_s_ranks(
