@@ -22,6 +22,11 @@ except ImportError:
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from llvmlite.ir import IRBuilder, Value
+    from numba.core.base import BaseContext
+    from numba.core.compiler import StateDict
+    from numba.core.typing.templates import Signature
+
 _Function = TypeVar("_Function", bound="Callable[..., object]")
 _Table = TypeVar("_Table")
 # nothing is divided by zero, no array is made, and there is nothing that numba would write more simply
@@ -57,20 +62,20 @@ if numba is not None:
     class _Rows(Type):
         """Where a table of records begins."""
 
-        def __init__(self, record: Any) -> None:  # noqa: ANN401 (numba has no types)
+        def __init__(self, record: Type) -> None:
             self.record = record
             super().__init__(f"rows of {record}")
 
     register_model(_Rows)(models.OpaqueModel)
 
-    def _rows(context: Any, builder: Any, sig: Any, args: Any) -> Any:  # noqa: ANN401 (numba has no types)
+    def _rows(context: BaseContext, builder: IRBuilder, sig: Signature, args: tuple[Value, ...]) -> Value:
         data = context.make_array(sig.args[0])(context, builder, args[0]).data
         return builder.bitcast(data, context.get_value_type(sig.return_type))
 
     def _row_type(table: Type, at: Type) -> Type | None:
         return table.record if isinstance(table, _Rows) and isinstance(at, Integer) else None
 
-    def _row(context: Any, builder: Any, sig: Any, args: Any) -> Any:  # noqa: ANN401 (numba has no types)
+    def _row(context: BaseContext, builder: IRBuilder, sig: Signature, args: tuple[Value, ...]) -> Value:
         at = context.cast(builder, args[1], sig.args[1], int64)
         begin = builder.mul(at, context.get_constant(int64, sig.args[0].record.size))
         return builder.bitcast(builder.gep(args[0], [begin]), context.get_value_type(sig.return_type))
@@ -93,7 +98,7 @@ if numba is not None:
     class _InnerLowering(NativeLowering):  # type: ignore[misc]  # numba has no types
         _name = "inner_lowering"
 
-        def run_pass(self, state: Any) -> bool:  # noqa: ANN401 (numba has no types)
+        def run_pass(self, state: StateDict) -> bool:
             state.library = _Inner(state.targetctx.codegen(), state.func_id.func_qualname)
             state.flags.no_compile = True
             state.targetctx.mangler = _named  # the name of a type has all of its columns
@@ -121,7 +126,7 @@ if numba is not None:
     class _InnerTyping(NopythonTypeInference):  # type: ignore[misc]  # numba has no types
         _name = "inner_typing"
 
-        def run_pass(self, state: Any) -> bool:  # noqa: ANN401 (numba has no types)
+        def run_pass(self, state: StateDict) -> bool:
             before, _functions.get_call_type = _functions.get_call_type, _call_type  # others may add meanings
             try:
                 return bool(super().run_pass(state))

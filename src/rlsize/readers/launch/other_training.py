@@ -23,7 +23,7 @@ _KEYS = {"rlhf_type": "dpo|kto|orpo|cpo|simpo|rm", "stage": "sft|pt|rm|dpo|kto"}
 _LAUNCHERS = frozenset({"swift", "megatron", "trl", "run"})
 _ROLLOUT = re.compile(r"num_generations|rollout|vllm|grpo|ppo|max_completion_length")
 _FOREIGN = "finetuning_type"  # a key that LLaMA-Factory has, and none of those that are known
-_TODO = "`rlsize memory --model NAME --algorithm sft` bills a trainer alone, and `rlsize predict train` times it"
+_INSTEAD = "`rlsize memory --model NAME --algorithm sft` bills a trainer alone, and `rlsize predict train` times it"
 
 
 def without_rollout(program: Program) -> str:
@@ -66,4 +66,4 @@ def check_rollout(settings: Iterable[Setting], name: str) -> None:
 
 def refused(kind: str, name: str) -> InputError:
     """Why training of that kind is no loop, and what can be asked of it."""
-    return InputError(Fault(f"{kind}: nothing is generated here, so there is no RL loop to size", name, _TODO))
+    return InputError(Fault(f"{kind}: nothing is generated here, so there is no RL loop to size", name, _INSTEAD))
