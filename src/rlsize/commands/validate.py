@@ -299,13 +299,13 @@ def recorded(inputs: Inputs, log: str) -> dict[str, Any]:
     if gpu not in Catalogue().names("gpu"):
         todo = "name the shipped one that it is, or is like: --set cluster.gpu=h100-sxm"
         raise InputError(Fault(f"ran on {gpu!r}, of which nobody else has a profile", log, todo))
-    version = str(inputs.texts.get("framework") or "").partition("@")[2]
+    named, _, version = str(inputs.texts.get("framework") or "").partition("@")
     model, placed = loop.stages.train.model, _placed(loop.place, loop.stages.train)
     row = {
         "id": f"{run.framework or 'run'}-{_size(model)}-{placed['gpus_total']}",
         "source_id": "anonymous",
         "trust": "medium",
-        "framework": f"{run.framework} {version}".strip() or None,
+        "framework": f"{run.framework or named} {version}".strip() or None,
         "model": _model_name(model),
         "gpu": gpu,
         **placed,

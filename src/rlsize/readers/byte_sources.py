@@ -50,7 +50,7 @@ def opened_bytes(path: str, most: int) -> bytes:
     content = _stdin(most) if path == STDIN else read_bytes(path, most)
     if not content.startswith((GZIP, ZSTD)):
         return content
-    found = b""
+    found = bytearray()
     try:
         for piece in unpacked(BytesIO(content), name):
             found += piece
@@ -60,7 +60,7 @@ def opened_bytes(path: str, most: int) -> bytes:
         raise InputError(Fault("was cut: its packed data end early", name, _AGAIN)) from None
     except unpacking_errors() as error:
         raise InputError(Fault(f"is damaged: {error}", name, _AGAIN)) from None
-    return found
+    return bytes(found)
 
 
 def _stdin(most: int) -> bytes:
