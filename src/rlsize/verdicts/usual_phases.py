@@ -58,8 +58,8 @@ SPREADS: Mapping[bool, Mapping[str, float]] = MappingProxyType({
 })  # fmt: skip
 """
 Spread of the logarithm of measured over predicted, by phase, of large models and of small ones: from 40 runs of three
-sources and 4 of two; other from sync, of which one source tells. Log-probs of large ones from updates: theirs is 0.13,
-and what they take beside their kernels was found on the same runs.
+sources and 4 of two; other from sync, of which one source tells, as it was before constants knew of it. Log-probs of
+large ones from updates: theirs is 0.13, and what they take beside their kernels was found on the same runs.
 """
 _TIMED = ("step", "generation", "update", "logprob", "sync", "reward", "tools", "validation", "checkpoint", "other")
 _PREDICTED = {"other": "overhead_seconds"}
