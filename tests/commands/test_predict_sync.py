@@ -52,6 +52,31 @@ def test_every_class_has_a_row(predicted: Run) -> None:
     assert all(row["low_seconds"] < row["sync_seconds"] < row["high_seconds"] for row in rows)
 
 
+@pytest.mark.parametrize(
+    ("said", "trainer", "rollout"),
+    [
+        ((), 8, 8),
+        (("--gpus", "64"), 32, 32),
+        (("--gpus", "64", "--trainer-gpus", "48"), 48, 16),
+        (("--gpus", "64", "--rollout-gpus", "48"), 16, 48),
+        (("--gpus", "1"), 1, 1),
+    ],
+)
+def test_what_is_not_said_of_two_pools_is_what_the_other_leaves(
+    predicted: Run, said: tuple[str, ...], trainer: int, rollout: int
+) -> None:
+    """A node each where nobody says anything; half of all each where only all are said."""
+    told = document(predicted(*ASK, *said, "--json"))["inputs"]
+    assert (told["trainer_gpus"], told["rollout_gpus"]) == (trainer, rollout)
+
+
+def test_more_trainer_gpus_than_there_are_is_wrong_input(predicted: Run) -> None:
+    """No GPU is left for the fleet."""
+    ran = predicted(*ASK, "--gpus", "8", "--trainer-gpus", "99")
+    assert ran.exit_code == 2
+    assert "99 of 8 GPUs leave none" in ran.stderr
+
+
 def test_the_same_seed_gives_the_same_band(predicted: Run) -> None:
     """Bands are drawn, and repeatable."""
     one, same, other = (predicted(*ASK, "--seed", seed, "--json").stdout for seed in ("1", "1", "2"))

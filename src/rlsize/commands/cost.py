@@ -9,7 +9,7 @@ from rlsize.equations import matching
 from rlsize.estimates.figures import apply
 from rlsize.facts.figure import Figure, absent
 from rlsize.loop.plausible import judge
-from rlsize.loop.pools import pools
+from rlsize.loop.pools import pools, two_pools
 from rlsize.loop.prices import gpu_hours, price_text, say_date
 from rlsize.loop.rates import busy_seconds
 from rlsize.loop.seed import random_for
@@ -119,14 +119,7 @@ def _pools(inputs: Inputs) -> tuple[Figure, Figure]:
         shared = pools(inputs).gpus
         none = Figure(key="rollout_gpus", value=0, source=f"{inputs.place('mode')}: colocated")
         return none, replace(shared, key="trainer_gpus")
-    total, rollout, trainer = (inputs.ask(key) for key in ("gpus", "rollout_gpus", "trainer_gpus"))
-    if total.known and rollout.known != trainer.known:
-        key, one = ("trainer_gpus", rollout) if rollout.known else ("rollout_gpus", trainer)
-        rest = apply(key, matching.remaining_gpus, gpus=total, rollout_gpus=one)
-        if rest.number > 0:
-            inputs.keep(rest)
-            rollout, trainer = (one, rest) if rollout.known else (rest, one)
-    return rollout, trainer
+    return two_pools(inputs)[1:]
 
 
 def _step_seconds(inputs: Inputs) -> tuple[Figure, Figure]:

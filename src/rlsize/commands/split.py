@@ -5,11 +5,12 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from rlsize.equations import matching, rl_step
+from rlsize.equations import matching
 from rlsize.estimates.figures import apply
 from rlsize.facts.figure import Figure
 from rlsize.facts.headroom import PLAIN_HEADROOM
 from rlsize.loop.plausible import judge
+from rlsize.loop.pools import two_pools
 from rlsize.loop.rates import measured_on, waste
 from rlsize.loop.sides import instance_size, sides
 from rlsize.planner.split import AT_SPLIT, SplitQuestion, balanced, most_instances, split_gpus
@@ -54,8 +55,9 @@ def split(inputs: Inputs) -> Report:
     if not size.known and not inputs.faults:
         source = "default of --gpus-per-instance"
         size = inputs.keep(Figure(key="gpus_per_instance", value=1, provenance="default", source=source))
+    total = both.found.results["gpus"] if both.found is not None else two_pools(inputs)[0]
     question = SplitQuestion(
-        gpus=both.found.results["gpus"] if both.found is not None else _gpus(inputs),
+        gpus=inputs.keep(total) if both.found is None and total.known else total,
         rollout_gpu_rate=_rollout_rate(inputs, both, size),
         trainer_gpu_rate=_trainer_rate(inputs, both),
         gpus_per_instance=size,
@@ -83,18 +85,6 @@ def split(inputs: Inputs) -> Report:
         told = _of_the_loop(answer.results, both.found, stated=question.instances is not None)
         answer = replace(answer, results=told)
     return bounded(_report(inputs, answer), both.bound)
-
-
-def _gpus(inputs: Inputs) -> Figure:
-    """GPUs of both pools: said, or those of a split that was said."""
-    total, rollout, trainer = (inputs.ask(key) for key in ("gpus", "rollout_gpus", "trainer_gpus"))
-    if total.known and not (inputs.by_flag("rollout_gpus") and inputs.by_flag("trainer_gpus")):
-        return total
-    both = apply("gpus", rl_step.gpus_of_both, rollout_gpus=rollout, trainer_gpus=trainer)
-    if both.known and total.known and both.number > total.number:
-        what = f"{rollout.number:g} + {trainer.number:g} GPUs are more than {total.number:g}"
-        inputs.fault(what, rollout.source, "give fewer, or a larger --gpus")
-    return total if total.known else inputs.keep(both)
 
 
 def _of_the_loop(results: Sequence[Figure], found: Evaluation, *, stated: bool) -> tuple[Figure, ...]:

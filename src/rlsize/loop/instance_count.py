@@ -6,10 +6,7 @@ from typing import TYPE_CHECKING
 
 from rlsize.equations import matching
 from rlsize.estimates.figures import apply, rounded
-from rlsize.facts.figure import (
-    Figure,
-    absent,
-)
+from rlsize.facts.figure import Figure, absent
 from rlsize.planner.rounding import rounded_down
 
 if TYPE_CHECKING:
@@ -17,10 +14,10 @@ if TYPE_CHECKING:
 
 
 def instance_gpus(said: Said) -> Figure:
-    """GPUs of one rollout instance: said, or tensor x pipeline parallel; absent where nobody says."""
+    """GPUs of one rollout instance: said, tensor x pipeline parallel, or those of the rates file; else absent."""
     size, tensor = said.ask("gpus_per_instance"), said.ask("rollout_tensor_parallel")
     if size.known or not tensor.known:
-        return size
+        return size if size.known else said.measured("gpus_per_instance", size)
     pipeline = said.ask("rollout_pipeline_parallel")
     product = apply("gpus_per_instance", matching.instance_gpus, tensor_parallel=tensor, pipeline_parallel=pipeline)
     return said.keep(product)

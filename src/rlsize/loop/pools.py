@@ -67,7 +67,12 @@ def pools(said: Said) -> Pools:
     """Mode and GPUs; faults are noted."""
     total, rollout, trainer = said.ask("gpus"), said.ask("rollout_gpus"), said.ask("trainer_gpus")
     loop = mode(said, two=rollout.known or trainer.known)
-    found = _shared(said, total, rollout, trainer) if loop == "colocated" else _two(said, loop, total, rollout, trainer)
+    if loop == "colocated":
+        found = _shared(said, total, rollout, trainer)
+    else:
+        total, rollout, trainer = two_pools(said)
+        total = said.keep(total) if total.known else total
+        found = Pools(loop=loop, gpus=total, rollout=rollout, trainer=trainer)
     said.need(found.gpus, INSTEAD)
     word = said.used.get("mode")
     return replace(found, mode="" if word is None else str(word.value))
@@ -139,8 +144,13 @@ def _check_shared(said: Said, total: Figure, rollout: Figure, trainer: Figure) -
             said.fault(f"{what} {figure.number:g}", figure.source, "leave one of them out")
 
 
-def _two(said: Said, loop: Loop, total: Figure, rollout: Figure, trainer: Figure) -> Pools:
-    """GPUs of two pools; what is not said of them is what the other leaves."""
+def two_pools(said: Said) -> tuple[Figure, Figure, Figure]:
+    """
+    GPUs of both sides, of the fleet, and of the trainer, where each has its own; faults are noted.
+
+    What is not said of one is what the other leaves. Absent is what nobody says, nor the others tell.
+    """
+    total, rollout, trainer = said.ask("gpus"), said.ask("rollout_gpus"), said.ask("trainer_gpus")
     if said.by_flag("gpus") and not _by_flag(said, "rollout_gpus", "trainer_gpus"):
         rollout, trainer = _unsaid(said, rollout), _unsaid(said, trainer)
     if rollout.known and trainer.known:
@@ -163,9 +173,7 @@ def _two(said: Said, loop: Loop, total: Figure, rollout: Figure, trainer: Figure
         said.keep(rest)
     elif rollout.known or trainer.known:
         total = absent("gpus", "--trainer-gpus" if rollout.known else "--rollout-gpus")
-    if total.known:
-        said.keep(total)
-    return Pools(loop=loop, gpus=total, rollout=rollout, trainer=trainer)
+    return total, rollout, trainer
 
 
 def _unsaid(said: Said, figure: Figure) -> Figure:

@@ -231,8 +231,6 @@ def _fleets_rate(said: Said) -> tuple[Figure, Figure, Figure]:
         plain = Figure(key="headroom", value=1.0, provenance="default", source="a prediction is of the loop as it runs")
         return rate, absent("gpus_per_instance", "--gpus-per-instance"), plain
     size = instance_gpus(said)
-    if not size.known:
-        size = said.measured("gpus_per_instance", size)
     if rate.known:
         said.need(size, "a plan counts GPUs, so it must know how many one instance takes")
         return rate, size, headroom

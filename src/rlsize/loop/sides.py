@@ -17,6 +17,7 @@ from rlsize.facts.figure import Figure, absent
 from rlsize.facts.headroom import FULL_HEADROOM
 from rlsize.loop.instance_count import instance_gpus
 from rlsize.loop.plausible import judge
+from rlsize.loop.pools import two_pools
 from rlsize.loop.rates import busy_seconds, consumed, instance_rate
 from rlsize.loop.seed import random_for, seed_of
 from rlsize.loop.workload import batch_tokens
@@ -148,18 +149,14 @@ def instance_size(said: Said, both: Sides | None = None) -> Figure:
     """GPUs of one instance: the loop's, said, or those of the rates file."""
     if both is not None and both.loop is not None:
         return Figure(key="gpus_per_instance", value=both.loop.fleet.gpus, source="the loop's instance")
-    size = instance_gpus(said)
-    return size if size.known else said.measured("gpus_per_instance", size)
+    return instance_gpus(said)
 
 
 def fleet_gpus(said: Said, both: Sides | None = None) -> Figure:
     """GPUs that generate: those of the fleet, or what the trainer leaves of all."""
     if both is not None and both.loop is not None and both.loop.place is not None:
         return Figure(key="rollout_gpus", value=both.loop.place.rollout_gpus, source="the loop's fleet")
-    own = said.ask("rollout_gpus")
-    if own.known:
-        return own
-    return apply("rollout_gpus", matching.remaining_gpus, gpus=said.ask("gpus"), rollout_gpus=said.ask("trainer_gpus"))
+    return two_pools(said)[1]
 
 
 def described_loop(said: Said, *, judged: bool = False) -> tuple[Loop | None, Evaluation | None]:

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rlsize.estimates.sync_prediction import TRANSPORTS
-from rlsize.facts.figure import Figure
+from rlsize.errors import InputError
+from rlsize.estimates.sync_prediction import TRANSPORTS, SyncTimeQuestion
+from rlsize.facts.figure import Figure, absent
 from rlsize.facts.quantisation import WIDTHS
+from rlsize.loop.instance_count import instance_gpus
+from rlsize.loop.models import model_and_gpu
+from rlsize.loop.pools import node_gpus, two_pools
 
 if TYPE_CHECKING:
     from rlsize.loop.said import Said
@@ -52,3 +56,52 @@ def wire_dtype(said: Said) -> str:
     rollout = said.apart().choose("rollout_dtype", WIDTHS, default="bf16")
     why = "as the rollout weights" if said.gives("rollout_dtype") else "bf16 weights are sent as they are"
     return said.choose("wire_dtype", WIDTHS, default=rollout, why=why)
+
+
+def sync_by_itself(said: Said) -> SyncTimeQuestion:
+    """
+    A weight sync without its loop: between the pools that are said, of a node each where nobody says.
+
+    Raises:
+        InputError: All that is missing or wrong.
+    """
+    model, gpu = model_and_gpu(said, "trainer")
+    colocated = said.gives("mode") and said.choose("mode") == "colocated"
+    name, width = transport(said, shared=colocated), wire_dtype(said)
+    shared = TRANSPORTS[name].colocated
+    total, rollout, trainer = two_pools(said) if not shared else _shared(said)
+    if not trainer.known:
+        usual, why = node_gpus(said.apart(), gpu).if_known, "a node"
+        if total.known:
+            usual, why = (
+                (total.number, "both sides share the GPUs") if shared else (max(1, total.number // 2), "half of them")
+            )
+        trainer = said.ask("trainer_gpus", default=usual, why=why)
+    if not rollout.known:
+        many = "as many as the trainer"
+        rollout = trainer if shared else said.ask("rollout_gpus", default=trainer.if_known, why=many)
+    size = instance_gpus(said)
+    if not size.known:
+        size = said.keep(Figure(key="gpus_per_instance", value=1, provenance="default", source="one GPU each"))
+    bucket = said.ask("bucket_bytes")
+    said.settle()
+    if model is None or gpu is None:
+        raise InputError(*said.faults)
+    return SyncTimeQuestion(
+        model=model,
+        gpu=gpu,
+        transport=name,
+        dtype=width,
+        trainer_gpus=trainer.number,
+        rollout_gpus=rollout.number,
+        instance_gpus=min(size.number, rollout.number),
+        bucket_bytes=bucket.number,
+    )
+
+
+def _shared(said: Said) -> tuple[Figure, Figure, Figure]:
+    """GPUs in all, of the fleet and of the trainer where both are the same; two sizes are of two jobs on them."""
+    trainer = said.ask("trainer_gpus")
+    total = absent("gpus", "--gpus") if trainer.known else said.ask("gpus")
+    rollout = said.ask("rollout_gpus") if said.by_flag("rollout_gpus") else absent("rollout_gpus", "--rollout-gpus")
+    return total, rollout, trainer

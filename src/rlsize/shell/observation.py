@@ -59,7 +59,6 @@ def pools_of(inputs: Inputs) -> ObservedPools:
     from rlsize.loop.prices import gpu_hours
 
     size = instance_gpus(inputs)
-    size = size if size.known else inputs.measured("gpus_per_instance", size)
     rollout, trainer = inputs.ask("rollout_gpus"), inputs.ask("trainer_gpus")
     prices = gpu_hours(inputs)
     count = inputs.ask("instances")

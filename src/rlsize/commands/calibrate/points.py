@@ -7,7 +7,7 @@ from functools import partial
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from rlsize.equations import kernel_time, matching
+from rlsize.equations import kernel_time
 from rlsize.errors import InputError, Refused
 from rlsize.estimates import rollout_outlook, step_prediction
 from rlsize.estimates.belief import prior
@@ -20,17 +20,16 @@ from rlsize.estimates.generation import StepBatch, lengths_of
 from rlsize.estimates.rollout_prediction import check_fits, engine, steady
 from rlsize.estimates.simulated_engine import ALL_THAT_FIT
 from rlsize.estimates.step_prediction import sync_in_loop
-from rlsize.estimates.sync_prediction import TRANSPORTS, SyncTimeQuestion
+from rlsize.estimates.sync_prediction import SyncTimeQuestion
 from rlsize.estimates.train_prediction import train_step
 from rlsize.facts.calibration import CalibrationSetting
 from rlsize.facts.figure import Figure, absent
 from rlsize.loop.instance import instance
-from rlsize.loop.instance_count import instance_gpus
 from rlsize.loop.lengths import hits, lengths
 from rlsize.loop.models import model_and_gpu
-from rlsize.loop.pools import LOOPS, node_gpus
+from rlsize.loop.pools import LOOPS
 from rlsize.loop.resolve import resolve, setting_of
-from rlsize.loop.sync import transport, wire_dtype
+from rlsize.loop.sync import sync_by_itself
 from rlsize.loop.trainer import trainer_by_itself
 from rlsize.planner.choices import moved
 from rlsize.planner.evaluation import bare_trainer, worked
@@ -143,7 +142,7 @@ class Gathered:
         step = self.step = silent.tried("step", lambda: loop_of(inputs.apart()))
         self.rollout = silent.tried("rollout", lambda: rollout_of(inputs.apart(), step))
         self.train = silent.tried("train", lambda: _train(inputs.apart()) if step is None else step.train)
-        self.sync = silent.tried("sync", lambda: _sync(inputs.apart()))
+        self.sync = silent.tried("sync", lambda: sync_by_itself(inputs.apart()))
 
     def add_flags(self, inputs: Inputs, rates: Sequence[tuple[float, Figure]], times: Mapping[str, Figure]) -> None:
         """
@@ -186,7 +185,7 @@ class Gathered:
         if self.step is None and phase == "train":
             return train_point(figure.source, _train(inputs.apart()), figure.number, scatter, in_loop=True)
         if self.step is None and phase == "sync":
-            what = sync_of(_sync(inputs.apart()))
+            what = sync_of(sync_by_itself(inputs.apart()))
         else:
             what = phase_of(self.step or loop_of(inputs.apart()), phase)
         return Point(of=what, source=figure.source, measured=figure.number, scatter=scatter)
@@ -365,29 +364,3 @@ def _train(inputs: Inputs) -> TrainQuestion:
     own, total = inputs.ask("trainer_gpus"), inputs.ask("gpus")
     pool = own if own.known or not _shared(inputs) else replace(total, key="trainer_gpus")
     return trainer_by_itself(inputs, pool).bare()
-
-
-def _sync(inputs: Inputs) -> SyncTimeQuestion:
-    """
-    The weight sync; between two nodes where nobody says how many GPUs there are.
-
-    Raises:
-        InputError: What is missing for a prediction.
-    """
-    model, gpu = model_and_gpu(inputs, "trainer")
-    way, wire, size = transport(inputs, shared=_shared(inputs)), wire_dtype(inputs), instance_gpus(inputs)
-    total, trainer, rollout = (inputs.ask(key) for key in ("gpus", "trainer_gpus", "rollout_gpus"))
-    inputs.settle()
-    trains = next(one.number for one in (trainer, total, node_gpus(inputs, gpu)) if one.known)
-    rest = matching.remaining_gpus(gpus=total.number, rollout_gpus=trains) if total.known else 0.0
-    generates = rollout.number if rollout.known else rest if rest > 0 else trains
-    generates = trains if TRANSPORTS[way].colocated else generates
-    return SyncTimeQuestion(
-        model=inputs.settled(model),
-        gpu=inputs.settled(gpu),
-        transport=way,
-        dtype=wire,
-        trainer_gpus=trains,
-        rollout_gpus=generates,
-        instance_gpus=min(size.number if size.known else 1.0, generates),
-    )

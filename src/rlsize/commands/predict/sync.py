@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from rlsize.estimates.figures import ends
-from rlsize.facts.figure import Figure, absent
+from rlsize.facts.figure import Figure
 from rlsize.reports.report import Column, Report, Table
 from rlsize.reports.wording import interval
 from rlsize.shell.inputs import Inputs
@@ -16,11 +16,9 @@ from rlsize.units import show
 if TYPE_CHECKING:
     from rlsize.estimates.belief import BandSource
     from rlsize.estimates.sync_outlook import SyncOutlook
-    from rlsize.estimates.sync_prediction import SyncTimeQuestion
     from rlsize.loop.resolve import Loop
     from rlsize.planner.options import Placement
 
-_USUAL_GPUS = 8
 _TELLING = 0.1  # of the variance; a smaller share is not worth a measurement
 
 
@@ -40,6 +38,7 @@ def predict_sync(inputs: Inputs) -> Report:
     from rlsize.estimates.sync_outlook import sync_outlook
     from rlsize.loop.resolve import described, resolve
     from rlsize.loop.seed import seed_of
+    from rlsize.loop.sync import sync_by_itself
 
     loop = resolve(inputs) if described(inputs) and not inputs.by_flag("bucket_bytes") else None
     if loop is not None and loop.stages is not None and loop.place is not None:
@@ -48,7 +47,7 @@ def predict_sync(inputs: Inputs) -> Report:
         one = sync_questions(loop.problem, loop.place, shared=loop.place.shared)[-1]  # of the trainer's GPUs
         outlook, told = _in_a_loop(loop, loop.place, sync_outlook(one, loop.stages.belief, seed_of(inputs)))
     else:
-        outlook = sync_outlook(_alone(inputs), inputs.belief(STAGE), seed_of(inputs))
+        outlook = sync_outlook(sync_by_itself(inputs), inputs.belief(STAGE), seed_of(inputs))
         told = (outlook.seconds,)
     return Report(
         headline=_headline(outlook, told, in_place=loop is not None and loop.problem.in_place),
@@ -80,50 +79,6 @@ def _in_a_loop(loop: Loop, place: Placement, alone: SyncOutlook) -> tuple[SyncOu
     if loop.known.sync_seconds.known or loop.problem.in_place:
         told = (*told, replace(predicted, key="predicted_sync_seconds"))
     return replace(alone, seconds=predicted, others=tuple(others)), told
-
-
-def _alone(inputs: Inputs) -> SyncTimeQuestion:
-    """
-    A sync by itself.
-
-    Raises:
-        InputError: All that is missing or wrong.
-    """
-    from rlsize.errors import InputError
-    from rlsize.estimates.sync_prediction import TRANSPORTS, SyncTimeQuestion
-    from rlsize.loop.instance_count import instance_gpus
-    from rlsize.loop.models import model_and_gpu
-    from rlsize.loop.sync import transport, wire_dtype
-
-    model, gpu = model_and_gpu(inputs, "trainer")
-    colocated = inputs.gives("mode") and inputs.choose("mode") == "colocated"
-    name, width = transport(inputs, shared=colocated), wire_dtype(inputs)
-    shared = TRANSPORTS[name].colocated
-    both = inputs.ask("gpus") if shared else absent("gpus", "")
-    usual, why = (both.number, "both sides share the GPUs") if both.known else (_USUAL_GPUS, "a node")
-    trainer = inputs.used.get("trainer_gpus") or inputs.ask("trainer_gpus", default=usual, why=why)
-    size = instance_gpus(inputs)
-    if not size.known:
-        size = inputs.keep(Figure(key="gpus_per_instance", value=1, provenance="default", source="one GPU each"))
-    rollout = trainer
-    if not shared or inputs.by_flag("rollout_gpus"):
-        usual = round(trainer.number) if trainer.known else _USUAL_GPUS
-        chosen = inputs.used.get("rollout_gpus")
-        rollout = chosen or inputs.ask("rollout_gpus", default=usual, why="as many as the trainer")
-    bucket = inputs.ask("bucket_bytes")
-    inputs.settle()
-    if model is None or gpu is None:
-        raise InputError(*inputs.faults)
-    return SyncTimeQuestion(
-        model=model,
-        gpu=gpu,
-        transport=name,
-        dtype=width,
-        trainer_gpus=trainer.number,
-        rollout_gpus=rollout.number,
-        instance_gpus=min(size.number, rollout.number),
-        bucket_bytes=bucket.number,
-    )
 
 
 def _headline(outlook: SyncOutlook, told: tuple[Figure, ...], *, in_place: bool) -> str:
