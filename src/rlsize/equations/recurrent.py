@@ -40,6 +40,33 @@ def gated_deltanet_params(
     return projections + conv_kernel * channels + 2 * value_heads + value_head_dim
 
 
+def kimi_delta_attention_params(hidden_size: Real, heads: Real, head_dim: Real, conv_kernel: Real) -> Real:
+    """
+    Parameters of one layer of Kimi delta attention, whose decay is per channel of a key.
+
+    N = 4 h I + 3 c I + 2 d (h + I) + n (h + 1) + I + d, with I = n d
+
+    Args:
+        hidden_size: Width of the residual stream, h. [1]
+        heads: Heads, n. [1]
+        head_dim: Width of one head, d; of the bottlenecks of decay and output gate too. [1]
+        conv_kernel: Taps of the short convolution over queries, keys and values, c. [1]
+
+    Returns:
+        N. [1]
+
+    Assumes query, key, value, output and write-strength projections without biases; decay and output gate through a
+    bottleneck each; a decay rate per head, an offset per channel, and a norm over one head.
+    Source: Kimi Linear, section 4; modelling code of kimi_linear in Hugging Face Transformers.
+
+    >>> kimi_delta_attention_params(hidden_size=2304, heads=32, head_dim=128, conv_kernel=4)
+    39514272
+    """
+    inner = heads * head_dim
+    projections = 4 * hidden_size * inner + 2 * head_dim * (hidden_size + inner) + hidden_size * heads
+    return projections + 3 * conv_kernel * inner + heads + inner + head_dim
+
+
 def lightning_attention_params(hidden_size: Real, heads: Real, head_dim: Real) -> Real:
     """
     Parameters of one lightning-attention layer.

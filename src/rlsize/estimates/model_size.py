@@ -122,9 +122,11 @@ def _mixers(shape: Architecture, says: Stated) -> Iterator[ModelPart]:
         norms = says.figure("latent_norm_params", latent.q_lora_rank + latent.kv_lora_rank)  # each has a norm
         yield _stack("latent_attention", latent.layers, says, each, [norms])
     if linear:
+        heads = {"heads": linear.value_heads, "head_dim": linear.value_head_dim}
         if linear.kind == "lightning":
-            heads = {"heads": linear.value_heads, "head_dim": linear.value_head_dim}
             one = says.apply("lightning_params", recurrent.lightning_attention_params, shape, **heads)
+        elif linear.kind == "kda":
+            one = says.apply("delta_attention_params", recurrent.kimi_delta_attention_params, linear, shape, **heads)
         else:
             one = says.apply("gated_deltanet_params", recurrent.gated_deltanet_params, linear, shape)
         yield _stack("linear_attention", linear.layers, says, [one])

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 QkNorm = Literal["none", "head", "full"]
-LinearKind = Literal["gated_deltanet", "lightning"]
+LinearKind = Literal["gated_deltanet", "lightning", "kda"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,18 +9,22 @@ from __future__ import annotations
 
 import hashlib
 import re
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from rlsize.errors import Fault, InputError
 from rlsize.estimates.model_size import with_computed
 from rlsize.facts.model import Model
-from rlsize.readers.huggingface.architecture import read_architecture
+from rlsize.readers.huggingface.architecture import MOST_LAYERS, read_architecture
 from rlsize.readers.huggingface.config import (
     FAMILIES,
     FILE_NAME,
+    GATED,
     REFUSED,
+    UNGATED,
     UNKNOWN,
     UNREADABLE,
+    Family,
     Keys,
     changes_nothing,
     config_path,
@@ -39,7 +43,7 @@ __all__ = ["read_model"]
 MOST_KEYS = 2000
 MOST_PARAMS = 10**15
 _NESTED = ("text_config", "llm_config", "language_config")
-_FROM_OUTSIDE = ("tie_word_embeddings", "model_type")
+_FROM_OUTSIDE = ("tie_word_embeddings",)  # the head is the outer model's
 _PREDICTING = ("num_nextn_predict_layers", "mtp_num_hidden_layers", "num_mtp_modules")
 _MOST_UNREAD = 12
 _SEEING = ("vision_config", "audio_config", "vision_tower", "mm_vision_tower")
@@ -64,14 +68,22 @@ def read_model(path: str | Path, name: str = "") -> Model:
     file = config_path(path)
     outer = read_config(file)
     data, place = _language_model(outer, file)
+    data = _with_layers_listed(data)
     classes = data.get("architectures")  # two models that share a model_type are told apart by their class
     minimax = isinstance(classes, list) and "MiniMaxM2ForCausalLM" in classes
     model_type = "minimax_m2" if minimax else data.get("model_type")
     family = FAMILIES.get(model_type, UNKNOWN) if isinstance(model_type, str) else UNKNOWN
     keys = Keys(data, place, family.defaults)
-    _refuse(keys, model_type)
+    if not family.known and data.get("hidden_act") in UNGATED:
+        family = replace(family, matrices=2)
+    _refuse(keys, model_type, family)
     shape = read_architecture(keys, family, "config")
-    notes = tuple(_notes(keys, outer, known=family.known)) if shape else ()
+    if not family.known:
+        for key in keys.unread():
+            if ("expert" in key or key.startswith("moe_")) and not changes_nothing(key):
+                what = f"says something of experts that is not known of {shown(model_type)}"
+                keys.fault(key, what, "write the profile by hand, or give the parameter count instead")
+    notes = tuple(_notes(keys, outer, family)) if shape else ()
     chosen = name or _name(outer, file)
     if not _NAME.fullmatch(chosen):
         what = f"{shown(chosen)} is no name for a profile"
@@ -103,11 +115,30 @@ def _language_model(outer: dict[str, Any], file: Path) -> tuple[dict[str, Any], 
     for name in _NESTED:
         inner = outer.get(name)
         if isinstance(inner, dict):
-            return {key: outer[key] for key in _FROM_OUTSIDE if key in outer} | inner, f"{file}: {name}."
+            kind = {"model_type": outer["model_type"]} if "model_type" in outer else {}
+            return kind | inner | {key: outer[key] for key in _FROM_OUTSIDE if key in outer}, f"{file}: {name}."
     return outer, f"{file}: "
 
 
-def _refuse(keys: Keys, model_type: object) -> None:
+def _with_layers_listed(data: dict[str, Any]) -> dict[str, Any]:
+    """Kimi Linear's configuration, which nests and numbers its linear layers, in the form of other hybrids."""
+    linear, layers = data.get("linear_attn_config"), data.get("num_hidden_layers")
+    listed = linear.get("kda_layers") if isinstance(linear, dict) else None
+    if not (isinstance(linear, dict) and isinstance(listed, list) and isinstance(layers, int)):
+        return data
+    kinds = [
+        "linear_attention" if index + 1 in listed else "full_attention" for index in range(min(layers, MOST_LAYERS))
+    ]
+    said = {
+        "layer_types": kinds,
+        "linear_num_heads": linear.get("num_heads"),
+        "linear_head_dim": linear.get("head_dim"),
+        "linear_conv_kernel_dim": linear.get("short_conv_kernel_size"),
+    }
+    return {key: value for key, value in data.items() if key != "linear_attn_config"} | said
+
+
+def _refuse(keys: Keys, model_type: object, family: Family) -> None:
     """
     Note what makes a configuration unreadable.
 
@@ -124,15 +155,15 @@ def _refuse(keys: Keys, model_type: object) -> None:
         what = f"{model_type} {UNREADABLE[model_type]}"
         raise InputError(Fault(what, where, "write the profile by hand, or give the parameter count instead"))
     for key, reason in REFUSED.items():
-        if keys.data.get(key):
+        if keys.data.get(key) and key not in family.reads:
             keys.fault(key, f"is {shown(keys.data[key])}; {reason}", "write the profile by hand")
 
 
-def _notes(keys: Keys, outer: dict[str, Any], *, known: bool) -> Iterator[str]:
+def _notes(keys: Keys, outer: dict[str, Any], family: Family) -> Iterator[str]:
     """What the reader of the profile must know: assumptions, and what the counts leave out."""
-    if not known:
-        kind = shown(keys.data["model_type"])
-        yield f"The model_type {kind} is not known: gated MLPs, two norms a block and no biases were assumed."
+    if not family.known:
+        kind, gated = shown(keys.data["model_type"]), "gated" if family.matrices == GATED else "plain"
+        yield f"The model_type {kind} is not known: {gated} MLPs, two norms a block and no biases were assumed."
     for key, value in keys.assumed.items():
         yield f"{key} is missing; {value} is the default of its family."
     predicting = [keys.whole(key, default=0, least=0) for key in _PREDICTING]

@@ -31,13 +31,15 @@ LayerKind: TypeAlias = Literal["full", "sliding", "linear", "mamba", "dense", "m
 
 MOST_LAYERS = 2000
 LONGEST_CONTEXT = 10**9
-_EXPERTS = ("num_experts", "n_routed_experts", "num_local_experts")
+_EXPERTS = ("num_experts", "n_routed_experts", "num_local_experts", "moe_num_experts")
+_CHOSEN = ("num_experts_per_tok", "num_experts_per_token", "experts_per_token", "moe_topk", "moe_k")
 _LAYER_TYPES: Mapping[str, LayerKind] = {
     "full_attention": "full", "attention": "full", "sliding_attention": "sliding", "linear_attention": "linear",
+    "indexed_attention": "full", "chunked_attention": "sliding", "mamba": "linear",
 }  # fmt: skip
 _BLOCK_TYPES: Mapping[str, LayerKind] = {
     "attention": "full", "mamba": "mamba", "moe": "moe", "mlp": "dense",
-    "*": "full", "M": "mamba", "E": "moe", "-": "dense",
+    "full_attention": "full", "linear_attention": "mamba", "*": "full", "M": "mamba", "E": "moe", "-": "dense",
 }  # fmt: skip
 _MLP_TYPES: Mapping[str, LayerKind] = {"dense": "dense", "sparse": "moe"}
 _ATTENTION_NUMBERS: Mapping[int, LayerKind] = {0: "linear", 1: "full"}
@@ -62,7 +64,7 @@ def layer_kinds(keys: Keys, family: Family, layers: int, *, experts: bool) -> Co
 
 def window_tokens(keys: Keys, family: Family) -> int:
     """Tokens that sliding layers keep; 0 where none slide."""
-    window = keys.whole("sliding_window", default=0, least=0, most=10**9)
+    window = keys.whole("sliding_window", "attention_chunk_size", default=0, least=0, most=10**9)
     if family.window == "upper" and not keys.flag("use_sliding_window"):
         return 0
     return window
@@ -131,11 +133,15 @@ def _feeders(keys: Keys, layers: int) -> list[LayerKind]:
     if isinstance(frequency, list):
         keys.skip(("moe_layer_freq", "first_k_dense_replace"))
         return _kinds(keys, "moe_layer_freq", frequency, _MOE_NUMBERS, layers)
-    first = keys.whole("first_k_dense_replace", default=0, least=0, most=MOST_LAYERS)
+    starts = "first_k_dense_replace", "num_dense_layers", "moe_layer_start_index"
+    first = keys.whole(*starts, default=0, least=0, most=MOST_LAYERS)
+    last = keys.whole("moe_layer_end_index", default=-1, least=-1, most=MOST_LAYERS) % layers
     every = keys.whole("moe_layer_freq", default=1, most=MOST_LAYERS)
-    step = keys.whole("decoder_sparse_step", default=1, most=MOST_LAYERS)
+    steps = "decoder_sparse_step", "interleave_moe_layer_step", "moe_layer_interval"
+    step = keys.whole(*steps, default=1, most=MOST_LAYERS)
+    keys.skip(("moe_layers",))  # repeats the step
     dense = [index for index in keys.entries("mlp_only_layers") or [] if isinstance(index, int)]
-    beyond = (index >= first and index not in dense for index in range(layers))
+    beyond = (first <= index <= last and index not in dense for index in range(layers))
     moe = (here and index % every == 0 and (index + 1) % step == 0 for index, here in enumerate(beyond))
     return ["moe" if here else "dense" for here in moe]
 
@@ -162,12 +168,17 @@ def read_architecture(keys: Keys, family: Family, source: str) -> Architecture |
         family: What its family fixes.
         source: The key of the profile's `sources` that names the configuration.
     """
-    layers = keys.whole("num_hidden_layers", "n_layer", "num_layers", "n_layers", most=MOST_LAYERS)
+    blocks_listed = len(keys.data.get("layers_block_type") or ()) or None
+    counts = "num_hidden_layers", "n_layer", "num_layers", "n_layers"
+    layers = keys.whole(*counts, default=blocks_listed, most=MOST_LAYERS)
     hidden = keys.whole("hidden_size", "n_embd", "d_model")
     vocab = keys.whole("vocab_size", "padded_vocab_size")
-    context = keys.whole("max_position_embeddings", "n_positions", "max_sequence_length", most=LONGEST_CONTEXT)
+    contexts = "max_position_embeddings", "n_positions", "max_sequence_length", "model_max_length"
+    context = keys.whole(*contexts, most=LONGEST_CONTEXT)
     experts = keys.whole(*_EXPERTS, default=0, least=0)
     kinds = layer_kinds(keys, family, layers, experts=experts > 0)
+    if family.linear == "mamba":
+        kinds["mamba"] = kinds.pop("linear", 0)
     window = window_tokens(keys, family)
     if window >= context:  # such a layer never drops a token
         kinds["full"] += kinds.pop("sliding", 0)
@@ -252,10 +263,19 @@ def _latent_attention(keys: Keys, layers: int) -> LatentAttention:
 
 
 def _linear_attention(keys: Keys, family: Family, layers: int) -> LinearAttention:
-    if family.linear == "lightning":
-        heads = dict.fromkeys(("key_heads", "value_heads"), keys.whole("num_attention_heads"))
-        widths = dict.fromkeys(("key_head_dim", "value_head_dim"), keys.whole("head_dim"))
-        return LinearAttention(layers=layers, kind="lightning", **heads, **widths)
+    if family.linear in {"lightning", "kda"}:  # as many heads, of one width, for keys and values
+        kda = family.linear == "kda"
+        heads = keys.whole("linear_num_heads" if kda else "num_attention_heads")
+        width = keys.whole("linear_head_dim" if kda else "head_dim")
+        return LinearAttention(
+            layers=layers,
+            kind="kda" if kda else "lightning",
+            key_heads=heads,
+            value_heads=heads,
+            key_head_dim=width,
+            value_head_dim=width,
+            conv_kernel=keys.whole("linear_conv_kernel_dim") if kda else 0,
+        )
     return LinearAttention(
         layers=layers,
         kind="gated_deltanet",
@@ -270,19 +290,19 @@ def _linear_attention(keys: Keys, family: Family, layers: int) -> LinearAttentio
 def _mamba(keys: Keys, layers: int) -> Mamba:
     return Mamba(
         layers=layers,
-        heads=keys.whole("mamba_num_heads"),
-        head_dim=keys.whole("mamba_head_dim"),
-        state_size=keys.whole("ssm_state_size"),
-        groups=keys.whole("n_groups"),
-        conv_kernel=keys.whole("conv_kernel"),
-        conv_bias=keys.flag("use_conv_bias", default=True),
+        heads=keys.whole("mamba_num_heads", "mamba_n_heads"),
+        head_dim=keys.whole("mamba_head_dim", "mamba_d_head"),
+        state_size=keys.whole("ssm_state_size", "mamba_d_state"),
+        groups=keys.whole("n_groups", "mamba_n_groups"),
+        conv_kernel=keys.whole("conv_kernel", "mamba_d_conv"),
+        conv_bias=keys.flag("use_conv_bias", "mamba_conv_bias", default=True),
     )
 
 
 def _feed_forward(keys: Keys, family: Family, layers: int) -> FeedForward:
     return FeedForward(
         layers=layers,
-        intermediate_size=keys.whole("intermediate_size", "ffn_hidden_size", "n_inner"),
+        intermediate_size=keys.whole(family.dense_width, "ffn_hidden_size", "n_inner"),
         matrices=family.matrices,
         bias=keys.flag("mlp_bias", "use_mlp_bias", default=family.mlp_bias),
     )
@@ -291,19 +311,21 @@ def _feed_forward(keys: Keys, family: Family, layers: int) -> FeedForward:
 def _moe(keys: Keys, family: Family, experts: int, kinds: Counter[LayerKind]) -> Moe:
     if family.wide_experts:
         width = keys.whole("intermediate_size")
+        keys.skip((family.dense_width,))
     else:
         width = keys.whole("moe_intermediate_size", "expert_intermediate_size")
         keys.skip(("intermediate_size",))  # of the dense layers, where there are any
     # how many shared experts there are, and how wide one is
     one = keys.whole("shared_expert_intermediate_size", "shared_intermediate_size", default=0, least=0)
-    count = keys.whole("n_shared_experts", "num_shared_experts", default=1 if one else 0, least=0)
+    counts = "n_shared_experts", "num_shared_experts", "moe_num_shared_experts"
+    count = keys.whole(*counts, default=1 if one else 0, least=0)
     wide = keys.whole("moe_shared_expert_intermediate_size", default=one or width, least=0)
     shared, shared_width = (count, wide) if count and wide else (0, 0)
     corrected = keys.word("topk_method") == "noaux_tc"
     return Moe(
         layers=kinds["moe"],
         experts=experts,
-        experts_per_token=keys.whole("num_experts_per_tok", "num_experts_per_token", "experts_per_token", "moe_topk"),
+        experts_per_token=keys.whole(*_CHOSEN),
         intermediate_size=width,
         shared_experts=shared,
         shared_intermediate_size=shared_width,

@@ -52,13 +52,15 @@ class Family:
         window: Which layers slide where sliding_window is set and layer_types is not: none, all, those from
             max_window_layers on (upper), or all but one in so many (pattern).
         period: One layer in so many attends to everything, or is no linear-attention layer.
-        linear: Recurrence of its linear-attention layers.
+        linear: Recurrence of its linear-attention layers; mamba where they are Mamba-2 blocks.
         mamba: Whether blocks hold one thing each: attention, Mamba or MLP.
         wide_experts: Whether intermediate_size is the width of an expert.
+        dense_width: Key of the width of dense MLPs.
         expert_bias: Whether routed experts have biases.
         router_bias: Whether routers have a bias, or a correction, per expert.
         shared_gate: Whether a gate scales the shared expert.
         defaults: Keys that the code fills in.
+        reads: Keys that are understood here and refused elsewhere.
     """
 
     known: bool = True
@@ -74,16 +76,21 @@ class Family:
     mlp_bias: bool = False
     window: Literal["none", "all", "upper", "pattern"] = "none"
     period: int = 0
-    linear: LinearKind | None = None
+    linear: LinearKind | Literal["mamba"] | None = None
     mamba: bool = False
     wide_experts: bool = False
+    dense_width: str = "intermediate_size"
     expert_bias: bool = False
     router_bias: bool = False
     shared_gate: bool = False
     defaults: Mapping[str, int] = field(default_factory=dict)
+    reads: tuple[str, ...] = ()
 
 
 UNKNOWN = Family(known=False, tied=None)
+GATED = 3  # matrices of a gated MLP
+UNGATED = frozenset({"relu2", "xielu"})
+"""Activations that no MLP gates."""
 
 _HEADS_OF_128 = {"head_dim": 128}
 _HEADS_OF_256 = {"head_dim": 256}
@@ -111,10 +118,11 @@ _LATENT = Family()
 _LATENT_ROUTED = Family(router_bias=True)
 
 FAMILIES: Mapping[str, Family] = {
-    **dict.fromkeys(("llama", "granite"), _LLAMA),
+    **dict.fromkeys(("llama", "granite", "bitnet"), _LLAMA),
     **dict.fromkeys(("mistral", "ministral", "phi3"), _MISTRAL),
     "mixtral": Family(window="all", wide_experts=True),
     **dict.fromkeys(("qwen2", "qwen2_vl", "qwen2_vl_text", "qwen2_5_vl", "qwen2_5_vl_text"), _QWEN2),
+    "qwen2_5_omni_text": _QWEN2,
     "qwen2_moe": _QWEN2_MOE,
     **dict.fromkeys(("qwen3", "qwen3_vl_text"), _QWEN3),
     **dict.fromkeys(("qwen3_moe", "qwen3_vl_moe_text"), _QWEN3_MOE),
@@ -124,8 +132,12 @@ FAMILIES: Mapping[str, Family] = {
     "gemma3_text": _GEMMA3_TEXT,
     "deepseek_v2": _LATENT,
     **dict.fromkeys(("deepseek_v3", "deepseek_v32", "kimi_k2", "glm_moe_dsa"), _LATENT_ROUTED),
+    "glm": Family(output_bias=False, defaults=_HEADS_OF_128),
     "glm4": Family(output_bias=False, norms_per_layer=4, defaults=_HEADS_OF_128),
-    "glm4_moe": Family(output_bias=False, router_bias=True, defaults=_HEADS_OF_128),
+    "glm4v_text": Family(qkv_bias=True, output_bias=False, norms_per_layer=4),
+    **dict.fromkeys(
+        ("glm4_moe", "glm4v_moe_text"), Family(output_bias=False, router_bias=True, defaults=_HEADS_OF_128)
+    ),
     "gpt_oss": Family(
         qkv_bias=True,
         sinks=True,
@@ -138,11 +150,43 @@ FAMILIES: Mapping[str, Family] = {
     ),
     **dict.fromkeys(("minimax", "minimax_text_01", "minimax_m1"), Family(linear="lightning", wide_experts=True)),
     "minimax_m2": Family(qk_norm="full", wide_experts=True, router_bias=True),
+    "olmo": Family(norms_per_layer=0),
     "olmo2": Family(qk_norm="full"),
+    "olmo_hybrid": Family(qk_norm="full", linear="gated_deltanet", period=4),
+    "flex_olmo": Family(qk_norm="full", wide_experts=True),
     "olmo3": Family(qk_norm="full", window="pattern", period=4),
     "olmoe": Family(qk_norm="full", wide_experts=True),
     "smollm3": Family(tied=True, window="upper"),
     "seed_oss": Family(qkv_bias=True, output_bias=False, defaults=_HEADS_OF_128),
+    "llama4_text": Family(
+        window="pattern",
+        period=4,
+        wide_experts=True,
+        dense_width="intermediate_size_mlp",
+        defaults={"n_shared_experts": 1},
+        reads=("attention_chunk_size", "intermediate_size_mlp"),
+    ),
+    "kimi_linear": Family(linear="kda", router_bias=True),
+    "granitemoehybrid": Family(
+        linear="mamba", wide_experts=True, dense_width="shared_intermediate_size", reads=("mamba_d_state",)
+    ),
+    **dict.fromkeys(("granitemoe", "granitemoeshared"), Family(wide_experts=True)),
+    "granitemoe_swa": Family(wide_experts=True, sinks=True),
+    "granite_swa": Family(sinks=True),
+    "phimoe": Family(wide_experts=True, norm_bias=True),
+    "ernie4_5_moe": Family(router_bias=True),
+    "aria_text": Family(wide_experts=True),
+    "afmoe": Family(qk_norm="head", output_gate=True, norms_per_layer=4, router_bias=True),
+    "dots1": Family(qk_norm="head", router_bias=True, window="upper"),
+    **dict.fromkeys(("exaone4", "exaone_moe"), Family(qk_norm="head", window="pattern", period=4)),
+    **dict.fromkeys(("hy_v3", "mellum", "hunyuan_v1_dense"), Family(qk_norm="head")),
+    **dict.fromkeys(("cohere", "cohere2"), Family(norms_per_layer=1, tied=True, window="pattern", period=4)),
+    "cohere2_moe": Family(norms_per_layer=1, tied=True, window="pattern", period=4, wide_experts=True),
+    "stablelm": Family(norm_bias=True),
+    "apertus": Family(qk_norm="head", matrices=2),
+    "arcee": Family(matrices=2),
+    **dict.fromkeys(("jais2", "nemotron"), Family(norm_bias=True, matrices=2)),
+    "phi": Family(qkv_bias=True, norms_per_layer=1, norm_bias=True, matrices=2, mlp_bias=True),
     "nemotron_h": Family(mamba=True, norms_per_layer=1, matrices=2, router_bias=True),
     "gpt_neox": Family(qkv_bias=True, norm_bias=True, matrices=2, mlp_bias=True),
     "starcoder2": Family(
@@ -155,15 +199,17 @@ _NO_DECODER = "is not a decoder"
 _RECURRENT = "has recurrent layers of a kind that is not read"
 _WIDE_LAYERS = "embeddings in every layer are not read"
 _TWO_SIZES = "heads of two sizes are not read"
-_CHUNKS = "mixes experts and dense layers of two widths and attends in chunks"
+_ENCODER = "encoders are not read"
 
 # Read by the usual keys, these would come out wrong.
 UNREADABLE: Mapping[str, str] = {
     **dict.fromkeys(("gpt2", "gptj", "gpt_neo", "opt", "bloom", "mpt", "falcon", "gpt_bigcode"), _OLDER),
+    **dict.fromkeys(("persimmon", "fuyu"), _OLDER),
     **dict.fromkeys(("t5", "bart", "bert", "roberta", "whisper"), _NO_DECODER),
-    **dict.fromkeys(("jamba", "falcon_h1", "zamba", "zamba2", "bamba", "granitemoehybrid", "lfm2"), _RECURRENT),
-    **dict.fromkeys(("recurrent_gemma", "mamba", "mamba2", "rwkv", "kimi_linear"), _RECURRENT),
-    **dict.fromkeys(("llama4", "llama4_text"), _CHUNKS),
+    **dict.fromkeys(("jamba", "falcon_h1", "zamba", "zamba2", "bamba", "lfm2", "lfm2_moe"), _RECURRENT),
+    **dict.fromkeys(("recurrent_gemma", "mamba", "mamba2", "rwkv"), _RECURRENT),
+    **dict.fromkeys(("minimax_m3", "minimax_m3_vl_text"), "picks blocks of its cache in a way that is not read"),
+    "hrm_text": "runs its layers several times",
     **dict.fromkeys(("gemma3n", "gemma3n_text"), "has embeddings in every layer and layers that share a cache"),
     **dict.fromkeys(("gemma4", "gemma4_text"), "has heads of two sizes and layers that share a cache"),
     "nemotron-nas": "has layers of many shapes",
@@ -175,6 +221,7 @@ UNREADABLE: Mapping[str, str] = {
 # Keys that change counts in a way that is not modelled, whatever the family.
 REFUSED: Mapping[str, str] = {
     "is_encoder_decoder": "encoder-decoder models are not read",
+    **dict.fromkeys(("attention_probs_dropout_prob", "type_vocab_size"), _ENCODER),
     "block_configs": "layers of many shapes are not read",
     "num_kv_shared_layers": "layers that share a cache are not read",
     **dict.fromkeys(("hidden_size_per_layer_input", "vocab_size_per_layer_input"), _WIDE_LAYERS),
@@ -188,19 +235,18 @@ REFUSED: Mapping[str, str] = {
     "attention_chunk_size": "attention in chunks is not read",
     "intermediate_size_mlp": "dense layers of another width beside the experts are not read",
     "mamba_proj_bias": "biases of Mamba projections are not read",
-    "lm_head_bias": "a bias of the output head is not read",
 }  # fmt: skip
 
 # Keys that change neither parameters nor cache; `*` stands for anything.
 _IGNORED = (
     "_*", "*_act", "*_activation", "*_alpha", "architectures", "attn_implementation", "attn_logit_*",
-    "attn_type_list_*", "auto_map", "bos_token", "cache_implementation", "chunk_size",
-    "chunk_size_feed_forward", "classifier_dropout", "clip_qkv", "*_coef", "compression_config", "*_dropout",
-    "dropout", "*_dtype", "dtype", "eos_token", "ep_size", "*_eps", "*_epsilon", "expand", "*_factor",
-    "finetuning_task", "full_attn_mod", "hidden_act", "id2label", "indexer_rope_interleave", "*_init*",
+    "attn_scale", "attn_temperature_tuning", "attn_type_list_*", "auto_map", "bos_token", "cache_implementation",
+    "chunk_size", "chunk_size_feed_forward", "classifier_dropout", "clip_qkv", "*_coef", "compression_config",
+    "*_dropout", "dropout", "*_dtype", "dtype", "eos_token", "ep_size", "*_eps", "*_epsilon", "expand", "*_factor",
+    "finetuning_task", "floor_scale", "full_attn_mod", "hidden_act", "id2label", "indexer_rope_interleave", "*_init*",
     "initial_context_length", "initializer_*", "interleaved", "label2id", "layernorm_*_beta", "*_limit",
     "logits_scaling", "*_loss_*", "mamba_chunk_size", "mamba_hidden_act", "mamba_ssm_cache_dtype",
-    "max_seq_len", "mlp_hidden_act", "model_type", "moe_permute_fusion", "moe_router_*",
+    "max_seq_len", "mlp_hidden_act", "model_type", "moe_permute_fusion", "moe_renormalize", "moe_router_*",
     "moe_shared_expert_overlap", "mrope_*", "mtp_*", "*_multiplier", "n_group", "no_rope_layer_interval",
     "no_rope_layers", "norm_topk_prob", "norm_type", "num_expert_group", "num_logits_to_keep",
     "original_max_position_embeddings", "output_attentions", "output_hidden_states", "output_router_logits",
