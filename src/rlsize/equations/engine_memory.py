@@ -148,17 +148,18 @@ def working_copies(stream_copies: Real, experts_per_token: Real) -> Real:
     return stream_copies + experts_per_token
 
 
-def kv_projection_params(layers: Real, hidden_size: Real, kv_heads: Real, head_dim: Real) -> Real:
+def kv_projection_params(layers: Real, hidden_size: Real, kv_heads: Real, head_dim: Real, kv_projections: Real) -> Real:
     """
     Parameters of the projections to keys and values, which are copied where ranks outnumber KV heads.
 
-    N = 2 L h k d
+    N = p L h k d
 
     Args:
         layers: Layers with such attention, L. [1]
         hidden_size: Width of the residual stream, h. [1]
         kv_heads: KV heads per layer, k. [1]
         head_dim: Width of one head, d. [1]
+        kv_projections: Projections of a layer, p: 2, or 1 where keys are values. [1]
 
     Returns:
         N. [1]
@@ -166,10 +167,10 @@ def kv_projection_params(layers: Real, hidden_size: Real, kv_heads: Real, head_d
     Assumes no bias.
     Source: Ainslie et al., GQA (arXiv:2305.13245), section 2.
 
-    >>> kv_projection_params(layers=32, hidden_size=4096, kv_heads=8, head_dim=128)
+    >>> kv_projection_params(layers=32, hidden_size=4096, kv_heads=8, head_dim=128, kv_projections=2)
     268435456
     """
-    return 2 * layers * hidden_size * kv_heads * head_dim
+    return kv_projections * layers * hidden_size * kv_heads * head_dim
 
 
 def latent_projection_params(

@@ -9,17 +9,18 @@ from __future__ import annotations
 from rlsize.equations._ops import Real, where
 
 
-def attention_params(hidden_size: Real, heads: Real, kv_heads: Real, head_dim: Real) -> Real:
+def attention_params(hidden_size: Real, heads: Real, kv_heads: Real, head_dim: Real, kv_projections: Real) -> Real:
     """
     Weights of one attention layer: query, key, value and output projection.
 
-    N = 2 h d (n + k)
+    N = h d (2 n + p k)
 
     Args:
         hidden_size: Width of the residual stream, h. [1]
         heads: Query heads, n. [1]
         kv_heads: Key and value heads, k; n for multi-head attention. [1]
         head_dim: Width of one head, d. [1]
+        kv_projections: Projections to keys and values, p: 2, or 1 where keys are values. [1]
 
     Returns:
         N. [1]
@@ -27,10 +28,10 @@ def attention_params(hidden_size: Real, heads: Real, kv_heads: Real, head_dim: R
     Assumes no biases, norms or gates; each has an equation of its own.
     Source: Ainslie et al., GQA: training generalized multi-query transformer models, section 2.
 
-    >>> attention_params(hidden_size=4096, heads=32, kv_heads=8, head_dim=128)
+    >>> attention_params(hidden_size=4096, heads=32, kv_heads=8, head_dim=128, kv_projections=2)
     41943040
     """
-    return 2 * hidden_size * head_dim * (heads + kv_heads)
+    return hidden_size * head_dim * (2 * heads + kv_projections * kv_heads)
 
 
 def qkv_bias_params(heads: Real, kv_heads: Real, head_dim: Real) -> Real:

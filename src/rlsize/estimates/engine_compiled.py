@@ -197,9 +197,9 @@ def _products(shape: Architecture, tensor: int) -> list[tuple[int, float]]:
     Queries with keys and values, and gate with up, are one product each.
     """
     wide, found = float(shape.hidden_size), list[tuple[int, float]]()
-    for block in (shape.attention, shape.sliding):
-        if block and shape.attention:
-            inner = shape.attention.heads * shape.attention.head_dim / tensor
+    for block in (shape.attention, shape.windowed):
+        if block:
+            inner = block.heads * block.head_dim / tensor
             found += [(block.layers, wide), (block.layers, inner)]
     if latent := shape.latent_attention:
         widths = (wide, latent.q_lora_rank or wide, latent.qk_nope_head_dim, latent.kv_lora_rank,
@@ -353,9 +353,9 @@ def _prompts(question: EngineQuestion, kernels: Kernels, engine: InferenceEngine
         width = latent.qk_nope_head_dim + latent.qk_rope_head_dim + latent.v_head_dim
         heads["attention_flops"] = _FLOPS * latent.layers * latent.heads * width / ranks
     elif attention:
-        each = _FLOPS * attention.heads * 2 * attention.head_dim / ranks
-        heads["attention_flops"] = each * attention.layers
-        heads["sliding_flops"] = each * (shape.sliding.layers if shape.sliding else 0)
+        for key, one in (("attention_flops", attention), ("sliding_flops", shape.windowed)):
+            if one:
+                heads[key] = _FLOPS * one.heads * 2 * one.head_dim / ranks * one.layers
     bf16, linear = question.gpu.specification.bf16_dense.value, shape.linear_attention
     indexer = _indexer(question, kernels, engine)
     each_token = latent.layers * indexer.seconds_per_token if latent and indexer else 0.0

@@ -7,7 +7,7 @@ from operator import attrgetter
 from typing import TYPE_CHECKING
 
 from rlsize.equations import engine_memory, memory_fit, mixture_of_experts, parameters
-from rlsize.estimates.figures import apply, total
+from rlsize.estimates.figures import added, apply, total
 from rlsize.estimates.memory_shape import memory_shape
 from rlsize.estimates.model_size import stated, working_width
 from rlsize.estimates.remembered import remembered
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from rlsize.estimates.model_size import ModelSize, Stated
     from rlsize.facts.model import Architecture, Model
 
-_MIXERS = ("attention", "latent_attention", "linear_attention", "mamba")
+_MIXERS = ("attention", "sliding_attention", "latent_attention", "linear_attention", "mamba")
 _WIDE = ("embedding", "output_head", "norms")
 
 
@@ -118,11 +118,9 @@ def _routers(shape: Architecture, says: Stated) -> Figure:
 
 
 def _kv_projections(shape: Architecture, says: Stated) -> Figure:
-    attention = shape.attention
-    if attention is None:
-        return says.figure("kv_projection_params", 0)
-    layers = attention.layers + (shape.sliding.layers if shape.sliding else 0)
-    return says.apply("kv_projection_params", engine_memory.kv_projection_params, attention, shape, layers=layers)
+    key, equation = "kv_projection_params", engine_memory.kv_projection_params
+    found = [says.apply(key, equation, shape, one, layers=one.layers) for one in shape.attentions]
+    return added(apply, key, found) if found else says.figure(key, 0)
 
 
 def _latents(shape: Architecture, says: Stated) -> Figure:

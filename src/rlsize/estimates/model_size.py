@@ -107,14 +107,13 @@ def _embeddings(shape: Architecture, says: Stated) -> Iterator[ModelPart]:
 
 
 def _mixers(shape: Architecture, says: Stated) -> Iterator[ModelPart]:
-    attention, latent, linear, mamba = shape.attention, shape.latent_attention, shape.linear_attention, shape.mamba
-    if attention:
-        layers = attention.layers + (shape.sliding.layers if shape.sliding else 0)
+    latent, linear, mamba = shape.latent_attention, shape.linear_attention, shape.mamba
+    for name, attention in zip(("attention", "sliding_attention"), shape.attentions, strict=False):
         vectors = list(_attention_vectors(attention, shape, says))
         each = [says.apply("projection_params", parameters.attention_params, attention, shape), *vectors]
         if attention.output_gate:
             each.append(says.apply("output_gate_params", parameters.output_gate_params, attention, shape))
-        yield _stack("attention", layers, says, each, vectors)
+        yield _stack(name, attention.layers, says, each, vectors)
     if latent:
         each = [says.apply("latent_params", parameters.latent_attention_params, latent, shape)]
         if latent.index_heads:
@@ -271,9 +270,7 @@ def model_size(
     latent = shape.latent_attention
     cached = _width(bytes_per_kv_value, BF16_BYTES, "bf16 cache")
     state = _width(bytes_per_state_value, FP32_BYTES, "fp32 state")
-    sliding = _attention_bytes(
-        "sliding_bytes_per_token", shape.sliding.layers if shape.sliding else 0, shape, says, cached
-    )
+    sliding = _attention_bytes("sliding_bytes_per_token", shape.windowed, says, cached)
     window = says.figure("window_tokens", shape.sliding.window if shape.sliding else 0)
     return ModelSize(
         params=total("params", [replace(part.params, key=f"{part.name}_params") for part in parts]),
@@ -336,13 +333,11 @@ class AttendingLayers:
 
 def attending_layers(shape: Architecture) -> Iterator[AttendingLayers]:
     """The ways in which layers attend, in numbers."""
-    attention, sliding, latent = shape.attention, shape.sliding, shape.latent_attention
-    if attention:
-        full = AttendingLayers("full", attention.layers, attention.heads, attention.head_dim, attention.head_dim)
-        if attention.layers:
-            yield full
-        if sliding:
-            yield replace(full, name="sliding", layers=sliding.layers, window=sliding.window)
+    latent, window = shape.latent_attention, shape.sliding.window if shape.sliding else 0
+    for name, one in (("full", shape.attention), ("sliding", shape.windowed)):
+        if one and one.layers:
+            wide = one.head_dim
+            yield AttendingLayers(name, one.layers, one.heads, wide, wide, window if name == "sliding" else 0)
     if latent:
         keys = latent.qk_nope_head_dim + latent.qk_rope_head_dim
         yield AttendingLayers("latent", latent.layers, latent.heads, keys, latent.v_head_dim, latent.index_topk)
@@ -354,12 +349,11 @@ def _width(value: float, usual: float, name: str) -> Figure:
     return Figure(key="bytes_per_value", value=value, provenance="default", source=name)
 
 
-def _attention_bytes(key: str, layers: int, shape: Architecture, says: Stated, width: Figure) -> Figure:
-    attention = shape.attention
+def _attention_bytes(key: str, attention: Attention | None, says: Stated, width: Figure) -> Figure:
     return apply(
         key,
         kv_cache.kv_bytes_per_token,
-        layers=says.figure("layers", layers),
+        layers=says.figure("layers", attention.layers if attention else 0),
         bytes_per_value=width,
         kv_heads=says.figure("kv_heads", attention.kv_heads if attention else 0),
         head_dim=says.figure("head_dim", attention.head_dim if attention else 0),
@@ -370,7 +364,7 @@ def _kv_bytes(shape: Architecture, says: Stated, width: Figure) -> Figure:
     key, latent = "kv_bytes_per_token", shape.latent_attention
     if latent is not None:
         return says.apply(key, kv_cache.latent_kv_bytes_per_token, latent, bytes_per_value=width)
-    return _attention_bytes(key, shape.attention.layers if shape.attention else 0, shape, says, width)
+    return _attention_bytes(key, shape.attention, says, width)
 
 
 def _states(shape: Architecture, says: Stated, width: Figure) -> Iterator[Figure]:

@@ -578,16 +578,16 @@ def lora_params(layers: Architecture | None, rank: Figure) -> Figure:
 def _adapted(shape: Architecture) -> list[tuple[str, int, Figure]]:
     """Kinds of layers that carry adapters, how many there are, and the widths of their matrices."""
     hidden, found = shape.hidden_size, []
-    if shape.attention:
+    for name, one in zip(("attention", "sliding_attention"), shape.attentions, strict=False):
         widths = apply(
             "adapted_widths",
             memory_fit.attention_adapted_widths,
             hidden_size=hidden,
-            head_dim=shape.attention.head_dim,
-            heads=shape.attention.heads,
-            kv_heads=shape.attention.kv_heads,
+            head_dim=one.head_dim,
+            heads=one.heads,
+            kv_heads=one.kv_heads,
         )
-        found.append(("attention", shape.attention.layers + (shape.sliding.layers if shape.sliding else 0), widths))
+        found.append((name, one.layers, widths))
     latent = shape.latent_attention
     if latent:
         names = ("heads", "q_lora_rank", "kv_lora_rank", "qk_nope_head_dim", "qk_rope_head_dim", "v_head_dim")

@@ -6,7 +6,7 @@ Dimensions come in one piece from one document, so a block names its source once
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Annotated, Literal
 
 from rlsize.facts.fields import (
@@ -24,7 +24,7 @@ LinearKind = Literal["gated_deltanet", "lightning", "kda"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Attention:
-    """Attention with a key and a value per KV head: MHA, GQA or MQA. Sliding layers have the same shape."""
+    """Attention with a key and a value per KV head: MHA, GQA or MQA. Sliding layers are alike but for what they say."""
 
     layers: Annotated[int, Quantity("count", "Layers that attend to the whole context.", least=0, whole=True)]
     heads: Annotated[int, Quantity("count", "Query heads.", whole=True)]
@@ -37,6 +37,12 @@ class Attention:
     ] = "none"
     output_gate: Annotated[bool, Says("Whether a projection of the input gates the output.")] = False
     sinks: Annotated[bool, Says("Whether each head learns an attention sink.")] = False
+    keys_are_values: Annotated[bool, Says("Whether one projection gives keys and values.")] = False
+
+    @property
+    def kv_projections(self) -> int:
+        """Projections to keys and values."""
+        return 1 if self.keys_are_values else 2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,6 +69,12 @@ class Sliding:
 
     layers: Annotated[int, Quantity("count", "Layers of this kind.", whole=True)]
     window: Annotated[int, Quantity("token", "Tokens that such a layer sees and keeps.", whole=True)]
+    kv_heads: Annotated[
+        int, Quantity("count", "Key and value heads; 0 where they have those of full layers.", least=0, whole=True)
+    ] = 0
+    head_dim: Annotated[
+        int, Quantity("count", "Width of one head; 0 where it is that of full layers.", least=0, whole=True)
+    ] = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -150,6 +162,34 @@ class Architecture:
     feed_forward: Annotated[FeedForward | None, Says("Dense MLP layers.")] = None
     moe: Annotated[Moe | None, Says("Mixture-of-experts layers.")] = None
 
+    @property
+    def windowed(self) -> Attention | None:
+        """Attention of the sliding layers; None without any."""
+        own, full = self.sliding, self.attention
+        if own is None or full is None:
+            return None
+        if not (own.kv_heads or own.head_dim):
+            return replace(full, layers=own.layers)
+        return replace(
+            full,
+            layers=own.layers,
+            kv_heads=own.kv_heads or full.kv_heads,
+            head_dim=own.head_dim or full.head_dim,
+            keys_are_values=False,
+        )
+
+    @property
+    def attentions(self) -> tuple[Attention, ...]:
+        """Attention by shape: one for all layers where those that slide are as the others."""
+        full, sliding = self.attention, self.windowed
+        if full is None:
+            return ()
+        if sliding is None:
+            return (full,)
+        if sliding == replace(full, layers=sliding.layers):
+            return (replace(full, layers=full.layers + sliding.layers),)
+        return full, sliding
+
     def __post_init__(self) -> None:
         contradictions = list(_contradictions(self))
         if contradictions:
@@ -223,8 +263,8 @@ def _contradictions(shape: Architecture) -> Iterator[str]:
         yield "sliding layers need attention, which has the shape of their heads"
     if attention and not shape.sliding and not attention.layers:
         yield "attention has no layers"
-    if attention and attention.heads % attention.kv_heads:
-        yield f"{attention.heads} heads cannot share {attention.kv_heads} kv_heads evenly"
+    uneven = (one for one in shape.attentions if one.heads % one.kv_heads)
+    yield from (f"{one.heads} heads cannot share {one.kv_heads} kv_heads evenly" for one in uneven)
     if moe and moe.experts_per_token > moe.experts:
         yield f"{moe.experts_per_token} experts_per_token are more than {moe.experts} experts"
     if moe and bool(moe.shared_experts) != bool(moe.shared_intermediate_size):

@@ -156,7 +156,8 @@ def fleet_gpus(said: Said, both: Sides | None = None) -> Figure:
     """GPUs that generate: those of the fleet, or what the trainer leaves of all."""
     if both is not None and both.loop is not None and both.loop.place is not None:
         return Figure(key="rollout_gpus", value=both.loop.place.rollout_gpus, source="the loop's fleet")
-    return two_pools(said)[1]
+    own = said.ask("rollout_gpus")
+    return own if own.known else two_pools(said)[1]
 
 
 def described_loop(said: Said, *, judged: bool = False) -> tuple[Loop | None, Evaluation | None]:

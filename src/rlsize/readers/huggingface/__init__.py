@@ -44,6 +44,7 @@ MOST_KEYS = 2000
 MOST_PARAMS = 10**15
 _NESTED = ("text_config", "llm_config", "language_config")
 _FROM_OUTSIDE = ("tie_word_embeddings",)  # the head is the outer model's
+_GLOBAL = {"head_dim": "global_head_dim", "num_key_value_heads": "num_global_key_value_heads"}
 _PREDICTING = ("num_nextn_predict_layers", "mtp_num_hidden_layers", "num_mtp_modules")
 _MOST_UNREAD = 12
 _SEEING = ("vision_config", "audio_config", "vision_tower", "mm_vision_tower")
@@ -68,7 +69,7 @@ def read_model(path: str | Path, name: str = "") -> Model:
     file = config_path(path)
     outer = read_config(file)
     data, place = _language_model(outer, file)
-    data = _with_layers_listed(data)
+    data = _global_heads(_with_layers_listed(data))
     classes = data.get("architectures")  # two models that share a model_type are told apart by their class
     minimax = isinstance(classes, list) and "MiniMaxM2ForCausalLM" in classes
     model_type = "minimax_m2" if minimax else data.get("model_type")
@@ -136,6 +137,23 @@ def _with_layers_listed(data: dict[str, Any]) -> dict[str, Any]:
         "linear_conv_kernel_dim": linear.get("short_conv_kernel_size"),
     }
     return {key: value for key, value in data.items() if key != "linear_attn_config"} | said
+
+
+def _global_heads(data: dict[str, Any]) -> dict[str, Any]:
+    """Heads of Gemma 4's full layers, which Transformers 5 lists layer by layer, as they were said before: of all."""
+    each, kinds = data.get("per_layer_config"), data.get("layer_types")
+    first = next(iter(each.values()), None) if isinstance(each, dict) else None
+    if not isinstance(each, dict) or not isinstance(first, dict) or not isinstance(kinds, list):
+        return data
+    full = [str(index) for index, kind in enumerate(kinds) if kind == "full_attention"]
+    if (
+        any(said != first for said in each.values())
+        or [str(key).lstrip("0") or "0" for key in each] != full
+        or not {*first} <= {*_GLOBAL}
+    ):
+        return data
+    said = {_GLOBAL[key]: value for key, value in first.items()}
+    return {key: value for key, value in data.items() if key != "per_layer_config"} | said
 
 
 def _refuse(keys: Keys, model_type: object, family: Family) -> None:

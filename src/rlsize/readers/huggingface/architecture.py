@@ -32,7 +32,7 @@ LayerKind: TypeAlias = Literal["full", "sliding", "linear", "mamba", "dense", "m
 MOST_LAYERS = 2000
 LONGEST_CONTEXT = 10**9
 _EXPERTS = ("num_experts", "n_routed_experts", "num_local_experts", "moe_num_experts")
-_CHOSEN = ("num_experts_per_tok", "num_experts_per_token", "experts_per_token", "moe_topk", "moe_k")
+_CHOSEN = ("num_experts_per_tok", "num_experts_per_token", "experts_per_token", "moe_topk", "moe_k", "top_k_experts")
 _LAYER_TYPES: Mapping[str, LayerKind] = {
     "full_attention": "full", "attention": "full", "sliding_attention": "sliding", "linear_attention": "linear",
     "indexed_attention": "full", "chunked_attention": "sliding", "mamba": "linear",
@@ -187,7 +187,7 @@ def read_architecture(keys: Keys, family: Family, source: str) -> Architecture |
     blocks = {
         "attention": _attention(keys, family, hidden, kinds["full"]) if attending and not latent else None,
         "latent_attention": _latent_attention(keys, kinds["full"]) if latent else None,
-        "sliding": Sliding(layers=kinds["sliding"], window=window) if kinds["sliding"] else None,
+        "sliding": _windows(keys, family, kinds["sliding"], window) if kinds["sliding"] else None,
         "linear_attention": _linear_attention(keys, family, kinds["linear"]) if kinds["linear"] else None,
         "mamba": _mamba(keys, kinds["mamba"]) if kinds["mamba"] else None,
         "feed_forward": _feed_forward(keys, family, kinds["dense"]) if kinds["dense"] else None,
@@ -221,6 +221,11 @@ def _attention(keys: Keys, family: Family, hidden: int, layers: int) -> Attentio
     head_dim = keys.whole("head_dim", "attention_head_dim", default=hidden // heads)
     if hidden % heads and keys.found("head_dim", "attention_head_dim")[1] is None and "head_dim" not in keys.assumed:
         keys.fault("head_dim", f"is missing, and {hidden} over {heads} heads is no whole number", "add it")
+    keys_are_values = keys.flag("attention_k_eq_v")
+    if family.global_heads:
+        head_dim = keys.whole("global_head_dim")
+        of_their_own = keys.whole("num_global_key_value_heads", default=kv_heads)
+        kv_heads = of_their_own if keys_are_values else kv_heads
     biased = keys.flag("attention_bias", "qkv_bias", "use_qkv_bias", "use_bias", default=family.qkv_bias)
     return Attention(
         layers=layers,
@@ -232,7 +237,16 @@ def _attention(keys: Keys, family: Family, hidden: int, layers: int) -> Attentio
         qk_norm=_qk_norm(keys, family),
         output_gate=keys.flag("attn_output_gate", default=family.output_gate),
         sinks=family.sinks,
+        keys_are_values=keys_are_values,
     )
+
+
+def _windows(keys: Keys, family: Family, layers: int, window: int) -> Sliding:
+    """Sliding layers; where the others have heads of a size of their own, theirs are the usual ones."""
+    if not family.global_heads:
+        return Sliding(layers=layers, window=window)
+    heads = keys.whole("num_key_value_heads", "num_kv_heads", default=keys.whole("num_attention_heads"))
+    return Sliding(layers=layers, window=window, kv_heads=heads, head_dim=keys.whole("head_dim"))
 
 
 def _qk_norm(keys: Keys, family: Family) -> QkNorm:
@@ -321,6 +335,8 @@ def _moe(keys: Keys, family: Family, experts: int, kinds: Counter[LayerKind]) ->
     count = keys.whole(*counts, default=1 if one else 0, least=0)
     wide = keys.whole("moe_shared_expert_intermediate_size", default=one or width, least=0)
     shared, shared_width = (count, wide) if count and wide else (0, 0)
+    if family.dense_beside:
+        shared, shared_width = 1, keys.whole("intermediate_size")
     corrected = keys.word("topk_method") == "noaux_tc"
     return Moe(
         layers=kinds["moe"],

@@ -54,6 +54,8 @@ class Family:
         period: One layer in so many attends to everything, or is no linear-attention layer.
         linear: Recurrence of its linear-attention layers; mamba where they are Mamba-2 blocks.
         mamba: Whether blocks hold one thing each: attention, Mamba or MLP.
+        global_heads: Whether layers that attend to everything have heads of a size of their own (global_head_dim).
+        dense_beside: Whether a dense MLP of intermediate_size works beside the experts of a layer.
         wide_experts: Whether intermediate_size is the width of an expert.
         dense_width: Key of the width of dense MLPs.
         expert_bias: Whether routed experts have biases.
@@ -78,6 +80,8 @@ class Family:
     period: int = 0
     linear: LinearKind | Literal["mamba"] | None = None
     mamba: bool = False
+    global_heads: bool = False
+    dense_beside: bool = False
     wide_experts: bool = False
     dense_width: str = "intermediate_size"
     expert_bias: bool = False
@@ -114,6 +118,17 @@ _QWEN3_NEXT = Family(
 )
 _MISTRAL = Family(window="all")
 _GEMMA3_TEXT = Family(qk_norm="head", norms_per_layer=4, tied=True, window="pattern", period=6, defaults=_GEMMA3)
+_GEMMA4_TEXT = Family(
+    qk_norm="head",
+    norms_per_layer=4,
+    tied=True,
+    window="pattern",
+    period=6,
+    global_heads=True,
+    dense_beside=True,
+    defaults={"head_dim": 256, "global_head_dim": 512},
+    reads=("global_head_dim", "num_global_key_value_heads"),
+)
 _LATENT = Family()
 _LATENT_ROUTED = Family(router_bias=True)
 
@@ -130,6 +145,7 @@ FAMILIES: Mapping[str, Family] = {
     "gemma": Family(tied=True, defaults=_HEADS_OF_256),
     "gemma2": Family(norms_per_layer=4, tied=True, window="pattern", period=2, defaults=_HEADS_OF_256),
     "gemma3_text": _GEMMA3_TEXT,
+    **dict.fromkeys(("gemma4_text", "gemma4_unified_text"), _GEMMA4_TEXT),
     "deepseek_v2": _LATENT,
     **dict.fromkeys(("deepseek_v3", "deepseek_v32", "kimi_k2", "glm_moe_dsa"), _LATENT_ROUTED),
     "glm": Family(output_bias=False, defaults=_HEADS_OF_128),
@@ -197,7 +213,6 @@ FAMILIES: Mapping[str, Family] = {
 _OLDER = "is older than the layouts that are read"
 _NO_DECODER = "is not a decoder"
 _RECURRENT = "has recurrent layers of a kind that is not read"
-_WIDE_LAYERS = "embeddings in every layer are not read"
 _TWO_SIZES = "heads of two sizes are not read"
 _ENCODER = "encoders are not read"
 
@@ -211,7 +226,6 @@ UNREADABLE: Mapping[str, str] = {
     **dict.fromkeys(("minimax_m3", "minimax_m3_vl_text"), "picks blocks of its cache in a way that is not read"),
     "hrm_text": "runs its layers several times",
     **dict.fromkeys(("gemma3n", "gemma3n_text"), "has embeddings in every layer and layers that share a cache"),
-    **dict.fromkeys(("gemma4", "gemma4_text"), "has heads of two sizes and layers that share a cache"),
     "nemotron-nas": "has layers of many shapes",
     "deepseek_v4": "compresses its cache in a way that is not read",
     "longcat_flash": "has experts without weights",
@@ -224,7 +238,8 @@ REFUSED: Mapping[str, str] = {
     **dict.fromkeys(("attention_probs_dropout_prob", "type_vocab_size"), _ENCODER),
     "block_configs": "layers of many shapes are not read",
     "num_kv_shared_layers": "layers that share a cache are not read",
-    **dict.fromkeys(("hidden_size_per_layer_input", "vocab_size_per_layer_input"), _WIDE_LAYERS),
+    "hidden_size_per_layer_input": "embeddings in every layer are not read",
+    "per_layer_config": "layers of many shapes are not read",
     **dict.fromkeys(("global_head_dim", "num_global_key_value_heads"), _TWO_SIZES),
     **dict.fromkeys(("swa_num_attention_heads", "swa_num_key_value_heads", "swa_head_dim"), _TWO_SIZES),
     "attn_layer_period": "this mix of attention and recurrent layers is not read",
@@ -242,7 +257,8 @@ _IGNORED = (
     "_*", "*_act", "*_activation", "*_alpha", "architectures", "attn_implementation", "attn_logit_*",
     "attn_scale", "attn_temperature_tuning", "attn_type_list_*", "auto_map", "bos_token", "cache_implementation",
     "chunk_size", "chunk_size_feed_forward", "classifier_dropout", "clip_qkv", "*_coef", "compression_config",
-    "*_dropout", "dropout", "*_dtype", "dtype", "eos_token", "ep_size", "*_eps", "*_epsilon", "expand", "*_factor",
+    "*_dropout", "dropout", "*_dtype", "dtype", "eos_token",
+    "enable_moe_block", "ep_size", "*_eps", "*_epsilon", "expand", "*_factor",
     "finetuning_task", "floor_scale", "full_attn_mod", "hidden_act", "id2label", "indexer_rope_interleave", "*_init*",
     "initial_context_length", "initializer_*", "interleaved", "label2id", "layernorm_*_beta", "*_limit",
     "logits_scaling", "*_loss_*", "mamba_chunk_size", "mamba_hidden_act", "mamba_ssm_cache_dtype",
@@ -256,7 +272,7 @@ _IGNORED = (
     "sliding_window_size*", "*softcapping", "swiglu_limit", "task_specific_params", "time_step_*", "*_token_id",
     "*_token_index", "tokenizer_class", "topk_group", "torch_dtype", "transformers_version",
     "use_bidirectional_attention", "use_cache", "use_flash_attn", "use_grouped_mm", "use_mamba_kernels",
-    "use_mtp", "use_parallel_residual",
+    "use_mtp", "use_parallel_residual", "vocab_size_per_layer_input",
 )  # fmt: skip
 
 
