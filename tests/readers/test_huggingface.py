@@ -123,13 +123,13 @@ def test_families_count_as_their_modelling_code_does(tmp_path: Path) -> None:
     there, and single vectors.
     """
     told = (CONFIGS.parent / "transformers_counts.jsonl").read_text(encoding="utf-8").splitlines()
-    assert len(told) == 35
+    assert len(told) == 37
     for line in told:
         known = json.loads(line)
         path = tmp_path / "config.json"
         path.write_text(json.dumps(known["config"]), encoding="utf-8")
         kind, computed = known["config"]["model_type"], read_model(path).computed
-        nearly = kind in NEARLY or "top_k_experts" in known["config"]
+        nearly = kind in NEARLY or {"top_k_experts", "num_kv_shared_layers"} & {*known["config"]}
         assert computed is not None
         off = abs(computed.params - known["params"])
         assert off == 0 if not nearly else 0 < off <= 1.5e-4 * known["params"], (kind, off)
@@ -147,13 +147,30 @@ def test_full_layers_of_gemma_4_have_heads_of_their_own(tmp_path: Path) -> None:
     assert shape == read_model(before).architecture
     assert shape.attention is not None
     assert shape.sliding is not None
-    assert (shape.attention.kv_heads, shape.attention.head_dim, shape.attention.keys_are_values) == (2, 512, True)
+    assert (shape.attention.kv_heads, shape.attention.head_dim, shape.attention.kv_projections) == (2, 512, 1)
     assert (shape.sliding.kv_heads, shape.sliding.head_dim) == (4, 256)
     assert shape.moe is not None
     assert shape.moe.shared_intermediate_size == known["intermediate_size"]
     uneven = {key: {"head_dim": 512} for key in known["per_layer_config"]} | {"05": {"head_dim": 128}}
     now.write_text(json.dumps({**known, "per_layer_config": uneven}), encoding="utf-8")
     assert "layers of many shapes are not read" in complaint(now)
+
+
+def test_layers_that_share_a_cache_keep_none(tmp_path: Path) -> None:
+    """Gemma 4's small models: the last third of the layers read the cache of others, and each layer has embeddings."""
+    lines = (CONFIGS.parent / "transformers_counts.jsonl").read_text(encoding="utf-8").splitlines()
+    known = next(json.loads(line) for line in lines if '"num_kv_shared_layers"' in line)["config"]
+    path = tmp_path / "config.json"
+    path.write_text(json.dumps(known), encoding="utf-8")
+    sharing = read_model(path)
+    path.write_text(json.dumps({**known, "num_kv_shared_layers": 0, "use_double_wide_mlp": False}), encoding="utf-8")
+    own = read_model(path)
+    assert sharing.computed is not None
+    assert own.computed is not None
+    assert sharing.computed.sliding_cap_bytes == own.computed.sliding_cap_bytes * 17 // 25
+    assert sharing.computed.kv_bytes_per_token == own.computed.kv_bytes_per_token * 3 // 5
+    looked_up = sharing.architecture.vocab_size * sharing.architecture.layers * 256
+    assert sharing.computed.params - sharing.computed.active_params == looked_up
 
 
 def test_kimi_linears_own_configuration_is_read_as_other_hybrids(tmp_path: Path) -> None:

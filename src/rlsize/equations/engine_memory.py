@@ -159,7 +159,8 @@ def kv_projection_params(layers: Real, hidden_size: Real, kv_heads: Real, head_d
         hidden_size: Width of the residual stream, h. [1]
         kv_heads: KV heads per layer, k. [1]
         head_dim: Width of one head, d. [1]
-        kv_projections: Projections of a layer, p: 2, or 1 where keys are values. [1]
+        kv_projections: Projections of a layer, p: 2; 1 where keys are values; 0 where a layer reads the cache of
+            another. [1]
 
     Returns:
         N. [1]

@@ -20,7 +20,8 @@ def attention_params(hidden_size: Real, heads: Real, kv_heads: Real, head_dim: R
         heads: Query heads, n. [1]
         kv_heads: Key and value heads, k; n for multi-head attention. [1]
         head_dim: Width of one head, d. [1]
-        kv_projections: Projections to keys and values, p: 2, or 1 where keys are values. [1]
+        kv_projections: Projections to keys and values, p: 2; 1 where keys are values; 0 where a layer reads
+            the cache of another. [1]
 
     Returns:
         N. [1]
@@ -32,6 +33,52 @@ def attention_params(hidden_size: Real, heads: Real, kv_heads: Real, head_dim: R
     41943040
     """
     return hidden_size * head_dim * (2 * heads + kv_projections * kv_heads)
+
+
+def layer_embedding_params(vocab_size: Real, layers: Real, layer_embedding_size: Real) -> Real:
+    """
+    Parameters of the embeddings that each layer has of its own, of which a token looks one row up.
+
+    N = V L e
+
+    Args:
+        vocab_size: Rows, V. [1]
+        layers: Layers, L. [1]
+        layer_embedding_size: Width of a layer's own embedding, e. [1]
+
+    Returns:
+        N. [1]
+
+    Assumes the vocabulary of the model.
+    Source: modelling code of gemma4 in Hugging Face Transformers.
+
+    >>> layer_embedding_params(vocab_size=262144, layers=30, layer_embedding_size=256)
+    2013265920
+    """
+    return vocab_size * layers * layer_embedding_size
+
+
+def layer_input_params(hidden_size: Real, layers: Real, layer_embedding_size: Real) -> Real:
+    """
+    Parameters by which layers take in embeddings of their own: a projection for all; gate, projection and norm each.
+
+    N = L h (3 e + 1) + e
+
+    Args:
+        hidden_size: Width of the residual stream, h. [1]
+        layers: Layers, L. [1]
+        layer_embedding_size: Width of a layer's own embedding, e. [1]
+
+    Returns:
+        N. [1]
+
+    Assumes no biases, and a norm over one such embedding that all layers share.
+    Source: modelling code of gemma4 in Hugging Face Transformers.
+
+    >>> layer_input_params(hidden_size=2304, layers=30, layer_embedding_size=256)
+    53153536
+    """
+    return layers * hidden_size * (3 * layer_embedding_size + 1) + layer_embedding_size
 
 
 def qkv_bias_params(heads: Real, kv_heads: Real, head_dim: Real) -> Real:

@@ -21,8 +21,9 @@ if TYPE_CHECKING:
     from rlsize.estimates.model_size import ModelSize, Stated
     from rlsize.facts.model import Architecture, Model
 
-_MIXERS = ("attention", "sliding_attention", "latent_attention", "linear_attention", "mamba")
-_WIDE = ("embedding", "output_head", "norms")
+_ATTENTIONS = ("attention", "sliding_attention", "sharing_attention", "sharing_sliding_attention")
+_MIXERS = (*_ATTENTIONS, "layer_inputs", "latent_attention", "linear_attention", "mamba")
+_WIDE = ("embedding", "layer_embedding", "output_head", "norms")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -119,7 +120,7 @@ def _routers(shape: Architecture, says: Stated) -> Figure:
 
 def _kv_projections(shape: Architecture, says: Stated) -> Figure:
     key, equation = "kv_projection_params", engine_memory.kv_projection_params
-    found = [says.apply(key, equation, shape, one, layers=one.layers) for one in shape.attentions]
+    found = [says.apply(key, equation, shape, one, layers=one.layers) for one in shape.attentions.values()]
     return added(apply, key, found) if found else says.figure(key, 0)
 
 

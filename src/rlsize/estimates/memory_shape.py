@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from rlsize.estimates.model_size import ModelSize, Stated
     from rlsize.facts.model import Architecture, Model
 
-_OUTER = ("embedding", "output_head")  # parts that no layer holds
+_OUTER = ("embedding", "layer_embedding", "output_head")  # parts that no layer holds
 _WIDE = (*_OUTER, "norms")  # parts that quantisation leaves as they are
 _FLAG = "--model"
 _GATED = 3  # weight matrices of a gated MLP; any number would do where there are no such layers

@@ -97,18 +97,23 @@ def model_parts(model: Model) -> tuple[ModelPart, ...]:
 def _embeddings(shape: Architecture, says: Stated) -> Iterator[ModelPart]:
     matrix = says.apply("embedding_params", parameters.embedding_params, shape)
     none = says.figure("vector_params", 0)
+    idle = "a row is looked up, nothing is multiplied"
+    looked_up = Figure(key="embedding_active_params", value=0, provenance="default", source=idle)
+    if shape.layer_embedding_size:
+        rows = says.apply("layer_embedding_params", parameters.layer_embedding_params, shape)
+        yield ModelPart(name="layer_embedding", params=rows, active_params=looked_up, vector_params=none)
+        taken = says.apply("layer_input_params", parameters.layer_input_params, shape)
+        yield ModelPart(name="layer_inputs", params=taken, active_params=taken, vector_params=none)
     if shape.tied_embeddings:
         yield ModelPart(name="embedding", params=matrix, active_params=matrix, vector_params=none)
     else:
-        idle = "a row is looked up, nothing is multiplied"
-        looked_up = Figure(key="embedding_active_params", value=0, provenance="default", source=idle)
         yield ModelPart(name="embedding", params=matrix, active_params=looked_up, vector_params=none)
         yield ModelPart(name="output_head", params=matrix, active_params=matrix, vector_params=none)
 
 
 def _mixers(shape: Architecture, says: Stated) -> Iterator[ModelPart]:
     latent, linear, mamba = shape.latent_attention, shape.linear_attention, shape.mamba
-    for name, attention in zip(("attention", "sliding_attention"), shape.attentions, strict=False):
+    for name, attention in shape.attentions.items():
         vectors = list(_attention_vectors(attention, shape, says))
         each = [says.apply("projection_params", parameters.attention_params, attention, shape), *vectors]
         if attention.output_gate:
@@ -353,7 +358,7 @@ def _attention_bytes(key: str, attention: Attention | None, says: Stated, width:
     return apply(
         key,
         kv_cache.kv_bytes_per_token,
-        layers=says.figure("layers", attention.layers if attention else 0),
+        layers=says.figure("layers", attention.layers - attention.sharing if attention else 0),
         bytes_per_value=width,
         kv_heads=says.figure("kv_heads", attention.kv_heads if attention else 0),
         head_dim=says.figure("head_dim", attention.head_dim if attention else 0),

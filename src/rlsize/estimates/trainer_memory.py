@@ -578,7 +578,7 @@ def lora_params(layers: Architecture | None, rank: Figure) -> Figure:
 def _adapted(shape: Architecture) -> list[tuple[str, int, Figure]]:
     """Kinds of layers that carry adapters, how many there are, and the widths of their matrices."""
     hidden, found = shape.hidden_size, []
-    for name, one in zip(("attention", "sliding_attention"), shape.attentions, strict=False):
+    for name, one in shape.attentions.items():
         widths = apply(
             "adapted_widths",
             memory_fit.attention_adapted_widths,

@@ -37,12 +37,19 @@ class Attention:
     ] = "none"
     output_gate: Annotated[bool, Says("Whether a projection of the input gates the output.")] = False
     sinks: Annotated[bool, Says("Whether each head learns an attention sink.")] = False
-    keys_are_values: Annotated[bool, Says("Whether one projection gives keys and values.")] = False
-
-    @property
-    def kv_projections(self) -> int:
-        """Projections to keys and values."""
-        return 1 if self.keys_are_values else 2
+    kv_projections: Annotated[
+        int,
+        Quantity(
+            "count",
+            "Projections to keys and values: 2, 1 where keys are values, 0 where the cache of another layer is read.",
+            least=0,
+            most=2,
+            whole=True,
+        ),
+    ] = 2
+    sharing: Annotated[
+        int, Quantity("count", "Of the layers, those that read the cache of another.", least=0, whole=True)
+    ] = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,6 +81,9 @@ class Sliding:
     ] = 0
     head_dim: Annotated[
         int, Quantity("count", "Width of one head; 0 where it is that of full layers.", least=0, whole=True)
+    ] = 0
+    sharing: Annotated[
+        int, Quantity("count", "Of the layers, those that read the cache of another.", least=0, whole=True)
     ] = 0
 
 
@@ -154,6 +164,9 @@ class Architecture:
     max_context: Annotated[int, Quantity("token", "Longest sequence that the model is made for.", whole=True)]
     norms_per_layer: Annotated[int, Quantity("count", "Norms of a block.", least=0, whole=True)] = 2
     norm_bias: Annotated[bool, Says("Whether norms have a bias (LayerNorm).")] = False
+    layer_embedding_size: Annotated[
+        int, Quantity("count", "Width of the embedding that each layer has of its own; 0 without.", least=0, whole=True)
+    ] = 0
     attention: Annotated[Attention | None, Says("Attention with a key and a value per KV head.")] = None
     latent_attention: Annotated[LatentAttention | None, Says("Multi-head latent attention.")] = None
     sliding: Annotated[Sliding | None, Says("Layers that attend to the last tokens only.")] = None
@@ -169,26 +182,31 @@ class Architecture:
         if own is None or full is None:
             return None
         if not (own.kv_heads or own.head_dim):
-            return replace(full, layers=own.layers)
+            return replace(full, layers=own.layers, sharing=own.sharing)
         return replace(
             full,
             layers=own.layers,
             kv_heads=own.kv_heads or full.kv_heads,
             head_dim=own.head_dim or full.head_dim,
-            keys_are_values=False,
+            kv_projections=2,
+            sharing=own.sharing,
         )
 
     @property
-    def attentions(self) -> tuple[Attention, ...]:
-        """Attention by shape: one for all layers where those that slide are as the others."""
+    def attentions(self) -> dict[str, Attention]:
+        """Attention by shape: all layers together where those that slide are as the others; what shares apart."""
         full, sliding = self.attention, self.windowed
         if full is None:
-            return ()
-        if sliding is None:
-            return (full,)
-        if sliding == replace(full, layers=sliding.layers):
-            return (replace(full, layers=full.layers + sliding.layers),)
-        return full, sliding
+            return {}
+        if sliding is not None and sliding == replace(full, layers=sliding.layers):
+            return {"attention": replace(full, layers=full.layers + sliding.layers)}
+        found = {}
+        for name, one in (("attention", full), ("sliding_attention", sliding)):
+            if one is not None:
+                found[name] = replace(one, layers=one.layers - one.sharing, sharing=0)
+                if one.sharing:
+                    found[f"sharing_{name}"] = replace(one, layers=one.sharing, kv_projections=0)
+        return found
 
     def __post_init__(self) -> None:
         contradictions = list(_contradictions(self))
@@ -263,7 +281,7 @@ def _contradictions(shape: Architecture) -> Iterator[str]:
         yield "sliding layers need attention, which has the shape of their heads"
     if attention and not shape.sliding and not attention.layers:
         yield "attention has no layers"
-    uneven = (one for one in shape.attentions if one.heads % one.kv_heads)
+    uneven = (one for one in shape.attentions.values() if one.heads % one.kv_heads)
     yield from (f"{one.heads} heads cannot share {one.kv_heads} kv_heads evenly" for one in uneven)
     if moe and moe.experts_per_token > moe.experts:
         yield f"{moe.experts_per_token} experts_per_token are more than {moe.experts} experts"

@@ -262,8 +262,8 @@ def _strange_attention(shape: Architecture, attention: Attention, family: _Famil
         yield f"biases of attention (qkv {attention.qkv_bias}, output {attention.output_bias})"
     if attention.output_gate or attention.sinks:
         yield "output gates or sinks"
-    if len(shape.attentions) > 1 or attention.keys_are_values:
-        yield "heads of two sizes, or keys that are values"
+    if len(shape.attentions) > 1 or attention.kv_projections == 1:
+        yield "heads of two sizes, keys that are values, or layers that share a cache"
     mixed = shape.sliding is not None and attention.layers > 0
     if shape.sliding and (family.sliding == "none" or (family.sliding == "all" and mixed)):
         yield f"{shape.sliding.layers} sliding layers"

@@ -206,6 +206,7 @@ def read_architecture(keys: Keys, family: Family, source: str) -> Architecture |
             vocab_size=vocab,
             tied_embeddings=tied,
             max_context=context,
+            layer_embedding_size=keys.whole("hidden_size_per_layer_input", default=0, least=0),
             norms_per_layer=family.norms_per_layer,
             norm_bias=family.norm_bias,
             **blocks,  # type: ignore[arg-type]  # each block under its own name
@@ -237,7 +238,8 @@ def _attention(keys: Keys, family: Family, hidden: int, layers: int) -> Attentio
         qk_norm=_qk_norm(keys, family),
         output_gate=keys.flag("attn_output_gate", default=family.output_gate),
         sinks=family.sinks,
-        keys_are_values=keys_are_values,
+        kv_projections=1 if keys_are_values else 2,
+        sharing=_sharing(keys, family)["full"],
     )
 
 
@@ -246,7 +248,20 @@ def _windows(keys: Keys, family: Family, layers: int, window: int) -> Sliding:
     if not family.global_heads:
         return Sliding(layers=layers, window=window)
     heads = keys.whole("num_key_value_heads", "num_kv_heads", default=keys.whole("num_attention_heads"))
-    return Sliding(layers=layers, window=window, kv_heads=heads, head_dim=keys.whole("head_dim"))
+    return Sliding(
+        layers=layers,
+        window=window,
+        kv_heads=heads,
+        head_dim=keys.whole("head_dim"),
+        sharing=_sharing(keys, family)["sliding"],
+    )
+
+
+def _sharing(keys: Keys, family: Family) -> Counter[LayerKind]:
+    """Layers of each kind that read the cache of another: the last ones of the stack."""
+    shared = keys.whole("num_kv_shared_layers", default=0, least=0, most=MOST_LAYERS)
+    layers = keys.whole("num_hidden_layers", default=0, least=0, most=MOST_LAYERS)
+    return Counter(_mixers(keys, family, layers)[layers - shared :] if 0 < shared < layers else ())
 
 
 def _qk_norm(keys: Keys, family: Family) -> QkNorm:
@@ -314,9 +329,12 @@ def _mamba(keys: Keys, layers: int) -> Mamba:
 
 
 def _feed_forward(keys: Keys, family: Family, layers: int) -> FeedForward:
+    width = keys.whole(family.dense_width, "ffn_hidden_size", "n_inner")
+    if keys.flag("use_double_wide_mlp"):  # in layers that share a cache; the mean has as many weights
+        width = round(width * (1 + sum(_sharing(keys, family).values()) / layers))
     return FeedForward(
         layers=layers,
-        intermediate_size=keys.whole(family.dense_width, "ffn_hidden_size", "n_inner"),
+        intermediate_size=width,
         matrices=family.matrices,
         bias=keys.flag("mlp_bias", "use_mlp_bias", default=family.mlp_bias),
     )

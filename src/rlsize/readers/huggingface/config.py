@@ -127,7 +127,12 @@ _GEMMA4_TEXT = Family(
     global_heads=True,
     dense_beside=True,
     defaults={"head_dim": 256, "global_head_dim": 512},
-    reads=("global_head_dim", "num_global_key_value_heads"),
+    reads=(
+        "global_head_dim",
+        "num_global_key_value_heads",
+        "num_kv_shared_layers",
+        "hidden_size_per_layer_input",
+    ),
 )
 _LATENT = Family()
 _LATENT_ROUTED = Family(router_bias=True)
