@@ -23,6 +23,7 @@ QUANTITY = "loop."
 _ITSELF = "*"  # stands among what a quantity hangs on that hangs on itself: who asks first decides what it is
 NOWHERE = Span("", 0)
 _BESIDE = ("env.", "launcher.", "batch.", "server.", "accelerate.", "deepspeed.", "cluster.", "values.")
+_WHOLE = 200  # so many settings are a configuration printed whole, which tells what is off and what is usual
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,6 +116,8 @@ class Reading:
         self.given = given
         self.settings: dict[str, Setting] = {}
         for setting in settings:
+            if setting.value == "???":  # OmegaConf's mark of what has no default, and what nobody gave
+                continue
             key = self.key(setting.key)
             self.settings.pop(key, None)
             self.settings[key] = setting
@@ -266,14 +269,28 @@ class Reading:
         quiet = (*self.framework.silent, *map(normal, self.framework.configurations))
         known = self.used | keys_of(self.framework)  # some have no effect beside what else is set
         same = self.changed({})  # what it asks is not asked of the launch
+        idle = tuple(
+            key.rpartition(".")[0] + "." for key, one in self.settings.items() if _switched_off(key, one.value)
+        )
+        nothing: tuple[object, ...] = (None, "", [], {})
+        if len(self.settings) > _WHOLE:
+            nothing = (*nothing, False)  # which equals 0
         return tuple(
             setting
             for key, setting in self.settings.items()
             if key not in known
+            and setting.value not in nothing
+            and not key.startswith(idle)
             and not key.startswith(_BESIDE)
             and not any(fnmatchcase(key, pattern) for pattern in quiet)
             and not same.as_it_writes(key)
         )
+
+
+def _switched_off(key: str, value: object) -> bool:
+    """Whether a key is the switch of what stands beside and below it, and is off."""
+    above, _, last = key.rpartition(".")
+    return bool(above) and last in {"enable", "enabled"} and value is False
 
 
 def keys_of(framework: Framework) -> set[str]:

@@ -286,6 +286,55 @@ def test_a_key_that_is_not_understood_and_could_matter_is_named(tmp_path: Path) 
     assert "logger" not in told
 
 
+def _named(launch: Launch) -> str:
+    """What is named as not understood."""
+    return "; ".join(one for one in doubts(launch) if one.startswith("Not understood"))
+
+
+def test_what_stands_under_a_switch_that_is_off_is_not_named(tmp_path: Path) -> None:
+    """It has no effect; on, or with another switch, it is named."""
+    told = {
+        switch: _named(_launch(tmp_path, f"{VERL}+trainer.tower.enable={switch} +trainer.tower.batch_size=8"))
+        for switch in ("False", "True")
+    }
+    assert not told["False"]
+    assert "trainer.tower.batch_size" in told["True"]
+
+
+def test_what_is_set_to_nothing_is_not_named(tmp_path: Path) -> None:
+    """Null and empty text leave a key to its framework; so does `???`, which marks what has to be given."""
+    assert not _named(_launch(tmp_path, f"{VERL}+trainer.tower_batch_size=null +trainer.tower_batch_tokens=''"))
+    launch = _launch(tmp_path, f"{VERL}actor_rollout_ref.rollout.name='???'")
+    assert launch.reading.value("loop.engine") == "vllm"
+
+
+def test_what_is_off_in_a_configuration_printed_whole_is_not_named(tmp_path: Path) -> None:
+    """It says all that could be said, with what is usual; in a script whoever writes a key means something by it."""
+    keys = "+trainer.tower_batch_size=0 +trainer.tower_batch_tokens=7"
+    few, many = (
+        _named(_launch(tmp_path, f"{VERL}{keys} {' '.join(f'+trainer.own.k{one}=1' for one in range(count))}"))
+        for count in (2, 300)
+    )
+    assert "tower_batch_size" in few
+    assert "tower_batch_size" not in many
+    assert "tower_batch_tokens" in many
+
+
+def test_what_swift_prints_as_it_starts_is_its_launch(tmp_path: Path) -> None:
+    """Its logs open with an object of all its arguments."""
+    said = "rlhf_type='grpo', model='Qwen/Qwen3-8B', num_generations=6, tuner_type='full'"
+    launch = _launch(tmp_path, f"[INFO:swift] args: RLHFArguments({said})\n", "run.log")
+    assert launch.framework.name == "ms-swift"
+    assert launch.reading.value("loop.group_size") == 6
+
+
+def test_recomputing_under_its_newer_name_is_read(tmp_path: Path) -> None:
+    """Transformers 5.24 calls it `activation_checkpointing`."""
+    text = "from trl import GRPOConfig\nargs = GRPOConfig(num_generations=8, activation_checkpointing={})\n"
+    told = [_launch(tmp_path, text.format(on), "run.py").reading.value("loop.recompute") for on in (True, False)]
+    assert told == ["full", "none"]
+
+
 def test_secrets_stay_in_the_script(tmp_path: Path) -> None:
     """No note, no scenario, no quantity repeats what looks like a token."""
     secret = "hf_" + "q" * 30
