@@ -67,6 +67,28 @@ def kimi_delta_attention_params(hidden_size: Real, heads: Real, head_dim: Real, 
     return projections + 3 * conv_kernel * inner + heads + inner + head_dim
 
 
+def short_convolution_params(hidden_size: Real, conv_kernel: Real) -> Real:
+    """
+    Parameters of one layer that mixes tokens by a gated short convolution.
+
+    N = 4 h^2 + c h
+
+    Args:
+        hidden_size: Width of the residual stream, h. [1]
+        conv_kernel: Taps of the convolution, c. [1]
+
+    Returns:
+        N. [1]
+
+    Assumes one projection to two gates and the convolution's input, one back, and no biases.
+    Source: modelling code of lfm2 in Hugging Face Transformers.
+
+    >>> short_convolution_params(hidden_size=2048, conv_kernel=3)
+    16783360
+    """
+    return 4 * hidden_size * hidden_size + conv_kernel * hidden_size
+
+
 def lightning_attention_params(hidden_size: Real, heads: Real, head_dim: Real) -> Real:
     """
     Parameters of one lightning-attention layer.

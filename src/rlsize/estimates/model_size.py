@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from rlsize.equations._ops import Real
-    from rlsize.facts.model import Architecture, Attention, Model, Moe
+    from rlsize.facts.model import Architecture, Attention, LinearAttention, Model, Moe
 
 BF16_BYTES = 2.0
 FP32_BYTES = 4.0
@@ -126,17 +126,23 @@ def _mixers(shape: Architecture, says: Stated) -> Iterator[ModelPart]:
         norms = says.figure("latent_norm_params", latent.q_lora_rank + latent.kv_lora_rank)  # each has a norm
         yield _stack("latent_attention", latent.layers, says, each, [norms])
     if linear:
-        heads = {"heads": linear.value_heads, "head_dim": linear.value_head_dim}
-        if linear.kind == "lightning":
-            one = says.apply("lightning_params", recurrent.lightning_attention_params, shape, **heads)
-        elif linear.kind == "kda":
-            one = says.apply("delta_attention_params", recurrent.kimi_delta_attention_params, linear, shape, **heads)
-        else:
-            one = says.apply("gated_deltanet_params", recurrent.gated_deltanet_params, linear, shape)
+        one = _linear_params(linear, shape, says)
         yield _stack("linear_attention", linear.layers, says, [one])
     if mamba:
         one = says.apply("mamba_params", recurrent.mamba_params, mamba, shape, conv_biases=int(mamba.conv_bias))
         yield _stack("mamba", mamba.layers, says, [one])
+
+
+def _linear_params(linear: LinearAttention, shape: Architecture, says: Stated) -> Figure:
+    """Parameters of one layer with a state, by its recurrence."""
+    if linear.kind == "gated_deltanet":
+        return says.apply("gated_deltanet_params", recurrent.gated_deltanet_params, linear, shape)
+    if linear.kind == "short_conv":
+        return says.apply("short_convolution_params", recurrent.short_convolution_params, linear, shape)
+    heads = {"heads": linear.value_heads, "head_dim": linear.value_head_dim}
+    if linear.kind == "lightning":
+        return says.apply("lightning_params", recurrent.lightning_attention_params, shape, **heads)
+    return says.apply("delta_attention_params", recurrent.kimi_delta_attention_params, linear, shape, **heads)
 
 
 def _attention_vectors(attention: Attention, shape: Architecture, says: Stated) -> Iterator[Figure]:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 QkNorm = Literal["none", "head", "full"]
-LinearKind = Literal["gated_deltanet", "lightning", "kda"]
+LinearKind = Literal["gated_deltanet", "lightning", "kda", "short_conv"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -122,7 +122,11 @@ def _language_model(outer: dict[str, Any], file: Path) -> tuple[dict[str, Any], 
 
 
 def _with_layers_listed(data: dict[str, Any]) -> dict[str, Any]:
-    """Kimi Linear's configuration, which nests and numbers its linear layers, in the form of other hybrids."""
+    """Configurations that number layers of a kind, LFM2's full ones or Kimi Linear's nested others, list them all."""
+    whole = data.get("full_attn_idxs")
+    if isinstance(whole, list) and data.get("layer_types") is None and isinstance(data.get("num_hidden_layers"), int):
+        count = min(data["num_hidden_layers"], MOST_LAYERS)
+        data = data | {"layer_types": ["full_attention" if index in whole else "conv" for index in range(count)]}
     linear, layers = data.get("linear_attn_config"), data.get("num_hidden_layers")
     listed = linear.get("kda_layers") if isinstance(linear, dict) else None
     if not (isinstance(linear, dict) and isinstance(listed, list) and isinstance(layers, int)):

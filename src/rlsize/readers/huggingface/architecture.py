@@ -6,6 +6,7 @@ Of every layer the kind of attention and of MLP is found, however the configurat
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
@@ -36,6 +37,7 @@ _CHOSEN = ("num_experts_per_tok", "num_experts_per_token", "experts_per_token", 
 _LAYER_TYPES: Mapping[str, LayerKind] = {
     "full_attention": "full", "attention": "full", "sliding_attention": "sliding", "linear_attention": "linear",
     "indexed_attention": "full", "chunked_attention": "sliding", "mamba": "linear",
+    "conv": "linear",
 }  # fmt: skip
 _BLOCK_TYPES: Mapping[str, LayerKind] = {
     "attention": "full", "mamba": "mamba", "moe": "moe", "mlp": "dense",
@@ -292,6 +294,17 @@ def _latent_attention(keys: Keys, layers: int) -> LatentAttention:
 
 
 def _linear_attention(keys: Keys, family: Family, layers: int) -> LinearAttention:
+    if family.linear == "short_conv":  # what it keeps is as wide as the residual stream, shared out as heads are
+        heads = keys.whole("num_attention_heads")
+        return LinearAttention(
+            layers=layers,
+            kind="short_conv",
+            key_heads=1,
+            value_heads=heads,
+            key_head_dim=1,
+            value_head_dim=keys.whole("hidden_size") // heads,
+            conv_kernel=keys.whole("conv_L_cache"),
+        )
     if family.linear in {"lightning", "kda"}:  # as many heads, of one width, for keys and values
         kda = family.linear == "kda"
         heads = keys.whole("linear_num_heads" if kda else "num_attention_heads")
@@ -329,7 +342,12 @@ def _mamba(keys: Keys, layers: int) -> Mamba:
 
 
 def _feed_forward(keys: Keys, family: Family, layers: int) -> FeedForward:
-    width = keys.whole(family.dense_width, "ffn_hidden_size", "n_inner")
+    width = keys.whole(family.dense_width, "ffn_hidden_size", "n_inner", "block_ff_dim")
+    if keys.flag("block_auto_adjust_ff_dim"):  # LFM2: two thirds, rounded up
+        _, factor = keys.found("block_ffn_dim_multiplier")
+        multiple = keys.whole("block_multiple_of", default=256)
+        scaled = int((factor if isinstance(factor, (int, float)) else 1) * int(2 * width / 3))
+        width = multiple * math.ceil(scaled / multiple)
     if keys.flag("use_double_wide_mlp"):  # in layers that share a cache; the mean has as many weights
         width = round(width * (1 + sum(_sharing(keys, family).values()) / layers))
     return FeedForward(
@@ -366,5 +384,5 @@ def _moe(keys: Keys, family: Family, experts: int, kinds: Counter[LayerKind]) ->
         shared_gate=family.shared_gate and shared > 0,
         matrices=family.matrices,
         expert_bias=family.expert_bias,
-        router_bias=keys.flag("use_routing_bias", default=family.router_bias or corrected),
+        router_bias=keys.flag("use_routing_bias", "use_expert_bias", default=family.router_bias or corrected),
     )
