@@ -51,6 +51,7 @@ _BESIDE = {
     "deepspeed_config": "deepspeed.",
     "deepspeed_config_file": "deepspeed.",
     "deepspeed_config.deepspeed_config_file": "deepspeed.",
+    "accelerate.deepspeed_config.deepspeed_config_file": "deepspeed.",
 }
 _GPUS = re.compile(r"(?:gpu:)?(?:([A-Za-z][\w.-]*):)?(\d{1,6})")
 """GPUs of a node as Slurm writes them: `8`, `gpu:8`, `gpu:h100:8`."""
@@ -371,11 +372,12 @@ def _note_untold(framework: Framework, words: Sequence[Word], context: Context) 
 
 
 def _beside(settings: Iterable[Setting], context: Context) -> Iterator[Setting]:
-    """What files of accelerate and DeepSpeed set that settings name."""
+    """What files of accelerate and DeepSpeed set that settings name, and those that these name."""
     for setting in settings:
         prefix = _BESIDE.get(normal(setting.key).removeprefix("launcher."))
         if prefix and isinstance(setting.value, str):
-            yield from context.named(setting.value, prefix)
+            found = list(context.named(setting.value, prefix))
+            yield from (*found, *_beside(found, context))
 
 
 def _of_server(framework: Framework, program: Program) -> Iterator[Setting]:
