@@ -104,7 +104,7 @@ def test_nothing_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         + "data.train_batch_size=$N x=`touch CANARY`\n"
     )
     launch = _launch(tmp_path, text)
-    assert launch.reading.value("loop.prompts_per_step") == 1024
+    assert launch.reading.value("loop.prompts_per_step") is None
     for name, content in (
         (
             "a.yaml",

@@ -19,6 +19,7 @@ from rlsize.readers.launch.bash.source import Source, script_in
 from rlsize.readers.launch.comments import commands_shown
 from rlsize.readers.launch.context import Context
 from rlsize.readers.launch.other_training import check_rollout, refused, without_rollout
+from rlsize.readers.launch.recipes import as_shell, is_recipes
 from rlsize.readers.yaml_documents import read_text
 
 if TYPE_CHECKING:
@@ -125,7 +126,8 @@ def read_launch(
     if name and name not in known:
         raise InputError(Fault(f"there is no framework {name[:40]!r}", "--framework", suggestion(name[:40], known)))
     if looks_like_shell(path, content):
-        chosen, settings = _of_script(Source.of(content, path), context)
+        source = Source.of(content, path)
+        chosen, settings = _of_script(as_shell(source) if is_recipes(path) else source, context)
     else:
         chosen, settings = _of_configuration(content, context)
     settings[:0] = _named_gpu(path, content)
@@ -183,7 +185,7 @@ def _named_gpu(path: str, text: str) -> Iterator[Setting]:
 def looks_like_shell(path: str, text: str) -> bool:
     """Whether a text is a shell script rather than a configuration: by its ending, else by how it begins."""
     ending = PurePosixPath(path).suffix
-    if ending in {".sh", ".bash", ".slurm", ".sbatch"}:
+    if ending in {".sh", ".bash", ".slurm", ".sbatch"} or is_recipes(path):
         return True
     if ending in {".yaml", ".yml", ".toml", ".json", ".py", ".ipynb"}:
         return False
@@ -417,14 +419,19 @@ def _of_configuration(text: str, context: Context) -> tuple[Framework, list[Sett
     }
     variables |= {key: str(setting.value) for key, setting in _sky(surroundings)}
     chosen: Framework | None = None
+    beside: list[Source] = []
     for script, where in scripts:
         try:
             one, found = _of_script(script_in(text, script, where), context, variables)
         except InputError:
+            beside.append(script_in(text, script, where))
             continue
         chosen, context.asked = one, one.name
         surroundings += found
     if chosen is not None:
+        for source in beside:  # the engines' server, as a service of its own
+            for program in read_script(source, context.name, context.beside).programs:
+                surroundings += _of_server(chosen, program)
         return chosen, [*(replace(setting, key=f"values.{setting.key}") for setting in settings), *surroundings]
     check_rollout(settings, context.name)
     usage = _usage(text, context) if context.name.endswith(".py") else []

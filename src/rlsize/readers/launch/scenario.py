@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 _SIZES = re.compile(
     r"batch|len|token|gpu|node|parallel|offload|memory|cache|dtype|precision|lora|recompute|checkpointing|micro|worker|"
     r"replica|engine|world|(?<![a-z])[tpced]p(?![a-z])|quant|fp8|concurren|num_seqs|stale|off_policy|async|sleep|zero|"
-    r"over_?sampl|(?<=\.)device$|(?<![a-z])lag|group_?size|groups?$|(?<![a-z])turns?$|(?<=max_)(?:episodes|steps|\w*calls)$|"
+    r"over_?sampl|(?<=\.)device$|(?<![a-z])lag|group_?size|groups?$|(?<![a-z])turns?$|(?<=max_)(?:episodes|\w*calls)$|"
     r"^model(?:_path|_name)?$|\.n$|trajector",
     re.IGNORECASE,
 )
