@@ -18,7 +18,7 @@ from rlsize.readers.launch.bash import read_script
 from rlsize.readers.launch.bash.source import Source, script_in
 from rlsize.readers.launch.comments import commands_shown
 from rlsize.readers.launch.context import Context
-from rlsize.readers.launch.other_training import check_rollout, refused, without_rollout
+from rlsize.readers.launch.other_training import check_rollout, refused, unread, unread_by, without_rollout
 from rlsize.readers.launch.recipes import as_shell, is_recipes
 from rlsize.readers.yaml_documents import read_text
 
@@ -210,6 +210,8 @@ def _of_script(
     if not found:
         for other in filter(None, map(without_rollout, programs)):
             raise refused(other, context.name)
+        if trainer := unread_by(programs, ""):
+            raise unread(trainer, context.name)
         raise context.refused("launches no framework that is known")
     chosen = found[-1][0]
     settings: list[Setting] = []
@@ -434,6 +436,8 @@ def _of_configuration(text: str, context: Context) -> tuple[Framework, list[Sett
                 surroundings += _of_server(chosen, program)
         return chosen, [*(replace(setting, key=f"values.{setting.key}") for setting in settings), *surroundings]
     check_rollout(settings, context.name)
+    if context.name.endswith(".py") and not context.asked and (trainer := unread_by((), text)):
+        raise unread(trainer, context.name)
     usage = _usage(text, context) if context.name.endswith(".py") else []
     shown = [setting for program, at in usage for setting in settings_of(program.words[at:])]
     ranked = sorted(

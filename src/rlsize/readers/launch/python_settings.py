@@ -74,13 +74,15 @@ def python_settings(text: str, name: str, notes: list[str]) -> tuple[Node, tuple
     return Node(reader.found, Places("", name).span(0, 0)), tuple(reader.scripts)
 
 
-def _exported(node: ast.AST) -> Iterator[tuple[str, ast.expr]]:
-    """Variables of the environment that a statement sets: `os.environ["X"] = "1"`."""
+def _set_later(node: ast.AST) -> Iterator[tuple[ast.Name | None, str, ast.expr]]:
+    """What a statement sets: of the environment (`os.environ["X"] = "1"`: None), of an object (`args.x = 1`)."""
     if not isinstance(node, ast.Assign):
         return
-    for target in (one for one in node.targets if isinstance(one, ast.Subscript)):
-        if isinstance(target.slice, ast.Constant) and ast.unparse(target.value) in {"os.environ", "environ"}:
-            yield str(target.slice.value), node.value
+    for target in node.targets:
+        if isinstance(target, ast.Attribute) and isinstance(target.value, ast.Name):
+            yield target.value, target.attr, node.value
+        elif isinstance(target, ast.Subscript) and ast.unparse(target.value) in {"os.environ", "environ"}:
+            yield None, ast.unparse(target.slice).strip("'\""), node.value
 
 
 class _Reader:
@@ -102,7 +104,7 @@ class _Reader:
         module = _Scope()
         scopes = [module]
         calls: list[tuple[ast.Call, _Scope]] = []
-        surroundings: list[tuple[str, ast.expr, _Scope]] = []
+        later: list[tuple[ast.Name | None, str, ast.expr, _Scope]] = []
         stack: list[tuple[ast.AST, _Scope, ast.For | None]] = [(tree, module, None)]
         while stack:
             node, scope, loop = stack.pop()
@@ -116,21 +118,28 @@ class _Reader:
                 calls.append((node, scope))
                 _extended(node, scope, loop)
             else:
-                surroundings += [(name, value, scope) for name, value in _exported(node)]
+                later += [(*one, scope) for one in _set_later(node)]
                 _bind(node, scope, loop)
             loop = None if isinstance(node, _SCOPES) else node if isinstance(node, ast.For) else loop
             stack += [(child, scope, loop) for child in ast.iter_child_nodes(node)]
-        for bound in chain.from_iterable(one.bound.values() for one in scopes):
-            bound.sort(key=lambda assigned: assigned[0])
+        for assigned in chain.from_iterable(one.bound.values() for one in scopes):
+            assigned.sort(key=lambda one: one[0])
         calls.sort(key=lambda call: (call[0].lineno, call[0].col_offset))
         self._argparse([call for call, _ in calls])
         for call, scope in calls:
             self._call(call, scope)
-        for name, value, scope in sorted(surroundings, key=lambda one: one[1].lineno):
+        self._later(later)
+
+    def _later(self, later: list[tuple[ast.Name | None, str, ast.expr, _Scope]]) -> None:
+        """What is set beside calls: variables of the environment, and attributes of what a call made."""
+        for owner, name, value, scope in sorted(later, key=lambda one: one[2].lineno):
+            bound = None if owner is None else self._bound(owner, scope)
+            group = "env" if owner is None else _called(bound) if isinstance(bound, ast.Call) else None
             try:
-                self._set("env", name, Node(self._held(value, scope), self._span(value)))
+                if group is not None:
+                    self._set(group, name, Node(self._held(value, scope), self._span(value)))
             except UnreadableError:
-                self._notes.append(f"{self._span(value)}: os.environ: {shown(name)} is left out")
+                self._notes.append(f"{self._span(value)}: {group}: {shown(name)} is left out")
 
     def _span(self, node: ast.expr) -> Span:
         from rlsize.facts.launch import Span

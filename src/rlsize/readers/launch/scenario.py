@@ -143,15 +143,17 @@ def doubts(launch: Launch, model: str = "") -> Iterator[str]:
         yield f"Weights are sharded over {shards} GPUs, and {context} share a sequence: read as if over those."
     turns, most = (launch.reading.value(f"loop.{key}") for key in ("turns", "turn_cap"))
     if isinstance(most, int) and (turns is None or (isinstance(turns, int) and turns > 1)):
-        yield f"{most:,} response tokens are the most of a turn, read as of a sample (--set workload.response_tokens.max=N)."
+        todo = "--set workload.response_tokens.max=N"
+        yield f"{most:,} response tokens are the most of a turn, and read as those of a sample ({todo})."
     ranks = launch.reading.value("loop.rollout_dp_attention")
     if isinstance(ranks, int) and ranks > 1:
         yield f"Engines deal attention out to {ranks} data-parallel ranks: read as sliced by tensor parallelism."
     share = launch.reading.value("loop.optimizer_cpu_fraction")
     if launch.reading.value("loop.offload") and isinstance(share, int | float) and share < 1:
         yield f"{share:.0%} of the optimizer states live on the host: read as if all did; GPUs hold more than is said."
-    used = keys_of(launch.framework)
-    untold = [f"{one.key} ({one.unknown})" for key, one in launch.reading.settings.items() if one.unknown and key in used]
+    asked = keys_of(launch.framework)
+    said = [one for key, one in launch.reading.settings.items() if key in asked]
+    untold = [f"{one.key} ({one.unknown})" for one in said if one.unknown]
     if untold:
         yield f"Set to what the script does not tell, so not known here: {', '.join(untold[:_MOST_NAMED])}."
     named = [f"{one.key} ({one.span})" for one in launch.reading.unread() if _SIZES.search(one.key)]
