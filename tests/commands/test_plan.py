@@ -577,7 +577,8 @@ def test_a_split_that_a_framework_counts_over_both_sides_is_searched_so(rlsize: 
         'rollout: {backend: "sglang:d8", max_head_offpolicyness: 2, max_concurrent_rollouts: 256}\n'
         "gconfig: {n_samples: 4, max_new_tokens: 1024}\n"
         'actor: {backend: "fsdp:d8", path: Qwen/Qwen2.5-7B-Instruct, gradient_checkpointing: true, '
-        "ppo_n_minibatches: 1, mb_spec: {max_tokens_per_mb: 10240}}\ntrain_dataset: {batch_size: 256, max_length: 1024}\n"
+        "ppo_n_minibatches: 1, mb_spec: {max_tokens_per_mb: 10240}}\n"
+        "train_dataset: {batch_size: 256, max_length: 1024}\n"
     )
     ran = rlsize("plan", str(run), "--gpu", "h100", "--mode", "async")
     assert ran.code == 0

@@ -547,7 +547,8 @@ def test_a_deepspeed_file_that_a_file_of_accelerate_names_counts(tmp_path: Path)
         (
             "Makefile",
             (
-                "MODEL ?= Qwen/Qwen3-8B\nBSZ = 256\nARGS := data.train_batch_size=$(BSZ) actor_rollout_ref.rollout.n=8\n"
+                "MODEL ?= Qwen/Qwen3-8B\nBSZ = 256\n"
+                "ARGS := data.train_batch_size=$(BSZ) actor_rollout_ref.rollout.n=8\n"
                 ".PHONY: train\ntrain:\n\t@python3 -m verl.trainer.main_ppo $(ARGS) \\\n"
                 "\t\tactor_rollout_ref.model.path=$(MODEL)\n"
             ),
