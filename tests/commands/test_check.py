@@ -87,6 +87,7 @@ def test_a_loop_that_cannot_run_is_an_answer(check: Callable[..., Any]) -> None:
     ran = check(EASY)
     assert ran.code == 1
     assert "the loop cannot run" in ran.stdout
+    assert "rlsize memory s.yaml has what makes it fit" in " ".join(ran.stdout.split())
     assert "do not hold an instance" in " ".join(ran.stdout.split())
 
 
@@ -278,7 +279,7 @@ def test_what_a_scenario_lacks_is_asked_for_in_the_scenario(check: Callable[...,
     ran = check(EASY)
     assert ran.code == 2
     assert "s.yaml: the model is missing" in ran.stderr
-    assert "say it in the file" in ran.stderr
+    assert "give --set model=..., or say it in the file" in ran.stderr
 
 
 # ---- where it goes ----

@@ -14,7 +14,7 @@ from rlsize.shell.app import app
         ("rlsize plan --gpu h100-s", {"h100-sxm"}),
         ("rlsize predict step --model qwen3-8", {"qwen3-8b"}),
         ("rlsize predict train --recompute s", {"selective"}),
-        ("rlsize plan --framework ver", {"verl"}),
+        ("rlsize plan --framework ver", {"verl", "verl-agent"}),
         ("rlsize plan --set rollout.max_num", {"rollout.max_num_seqs="}),
         ("rlsize fleet --consume 1", set()),
     ],

@@ -299,3 +299,17 @@ def test_a_framework_that_treats_late_samples_otherwise_says_so(rlsize: Run, sce
     assert "was planned as if" not in priced
     forced = rlsize("snippet", scenario, "-f", "verl", "--variant", "separate-async").stdout
     assert "verl drops late samples" in forced
+
+
+def test_a_megatron_trainer_of_swift_is_started_by_its_own_program(rlsize: Run, tmp_path: Path) -> None:
+    """`swift rlhf` was written with Megatron's flags, which it does not take."""
+    run = tmp_path / "run.sh"
+    run.write_text(
+        "NPROC_PER_NODE=8 megatron rlhf --rlhf_type grpo --model Qwen/Qwen3-8B --tensor_model_parallel_size 4 "
+        "--global_batch_size 128 --micro_batch_size 1 --num_generations 8 --use_vllm true --vllm_mode colocate "
+        "--vllm_gpu_memory_utilization 0.4 --max_length 1024 --max_completion_length 2048 --offload_model true "
+        "--offload_optimizer true --optimizer_cpu_offload true --sleep_level 2\n"
+    )
+    ran = rlsize("snippet", str(run), "--gpu", "h100")
+    assert ran.code == 0, ran.stderr
+    assert "megatron rlhf --rlhf_type grpo" in ran.stdout

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from rlsize.errors import DoesNotFitError, InputError
 from rlsize.facts.launch import Setting, Span
+from rlsize.frameworks.abilities import runs_layout
 from rlsize.frameworks.expressions import Plain, evaluate
 from rlsize.frameworks.told import Reading
 from rlsize.frameworks.wanted import changes
@@ -662,3 +663,27 @@ def test_a_micro_batch_of_all_gpus_is_halved_for_all(tmp_path: Path) -> None:
     )
     read = launch(tmp_path, text).reading
     assert changes(read, {"micro_batch_samples": 4}).keys == {"actor_rollout_ref.actor.ppo_micro_batch_size": 32}
+
+
+def test_deepspeed_slices_no_tensors_of_weights_that_it_shards() -> None:
+    """Its engine asserts that tensor parallelism comes with ZeRO 2 at most."""
+    runs = known()["openrlhf"].runs
+    assert runs is not None
+    assert [runs_layout(runs, sharding, {"tensor": 2}) for sharding in ("gradients", "full")] == [True, False]
+
+
+def test_a_sequence_parallel_reference_goes_on_to_agree_with_the_policy(tmp_path: Path) -> None:
+    """Its Ulysses size is the policy's in verl, and was left behind."""
+    key = "ulysses_sequence_parallel_size"
+    text = f"python3 -m verl.trainer.main_ppo actor_rollout_ref.actor.{key}=4 actor_rollout_ref.ref.{key}=4"
+    found = changes(launch(tmp_path, text).reading, {"context_parallel": 2})
+    assert found.keys[f"actor_rollout_ref.ref.{key}"] == 2
+
+
+def test_lengths_of_nemo_rl_go_on_to_be_multiples_of_its_layout(tmp_path: Path) -> None:
+    """As its attention over context ranks asks for."""
+    key = "policy.megatron_cfg"
+    text = f"uv run examples/run_grpo.py {key}.enabled=true {key}.tensor_model_parallel_size=2 "
+    text += f"{key}.context_parallel_size=1 policy.make_sequence_length_divisible_by=2"
+    found = changes(launch(tmp_path, text).reading, {"context_parallel": 4})
+    assert found.keys["policy.make_sequence_length_divisible_by"] == 16

@@ -20,7 +20,7 @@ from rlsize.shell.answer import check_form
 from rlsize.shell.command import TERMINAL, Force, in_own_words, option, switch
 from rlsize.shell.inputs import Inputs
 from rlsize.shell.quantity_flags import ANSWER, PRICES, Changes, ScenarioFile, asks_beside_files
-from rlsize.units import show, unit_of
+from rlsize.units import show, some_of, unit_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -40,7 +40,8 @@ _KEYS = {"--model": "model", "--gpu": "cluster.gpu"}  # what other commands have
 _SUMMARY, _WORKSPACE = "GITHUB_STEP_SUMMARY", "GITHUB_WORKSPACE"
 
 _FIGURES = 5  # that stand in a decision, broken limits first
-_WHEN_BROKEN = "rlsize whatif SCENARIO ranks what would change it; rlsize plan SCENARIO looks for a better loop"
+_WHEN_BROKEN = "rlsize whatif {0} ranks what would change it; rlsize plan {0} looks for a better loop"
+_DYING = "rlsize memory {0} has what makes it fit; rlsize plan {0} looks for a loop that does"
 _WHEN_KEPT = "--save plan.yaml makes this the baseline of the next check"
 IMPOSSIBLE = "the loop cannot run"
 _PLACE = re.compile(r"(?P<file>[^\n]+?):(?P<line>[1-9]\d{0,8})(?=:|$)")
@@ -176,7 +177,7 @@ def _judged(inputs: Inputs, against: _Against, loop: Loop, found: Evaluation, *,
 
     lines: tuple[Line, ...] = ()
     if found.refused:
-        inputs.ignore(f"Not judged: {', '.join(f'budget.{key}' for key in against.budget.limits)}")
+        inputs.ignore(f"Not judged: {some_of([f'budget.{key}' for key in against.budget.limits], _FIGURES)}")
     else:
         lines = judged(found.results, against.budget, against.baseline)
         sides = {"rollout": loop.known.rate.known, "trainer": loop.known.train_seconds.known}
@@ -403,6 +404,7 @@ def check_report(
         told: What the report says of the inputs.
     """
     broken, doubtful = checked.count("fail"), checked.count("warn")
+    then = _DYING if checked.impossible else _WHEN_BROKEN if checked.refused else _WHEN_KEPT
     counts = {"limits": len(checked.lines), "broken_limits": broken, "doubtful_limits": doubtful}
     results = (*counted(counts), *{**checked.placement, **checked.results}.values())
     return Report(
@@ -420,7 +422,7 @@ def check_report(
             change=[*_tightest(checked)],
             assumed=assumed,
             done=done,
-            then=_WHEN_BROKEN if checked.refused or checked.impossible else _WHEN_KEPT,
+            then=then.format(checked.loop.file or "SCENARIO"),
         ),
         **told,
     )

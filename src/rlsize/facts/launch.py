@@ -94,15 +94,17 @@ class Setting:
 
     Args:
         key: Dotted key, or flag without its dashes, as it was written.
-        value: Its value.
+        value: Its value; None as well where it hangs on what nobody tells.
         span: The value, as it was written.
         inherited: Whether a file says it that this one names as its parent or base.
+        unknown: Variable or command that its value hangs on, where the script does not tell that.
     """
 
     key: str
     value: Value
     span: Span
     inherited: bool = False
+    unknown: str = ""
 
 
 @dataclass(frozen=True, slots=True)

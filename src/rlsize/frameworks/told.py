@@ -73,9 +73,9 @@ def inherited(child: Framework, parent: Framework) -> Framework:
     }
     taken: dict[str, Any] = {
         name: getattr(child, name) or getattr(parent, name)
-        for name in ("configurations", "silent", "unread", "runs", "servers", "eras")
+        for name in ("configurations", "unread", "runs", "servers", "eras")
     }
-    return replace(child, **merged, **taken)
+    return replace(child, **merged, **taken, silent=(*parent.silent, *child.silent))
 
 
 def in_era(framework: Framework, era: Era | None) -> Framework:
@@ -249,7 +249,8 @@ class Reading:
         """What the framework's code says as it starts, of what it checks and what does not hold."""
         for text, says in self.framework.asserts.items():
             with suppress(UnreadableError):  # over a value that nobody tells
-                if not evaluate(text, self):
+                asked = re.findall(r"\{([\w.]+)\}", says)
+                if all(self.value(key) is not None for key in asked) and not evaluate(text, self):
                     words = re.sub(r"\{([\w.]+)\}", lambda found: str(self.value(found[1])), says)
                     yield f"{self.framework.title} stops as it starts: {words}."
 

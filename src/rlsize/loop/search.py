@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, fields, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeVar
 
 from rlsize.equations import planning
@@ -356,6 +357,7 @@ def _space(said: Said, loop: Loop, wanted: _Wanted, budget: tuple[Budget | None,
 
         longest = rounded_up(longest_tokens(loop.outlook.central))
         micro_batches = tuple(sorted({float(max(size, longest)) for size in wanted.micro_batches or _MICRO_BATCHES}))
+    taken = partial(_counts_taken, said.framework(), loop.problem.gpus_per_node, stock[0] or found.gpus.number)
     return Space(
         fleets=_fleets(loop, wanted, stock[0], rejected),
         trainers=_trainers(loop, wanted, stock[1], rejected),
@@ -369,12 +371,13 @@ def _space(said: Said, loop: Loop, wanted: _Wanted, budget: tuple[Budget | None,
         rollout_gpus=wanted.rollout_gpus,
         trainer_gpus=wanted.trainer_gpus,
         whole_nodes=wanted.whole_nodes,
-        fleets_taken=_fleets_taken(said.framework(), loop.problem.gpus_per_node, stock[0] or found.gpus.number),
+        fleets_taken=taken("rollout_gpus"),
+        sums_taken=taken("gpus"),
     )
 
 
-def _fleets_taken(framework: Framework | None, node: float | None, most: float) -> frozenset[float] | None:
-    """GPUs that a fleet apart may have, by what a framework demands of them alone; None for any number."""
+def _counts_taken(framework: Framework | None, node: float | None, most: float, key: str) -> frozenset[float] | None:
+    """GPUs that a fleet, or both sides, apart may have by what a framework demands of them alone; None for any."""
     if framework is None or node is None:
         return None
     from rlsize.frameworks.demands import unmet
@@ -383,7 +386,7 @@ def _fleets_taken(framework: Framework | None, node: float | None, most: float) 
     counts = frozenset(
         gpus
         for gpus in map(float, range(1, int(most) + 1))
-        if any(not any(unmet(one, {"rollout_gpus": gpus, "gpus_per_node": node, "shared": False})) for one in demands)
+        if any(not any(unmet(one, {key: gpus, "gpus_per_node": node, "shared": False})) for one in demands)
     )
     return counts if demands and len(counts) < int(most) else None
 

@@ -250,6 +250,10 @@ def _two_pools(
         if not allowed.any():
             return  # later rows have more instances
         last = int(np.flatnonzero(allowed.any(axis=0))[-1]) + 1
+        if space.sums_taken is not None:
+            allowed &= np.isin(counts * table.fleet.gpus + trainers.gpus[None, :], [*space.sums_taken])
+            if not allowed.any():
+                continue
         yield _Block(
             place=replace(whole, instances=counts, trainer_gpus=trainers.gpus[None, :last]),
             fleet=made.each(partial(_rows, part)),

@@ -86,6 +86,7 @@ class Space:
         trainer_gpus: The only numbers of trainer GPUs that may be; all where empty.
         whole_nodes: Whether each pool takes whole nodes.
         fleets_taken: GPUs that a fleet apart may have where the framework runs it; None for any number.
+        sums_taken: GPUs that both pools may have together where the framework runs them; None for any number.
         uneven: Whether trainers over whose replicas the batch does not divide are worked out too, beside the space.
     """
 
@@ -102,6 +103,7 @@ class Space:
     trainer_gpus: tuple[float, ...] = ()
     whole_nodes: bool = False
     fleets_taken: frozenset[float] | None = None
+    sums_taken: frozenset[float] | None = None
     uneven: bool = False
 
     @property

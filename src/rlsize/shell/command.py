@@ -408,9 +408,14 @@ def in_own_words(faults: Sequence[Fault], context: typer.Context, file: str) -> 
         context: Of the command.
         file: What it was given.
     """
+    from rlsize.quantities.table import QUANTITIES
+
     known = {name for parameter in context.command.params for name in parameter.opts}
+    keys = {flag: row.scenario for row in QUANTITIES.values() for flag in row.flags if row.scenario}
     for fault in faults:
         if fault.where.startswith("-") and not known.intersection(fault.where.split()):
-            yield Fault(fault.what, file, f"say it in the file; other commands have {fault.where} for it")
+            key = keys.get(fault.where.split()[0], "") if "--set" in known else ""
+            given = f"give --set {key}=..., or " if key else ""
+            yield Fault(fault.what, file, f"{given}say it in the file; other commands have {fault.where} for it")
         else:
             yield fault

@@ -32,6 +32,8 @@ _BATCH = frozenset({"prompts_per_step", "group_size", "mini_batches"})
 _POSED = _BATCH | {"mode"}
 """What a plan leaves as it is, or moves by name."""
 
+_MICRO = frozenset({"micro_batch_tokens", "micro_batch_samples"})
+
 _DEGREES = tuple(key for key in QUANTITIES if key.endswith("_parallel"))
 
 
@@ -160,7 +162,16 @@ def wanted_of(inputs: Inputs, values: Mapping[str, Any]) -> dict[str, Any]:
         found |= last_stage(inputs, found["pipeline_parallel"])
     if "max_staleness" in found and "max_staleness" not in before and "mode" not in found:
         found.pop("max_staleness")  # the launch bounds none, and a bound is another program's
-    return _holding(launch.reading, found, planned)
+    return _as_it_can(launch.reading, found, planned)
+
+
+def _as_it_can(reading: Reading, found: dict[str, Any], planned: Mapping[str, Any]) -> dict[str, Any]:
+    """What is wanted, with the micro batch that batch and ranks make where no key can say the plan's."""
+    wanted = _holding(reading, found, planned)
+    if found.keys().isdisjoint(_MICRO) or not _unsayable(reading, wanted):
+        return wanted
+    kept = _holding(reading, {key: value for key, value in found.items() if key not in _MICRO}, planned)
+    return wanted if _unsayable(reading, kept) else kept
 
 
 def _by_quantity(values: Mapping[str, Any]) -> dict[str, Any]:
@@ -249,17 +260,28 @@ def untold(inputs: Inputs, wanted: Mapping[str, Any]) -> str:
     launch = launch_of(inputs)
     if launch is None:
         return ""
-    reading, found = launch.reading, changes(launch.reading, wanted)
-    if found.refused:
-        return found.refused[0].what
-    moved = next((key for key in found.follows if key in _POSED), "")
-    if moved:
-        old, new = found.follows[moved]
-        return f"its keys cannot say it with batch and mode as they are: {moved} would go from {old} to {new}"
+    reading = launch.reading
+    if why := _unsayable(reading, wanted):
+        return why
+    found = changes(reading, wanted)
     demands, before = launch.framework.demands, values(reading)
     held = {text: says for text, says in demands.items() if not any(unmet({text: says}, before))}
     broken = next(unmet(held, {**before, **values(reading.changed(found.keys))}), None)
     return "" if broken is None else broken.what
+
+
+def _unsayable(reading: Reading, wanted: Mapping[str, Any]) -> str:
+    """Why the keys of a launch cannot say a change; empty where they can."""
+    from rlsize.frameworks.wanted import changes
+
+    found = changes(reading, wanted)
+    if found.refused:
+        return found.refused[0].what
+    moved = next((key for key in found.follows if key in _POSED), "")
+    if not moved:
+        return ""
+    old, new = found.follows[moved]
+    return f"its keys cannot say it with batch and mode as they are: {moved} would go from {old} to {new}"
 
 
 def as_told(inputs: Inputs, values: Mapping[str, Any], wanted: Mapping[str, Any]) -> Inputs:

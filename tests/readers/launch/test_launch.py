@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import time
 from pathlib import Path
 
@@ -104,7 +105,7 @@ def test_nothing_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         + "data.train_batch_size=$N x=`touch CANARY`\n"
     )
     launch = _launch(tmp_path, text)
-    assert launch.reading.value("loop.prompts_per_step") == 1024
+    assert launch.reading.value("loop.prompts_per_step") is None
     for name, content in (
         (
             "a.yaml",
@@ -532,3 +533,156 @@ def test_an_optimizer_that_is_partly_on_the_host_is_told(tmp_path: Path) -> None
     text = f"{VERL}model_engine=megatron +{key}_cpu_offload=True +{key}_offload_fraction="
     assert any("60%" in note for note in doubts(_launch(tmp_path, text + "0.6")))
     assert not any("live on the host" in note for note in doubts(_launch(tmp_path, text + "1")))
+
+
+def test_a_value_that_the_script_does_not_tell_takes_no_default(tmp_path: Path) -> None:
+    """A batch of 1,024 stood in for `$(python calc.py)`, and nobody was told."""
+    launch = _launch(tmp_path, VERL + "data.train_batch_size=$(python calc.py) actor_rollout_ref.rollout.n=$N")
+    told = [launch.reading.value(f"loop.{key}") for key in ("prompts_per_step", "group_size", "max_prompt_tokens")]
+    assert told == [None, None, 512]
+    noted = " ".join(doubts(launch))
+    assert "data.train_batch_size ($(python ...)), actor_rollout_ref.rollout.n (N)" in noted
+    assert "stops as it starts" not in noted
+
+
+def test_what_is_found_in_between_adds_to_a_sample_of_search_r1(tmp_path: Path) -> None:
+    """Up to max_obs_length tokens a call; its reference works whatever KL is for; a cap that is a turn's is told."""
+    keys = "data.max_obs_length=500 data.max_response_length=400 max_turns=2 actor_rollout_ref.rollout.n_agent=1"
+    launch = _launch(tmp_path, f"{VERL} data.max_start_length=2048 {keys}")
+    told = [launch.reading.value(f"loop.{key}") for key in ("tool_tokens", "turns", "reference", "critic")]
+    assert told == [500, 3, True, True]
+    assert any("400 response tokens are the most of a turn" in note for note in doubts(launch))
+    assert not any("max_obs_length" in note or "max_start_length" in note for note in doubts(launch))
+
+
+@pytest.mark.parametrize(
+    ("keys", "name", "told"),
+    [
+        ("env.env_name=x env.rollout.n=8 algorithm.adv_estimator=gigpo", "verl-agent", (8, 128, False)),
+        ("rollout_manager.n_trajectory=8 algorithm.adv_estimator=masked_gae", "vagen", (8, 128, True)),
+        (
+            (
+                "es_manager.train.env_groups=32 es_manager.train.group_size=8 algorithm.adv_estimator=opo "
+                "actor_rollout_ref.rollout.rollout_filter_ratio=0.5"
+            ),
+            "ragen",
+            (8, 128, False),
+        ),
+    ],
+)
+def test_forks_of_verl_with_environments_count_groups_in_keys_of_their_own(
+    tmp_path: Path, keys: str, name: str, told: tuple[int, int, bool]
+) -> None:
+    """They were read as verl with one sample a prompt, and verl's check of its batch was held against them."""
+    launch = _launch(tmp_path, f"{VERL}data.train_batch_size=16 {keys}")
+    assert launch.framework.name == name
+    assert tuple(launch.reading.value(f"loop.{key}") for key in ("group_size", "samples_per_step", "critic")) == told
+    assert not any("stops as it starts" in note for note in doubts(launch))
+
+
+def test_a_deepspeed_file_that_a_file_of_accelerate_names_counts(tmp_path: Path) -> None:
+    """It said how states are sharded, and the trainer was read as plain data parallelism."""
+    config = "distributed_type: DEEPSPEED\nnum_processes: 16\ndeepspeed_config:\n  deepspeed_config_file: ds.json\n"
+    (tmp_path / "accel.yaml").write_text(config)
+    stage = {"zero_optimization": {"stage": 3, "offload_optimizer": {"device": "cpu"}}}
+    (tmp_path / "ds.json").write_text(json.dumps(stage))
+    launch = _launch(tmp_path, "accelerate launch --config_file accel.yaml -m trl.scripts.grpo --num_generations 8")
+    assert [launch.reading.value(f"loop.{key}") for key in ("zero_stage", "offload")] == [3, True]
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        (
+            "Makefile",
+            (
+                "MODEL ?= Qwen/Qwen3-8B\nBSZ = 256\n"
+                "ARGS := data.train_batch_size=$(BSZ) actor_rollout_ref.rollout.n=8\n"
+                ".PHONY: train\ntrain:\n\t@python3 -m verl.trainer.main_ppo $(ARGS) \\\n"
+                "\t\tactor_rollout_ref.model.path=$(MODEL)\n"
+            ),
+        ),
+        (
+            "justfile",
+            (
+                'model := "Qwen/Qwen3-8B"\n\ntrain n="8" bsz="256":\n    python3 -m verl.trainer.main_ppo \\\n'
+                "        data.train_batch_size={{bsz}} actor_rollout_ref.rollout.n={{ n }} \\\n"
+                "        actor_rollout_ref.model.path={{model}}\n"
+            ),
+        ),
+    ],
+)
+def test_recipes_of_make_and_just_are_read_with_their_variables(tmp_path: Path, name: str, text: str) -> None:
+    """And a change is written into them as they are."""
+    launch = _launch(tmp_path, text, name)
+    told = [launch.reading.value(f"loop.{key}") for key in ("model", "prompts_per_step", "group_size")]
+    assert told == ["Qwen/Qwen3-8B", 256, 8]
+    batch = launch.reading.settings["data.train_batch_size"].span
+    assert re.search(r"train_batch_size=|\(ARGS\)", text[batch.start : batch.end])
+
+
+def test_a_command_that_a_loop_over_a_mapping_builds_is_read(tmp_path: Path) -> None:
+    """Keys that are set later or taken in from another mapping among them, and the default of an option."""
+    text = """import argparse, subprocess, sys
+CONFIG = {"data.train_batch_size": 64, "actor_rollout_ref.rollout.n": 4, "trainer.nnodes": 1}
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--nodes", type=int, default=2)
+    args = parser.parse_args()
+    CONFIG["trainer.nnodes"] = args.nodes
+    CONFIG.update({"actor_rollout_ref.rollout.n": 8})
+    command = [sys.executable, "-m", "verl.trainer.main_ppo"]
+    for key, value in CONFIG.items():
+        command.append(f"{key}={value}")
+    for word in ["data.max_prompt_length=256"]:
+        command += [word]
+    subprocess.run(command, check=True)
+"""
+    reading = _launch(tmp_path, text, "run.py").reading
+    told = [reading.value(f"loop.{key}") for key in ("prompts_per_step", "group_size", "nodes", "max_prompt_tokens")]
+    assert told == [64, 8, 2, 256]
+
+
+def test_attributes_that_python_sets_later_count(tmp_path: Path) -> None:
+    """`args.num_generations = 16` after `args = GRPOConfig(...)`."""
+    text = (
+        "args = GRPOConfig(per_device_train_batch_size=4, use_vllm=True)\nargs.num_generations = 16\nargs.beta = 0.1\n"
+    )
+    reading = _launch(tmp_path, text, "run.py").reading
+    assert [reading.value(f"loop.{key}") for key in ("group_size", "reference")] == [16, True]
+
+
+def test_a_service_beside_a_trainers_is_its_engines_server(tmp_path: Path) -> None:
+    """As docker compose has them."""
+    text = """services:
+  vllm:
+    command: trl vllm-serve --model Qwen/Qwen3-8B --tensor-parallel-size 2
+  trainer:
+    command: >
+      accelerate launch --num_processes 6 -m trl.scripts.grpo --use_vllm --vllm_mode server --num_generations 8
+"""
+    reading = _launch(tmp_path, text, "compose.yaml").reading
+    assert [reading.value(f"loop.{key}") for key in ("trainer_gpus", "rollout_gpus", "gpus")] == [6, 2, 8]
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "trainer"),
+    [
+        ("a.yaml", "base_model: x\nrl: grpo\ntrl: {num_generations: 8}\nmicro_batch_size: 1", "axolotl"),
+        ("a.sh", "CUDA_VISIBLE_DEVICES=0 axolotl train grpo.yaml", "axolotl"),
+        ("a.yaml", "model:\n  _component_: torchtune.models.x\ngrpo_samples: 4", "torchtune"),
+        (
+            "a.sh",
+            "tune run --nproc_per_node 8 dev/grpo_full_finetune_distributed --config dev/3B_full_grpo",
+            "torchtune",
+        ),
+        ("a.toml", 'model = "x"\n[env]\nid = "y"\n[trainer]\ngpus = 1\n[trainer.args]\nbatch_size = 512', "verifiers"),
+        ("a.py", "import verifiers as vf\nargs = vf.grpo_defaults(run_name='x')\nargs.max_tokens = 9", "verifiers"),
+        ("a.sh", "uv run vf-rl @ configs/rl.toml", "verifiers"),
+    ],
+)
+def test_trainers_that_are_not_read_are_refused_by_name(tmp_path: Path, name: str, text: str, trainer: str) -> None:
+    """With what can be asked in their place."""
+    with pytest.raises(InputError, match=f"is of {trainer}, which is not read") as raised:
+        _launch(tmp_path, text, name)
+    assert "rlsize init" in raised.value.faults[0].todo

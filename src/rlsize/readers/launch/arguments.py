@@ -105,9 +105,10 @@ def _joined(first: Span, last: Span, values: list[str]) -> Span:
 
 
 def _told(key: str, values: list[str], word: Word, last: Word) -> Iterator[Setting]:
-    """One setting; none where the script does not tell its value."""
+    """One setting, without a value where the script does not tell it: no default of the framework stands there."""
     unknown = last.unknown or word.unknown
     if unknown and not any(character.isalpha() for value in values for character in value):
+        yield Setting(key, None, last.span if values else word.span, unknown=unknown[0])
         return
     value: Value = True if not values else scalar(values[0]) if len(values) == 1 else " ".join(values)
     yield Setting(key, value, last.span if values else word.span)

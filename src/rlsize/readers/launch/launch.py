@@ -18,7 +18,8 @@ from rlsize.readers.launch.bash import read_script
 from rlsize.readers.launch.bash.source import Source, script_in
 from rlsize.readers.launch.comments import commands_shown
 from rlsize.readers.launch.context import Context
-from rlsize.readers.launch.other_training import check_rollout, refused, without_rollout
+from rlsize.readers.launch.other_training import check_rollout, refused, unread, unread_by, without_rollout
+from rlsize.readers.launch.recipes import as_shell, is_recipes
 from rlsize.readers.yaml_documents import read_text
 
 if TYPE_CHECKING:
@@ -51,6 +52,7 @@ _BESIDE = {
     "deepspeed_config": "deepspeed.",
     "deepspeed_config_file": "deepspeed.",
     "deepspeed_config.deepspeed_config_file": "deepspeed.",
+    "accelerate.deepspeed_config.deepspeed_config_file": "deepspeed.",
 }
 _GPUS = re.compile(r"(?:gpu:)?(?:([A-Za-z][\w.-]*):)?(\d{1,6})")
 """GPUs of a node as Slurm writes them: `8`, `gpu:8`, `gpu:h100:8`."""
@@ -124,7 +126,8 @@ def read_launch(
     if name and name not in known:
         raise InputError(Fault(f"there is no framework {name[:40]!r}", "--framework", suggestion(name[:40], known)))
     if looks_like_shell(path, content):
-        chosen, settings = _of_script(Source.of(content, path), context)
+        source = Source.of(content, path)
+        chosen, settings = _of_script(as_shell(source) if is_recipes(path) else source, context)
     else:
         chosen, settings = _of_configuration(content, context)
     settings[:0] = _named_gpu(path, content)
@@ -182,7 +185,7 @@ def _named_gpu(path: str, text: str) -> Iterator[Setting]:
 def looks_like_shell(path: str, text: str) -> bool:
     """Whether a text is a shell script rather than a configuration: by its ending, else by how it begins."""
     ending = PurePosixPath(path).suffix
-    if ending in {".sh", ".bash", ".slurm", ".sbatch"}:
+    if ending in {".sh", ".bash", ".slurm", ".sbatch"} or is_recipes(path):
         return True
     if ending in {".yaml", ".yml", ".toml", ".json", ".py", ".ipynb"}:
         return False
@@ -207,6 +210,8 @@ def _of_script(
     if not found:
         for other in filter(None, map(without_rollout, programs)):
             raise refused(other, context.name)
+        if trainer := unread_by(programs, ""):
+            raise unread(trainer, context.name)
         raise context.refused("launches no framework that is known")
     chosen = found[-1][0]
     settings: list[Setting] = []
@@ -371,11 +376,12 @@ def _note_untold(framework: Framework, words: Sequence[Word], context: Context) 
 
 
 def _beside(settings: Iterable[Setting], context: Context) -> Iterator[Setting]:
-    """What files of accelerate and DeepSpeed set that settings name."""
+    """What files of accelerate and DeepSpeed set that settings name, and those that these name."""
     for setting in settings:
         prefix = _BESIDE.get(normal(setting.key).removeprefix("launcher."))
         if prefix and isinstance(setting.value, str):
-            yield from context.named(setting.value, prefix)
+            found = list(context.named(setting.value, prefix))
+            yield from (*found, *_beside(found, context))
 
 
 def _of_server(framework: Framework, program: Program) -> Iterator[Setting]:
@@ -415,16 +421,23 @@ def _of_configuration(text: str, context: Context) -> tuple[Framework, list[Sett
     }
     variables |= {key: str(setting.value) for key, setting in _sky(surroundings)}
     chosen: Framework | None = None
+    beside: list[Source] = []
     for script, where in scripts:
         try:
             one, found = _of_script(script_in(text, script, where), context, variables)
         except InputError:
+            beside.append(script_in(text, script, where))
             continue
         chosen, context.asked = one, one.name
         surroundings += found
     if chosen is not None:
+        for source in beside:  # the engines' server, as a service of its own
+            for program in read_script(source, context.name, context.beside).programs:
+                surroundings += _of_server(chosen, program)
         return chosen, [*(replace(setting, key=f"values.{setting.key}") for setting in settings), *surroundings]
     check_rollout(settings, context.name)
+    if context.name.endswith(".py") and not context.asked and (trainer := unread_by((), text)):
+        raise unread(trainer, context.name)
     usage = _usage(text, context) if context.name.endswith(".py") else []
     shown = [setting for program, at in usage for setting in settings_of(program.words[at:])]
     ranked = sorted(

@@ -74,13 +74,15 @@ def python_settings(text: str, name: str, notes: list[str]) -> tuple[Node, tuple
     return Node(reader.found, Places("", name).span(0, 0)), tuple(reader.scripts)
 
 
-def _exported(node: ast.AST) -> Iterator[tuple[str, ast.expr]]:
-    """Variables of the environment that a statement sets: `os.environ["X"] = "1"`."""
+def _set_later(node: ast.AST) -> Iterator[tuple[ast.Name | None, str, ast.expr]]:
+    """What a statement sets: of the environment (`os.environ["X"] = "1"`: None), of an object (`args.x = 1`)."""
     if not isinstance(node, ast.Assign):
         return
-    for target in (one for one in node.targets if isinstance(one, ast.Subscript)):
-        if isinstance(target.slice, ast.Constant) and ast.unparse(target.value) in {"os.environ", "environ"}:
-            yield str(target.slice.value), node.value
+    for target in node.targets:
+        if isinstance(target, ast.Attribute) and isinstance(target.value, ast.Name):
+            yield target.value, target.attr, node.value
+        elif isinstance(target, ast.Subscript) and ast.unparse(target.value) in {"os.environ", "environ"}:
+            yield None, ast.unparse(target.slice).strip("'\""), node.value
 
 
 class _Reader:
@@ -102,10 +104,10 @@ class _Reader:
         module = _Scope()
         scopes = [module]
         calls: list[tuple[ast.Call, _Scope]] = []
-        surroundings: list[tuple[str, ast.expr, _Scope]] = []
-        stack: list[tuple[ast.AST, _Scope]] = [(tree, module)]
+        later: list[tuple[ast.Name | None, str, ast.expr, _Scope]] = []
+        stack: list[tuple[ast.AST, _Scope, ast.For | None]] = [(tree, module, None)]
         while stack:
-            node, scope = stack.pop()
+            node, scope, loop = stack.pop()
             if isinstance(node, _SCOPES):
                 scope = _Scope(scope)
                 scopes.append(scope)
@@ -114,22 +116,30 @@ class _Reader:
                     scope.bound |= {part.arg: [(node.lineno, None)] for part in parameters}
             elif isinstance(node, ast.Call):
                 calls.append((node, scope))
-                _extended(node, scope)
+                _extended(node, scope, loop)
             else:
-                surroundings += [(name, value, scope) for name, value in _exported(node)]
-                _bind(node, scope)
-            stack += [(child, scope) for child in ast.iter_child_nodes(node)]
-        for bound in chain.from_iterable(one.bound.values() for one in scopes):
-            bound.sort(key=lambda assigned: assigned[0])
+                later += [(*one, scope) for one in _set_later(node)]
+                _bind(node, scope, loop)
+            loop = None if isinstance(node, _SCOPES) else node if isinstance(node, ast.For) else loop
+            stack += [(child, scope, loop) for child in ast.iter_child_nodes(node)]
+        for assigned in chain.from_iterable(one.bound.values() for one in scopes):
+            assigned.sort(key=lambda one: one[0])
         calls.sort(key=lambda call: (call[0].lineno, call[0].col_offset))
         self._argparse([call for call, _ in calls])
         for call, scope in calls:
             self._call(call, scope)
-        for name, value, scope in sorted(surroundings, key=lambda one: one[1].lineno):
+        self._later(later)
+
+    def _later(self, later: list[tuple[ast.Name | None, str, ast.expr, _Scope]]) -> None:
+        """What is set beside calls: variables of the environment, and attributes of what a call made."""
+        for owner, name, value, scope in sorted(later, key=lambda one: one[2].lineno):
+            bound = None if owner is None else self._bound(owner, scope)
+            group = "env" if owner is None else _called(bound) if isinstance(bound, ast.Call) else None
             try:
-                self._set("env", name, Node(self._held(value, scope), self._span(value)))
+                if group is not None:
+                    self._set(group, name, Node(self._held(value, scope), self._span(value)))
             except UnreadableError:
-                self._notes.append(f"{self._span(value)}: os.environ: {shown(name)} is left out")
+                self._notes.append(f"{self._span(value)}: {group}: {shown(name)} is left out")
 
     def _span(self, node: ast.expr) -> Span:
         from rlsize.facts.launch import Span
@@ -247,13 +257,23 @@ class _Reader:
         names = [target.id for target in targets if isinstance(target, ast.Name)]
         pairs: list[tuple[ast.expr, ...]] = []
         if isinstance(held, ast.Dict) and not (others or first.ifs):
-            both = zip(held.keys, held.values, strict=True)
-            pairs = [(key, value) if items else (key,) for key, value in both if key]
+            pairs = [each if items else each[:1] for each in self._entries(held, scope, 0).values()]
         elif isinstance(held, ast.List | ast.Tuple) and not (items or others or first.ifs):
             pairs = [tuple(one.elts) if isinstance(one, ast.Tuple) else (one,) for one in held.elts]
         for pair in pairs:
             bound = dict(zip(names, pair, strict=False))
             yield _Scope(scope, {name: [(0, value)] for name, value in bound.items()})
+
+    def _entries(self, node: ast.expr, scope: _Scope, depth: int) -> dict[str, tuple[ast.expr, ast.expr]]:
+        """Keys and values of a mapping by key, those of others that it takes in among them."""
+        self._count.one(0, self._span(node))
+        node = self._followed(node, scope)
+        found: dict[str, tuple[ast.expr, ast.expr]] = {}
+        if isinstance(node, ast.Dict) and depth <= DEEPEST:
+            for key, value in zip(node.keys, node.values, strict=True):
+                own = {ast.unparse(key): (key, value)} if key else self._entries(value, scope, depth + 1)
+                found |= own
+        return found
 
     def _argument(self, owner: str, key: str, value: ast.expr, scope: _Scope, missed: list[str]) -> None:
         if isinstance(value, ast.Call) and _called(value) is not None:
@@ -356,7 +376,8 @@ class _Reader:
         while around is not None and isinstance(node, ast.Name):
             if (bound := around.bound.get(node.id)) is not None:
                 above = bisect_left(bound, node.lineno, key=lambda one: one[0])
-                return bound[above - 1][1] if above else bound[-1][1] if around is not scope else None
+                if above or around is not scope:
+                    return bound[above - 1][1]  # the last one, where all stand below in a scope around
             around = around.outer
         return None
 
@@ -374,33 +395,49 @@ def _is_text(node: ast.expr) -> TypeGuard[ast.Call]:
     return isinstance(node, ast.Call) and getattr(node.func, "id", "") == "str" and len(node.args) == 1
 
 
-def _extended(call: ast.Call, scope: _Scope) -> None:
-    """Note what `words.append(x)` and `words.extend(y)` make of a list."""
+def _extended(call: ast.Call, scope: _Scope, loop: ast.For | None) -> None:
+    """Note what `words.append(x)`, `words.extend(y)` and `mapping.update(z)` make of a list or a mapping."""
     func = call.func
     if not (isinstance(func, ast.Attribute) and isinstance(func.value, ast.Name) and len(call.args) == 1):
         return
-    if func.attr in {"append", "extend"}:
-        more = call.args[0] if func.attr == "extend" else ast.copy_location(ast.List([call.args[0]]), call.args[0])
-        joined = ast.copy_location(ast.BinOp(func.value, ast.Add(), more), call)
-        scope.bound.setdefault(func.value.id, []).append((call.lineno, joined))
+    more = call.args[0]
+    if func.attr == "update":
+        made: ast.expr = ast.Dict([None, None], [func.value, more])
+    elif func.attr in {"append", "extend"}:
+        more = more if func.attr == "extend" else ast.copy_location(ast.List([more]), more)
+        made = ast.BinOp(func.value, ast.Add(), _in_turn(more, loop))
+    else:
+        return
+    scope.bound.setdefault(func.value.id, []).append((call.lineno, ast.copy_location(made, call)))
 
 
-def _bind(node: ast.AST, scope: _Scope) -> None:
+def _in_turn(words: ast.expr, loop: ast.For | None) -> ast.expr:
+    """What a list adds to another one: in each turn of a loop, where it stands in one."""
+    if loop is None:
+        return words
+    each = ast.copy_location(ast.Starred(words, ast.Load()), words)
+    return ast.copy_location(ast.ListComp(each, [ast.comprehension(loop.target, loop.iter, [], 0)]), words)
+
+
+def _bind(node: ast.AST, scope: _Scope, loop: ast.For | None) -> None:
     """Note what a statement assigns to names; what no single expression gives is unknown."""
-    for target, value in _assigned(node):
+    for target, value in _assigned(node, loop):
+        if isinstance(target, ast.Subscript) and isinstance(target.value, ast.Name) and value is not None:
+            made = ast.copy_location(ast.Dict([None, target.slice], [target.value, value]), target)
+            scope.bound.setdefault(target.value.id, []).append((target.lineno, made))
         for name in ast.walk(target):
             if isinstance(name, ast.Name) and isinstance(name.ctx, ast.Store):
                 scope.bound.setdefault(name.id, []).append((name.lineno, value if name is target else None))
 
 
-def _assigned(node: ast.AST) -> Iterator[tuple[ast.AST, ast.expr | None]]:
+def _assigned(node: ast.AST, loop: ast.For | None) -> Iterator[tuple[ast.AST, ast.expr | None]]:
     if isinstance(node, ast.Assign):
         yield from ((target, node.value) for target in node.targets)
     elif isinstance(node, ast.AnnAssign | ast.NamedExpr):
         yield node.target, node.value
     elif isinstance(node, ast.AugAssign) and isinstance(node.value, ast.List | ast.ListComp):
         before = ast.copy_location(ast.Name(getattr(node.target, "id", ""), ast.Load()), node)
-        yield node.target, ast.copy_location(ast.BinOp(before, node.op, node.value), node)
+        yield node.target, ast.copy_location(ast.BinOp(before, node.op, _in_turn(node.value, loop)), node)
     elif isinstance(node, ast.AugAssign | ast.For | ast.AsyncFor | ast.comprehension):
         yield node.target, None
     elif isinstance(node, ast.withitem) and node.optional_vars is not None:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from rlsize.errors import InputError, Refused
 from rlsize.facts.inference_engines import ENGINES, WITHOUT, inference_engine
+from rlsize.frameworks.told import keys_of
 from rlsize.quantities.row import Switch, Word
 from rlsize.quantities.table import QUANTITIES, nested
 from rlsize.readers.names import model_named, model_of_size
@@ -24,7 +25,8 @@ if TYPE_CHECKING:
 _SIZES = re.compile(
     r"batch|len|token|gpu|node|parallel|offload|memory|cache|dtype|precision|lora|recompute|checkpointing|micro|worker|"
     r"replica|engine|world|(?<![a-z])[tpced]p(?![a-z])|quant|fp8|concurren|num_seqs|stale|off_policy|async|sleep|zero|"
-    r"over_sample|(?<=\.)device$",
+    r"over_?sampl|(?<=\.)device$|(?<![a-z])lag|group_?size|groups?$|(?<![a-z])turns?$|(?<=max_)(?:episodes|\w*calls)$|"
+    r"^model(?:_path|_name)?$|\.n$|trajector",
     re.IGNORECASE,
 )
 """What keys are named like that have to do with sizes."""
@@ -139,12 +141,21 @@ def doubts(launch: Launch, model: str = "") -> Iterator[str]:
     shards, context = (launch.reading.value(f"loop.{key}") for key in ("fsdp_size", "context_parallel"))
     if isinstance(shards, int) and isinstance(context, int) and 0 < shards < context:
         yield f"Weights are sharded over {shards} GPUs, and {context} share a sequence: read as if over those."
+    turns, most = (launch.reading.value(f"loop.{key}") for key in ("turns", "turn_cap"))
+    if isinstance(most, int) and (turns is None or (isinstance(turns, int) and turns > 1)):
+        todo = "--set workload.response_tokens.max=N"
+        yield f"{most:,} response tokens are the most of a turn, and read as those of a sample ({todo})."
     ranks = launch.reading.value("loop.rollout_dp_attention")
     if isinstance(ranks, int) and ranks > 1:
         yield f"Engines deal attention out to {ranks} data-parallel ranks: read as sliced by tensor parallelism."
     share = launch.reading.value("loop.optimizer_cpu_fraction")
     if launch.reading.value("loop.offload") and isinstance(share, int | float) and share < 1:
         yield f"{share:.0%} of the optimizer states live on the host: read as if all did; GPUs hold more than is said."
+    asked = keys_of(launch.framework)
+    said = [one for key, one in launch.reading.settings.items() if key in asked]
+    untold = [f"{one.key} ({one.unknown})" for one in said if one.unknown]
+    if untold:
+        yield f"Set to what the script does not tell, so not known here: {', '.join(untold[:_MOST_NAMED])}."
     named = [f"{one.key} ({one.span})" for one in launch.reading.unread() if _SIZES.search(one.key)]
     if named:
         more = f" and {len(named) - _MOST_NAMED} more" if len(named) > _MOST_NAMED else ""

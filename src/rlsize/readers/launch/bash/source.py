@@ -76,11 +76,12 @@ class Source:
         return replace(self, text="".join(texts), starts=starts, ends=ends)
 
     def changed(self, pattern: re.Pattern[str], put: str, most: int) -> Source:
-        """The text with what a pattern finds replaced, which goes on standing for what it replaces."""
+        """The text with what a pattern finds replaced, groups and all, which goes on standing for what it replaces."""
         parts, at = [], 0
         for found in islice(pattern.finditer(self.text), most):
-            parts += [(self.text[at : found.start()], at, found.start()), (put, found.start(), found.end())]
-            at = found.end()
+            start, end = found.span()
+            parts += [(self.text[at:start], at, start), (found.expand(put), start, end)]
+            at = end
         return self.joined([*parts, (self.text[at:], at, len(self.text))]) if parts else self
 
     def _stood_for(self, start: int, end: int) -> tuple[int, int]:
