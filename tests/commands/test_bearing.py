@@ -110,6 +110,19 @@ def test_a_flag_is_named_as_it_was_typed(rlsize: Run, folder: Path) -> None:
     assert all(name.startswith("--") for name in named(ran))
 
 
+def test_a_check_names_what_moves_nothing_and_leaves_one_verdict(rlsize: Run, folder: Path, tmp_path: Path) -> None:
+    """Its scenario and changes are read again, and no verdict leaves for CI, and no plan is saved, but the one."""
+    budget, junit, plan = (tmp_path / name for name in ("budget.yaml", "checked.xml", "plan.yaml"))
+    budget.write_text("rlsize: {kind: budget, version: 1}\nstep_seconds: {max: 500}\n", "utf-8")
+    sets = ("--set", "agents.tool_seconds=5", "--set", "workload.prompts_per_step=65")
+    told = ("--junit", str(junit), "--github", "--save", str(plan))
+    ran = rlsize("check", str(folder / "async.yaml"), *sets, "--budget", str(budget), *told, "--json")
+    assert named(ran) == ["agents.tool_seconds"]
+    assert ran.stderr.count("GITHUB_STEP_SUMMARY") == 1
+    assert "step_seconds" in junit.read_text("utf-8")
+    assert "prompts_per_step: 65" in plan.read_text("utf-8")
+
+
 @pytest.mark.long
 def test_asking_again_writes_nothing(rlsize: Run, folder: Path, tmp_path: Path) -> None:
     """What `--save` names is written once, as was said."""

@@ -17,7 +17,7 @@ from rlsize.facts.figure import Figure
 from rlsize.reports.report import Column, Decision, Finding, Level, Report, Table, Unseen
 from rlsize.reports.wording import band, bare, counted, gap, numbered, percent, row_name, sentence, signed, words
 from rlsize.shell.answer import check_form
-from rlsize.shell.command import TERMINAL, Force, in_own_words, option, switch
+from rlsize.shell.command import CI_PANEL, TERMINAL, Force, in_own_words, option, switch
 from rlsize.shell.inputs import Inputs
 from rlsize.shell.quantity_flags import ANSWER, PRICES, Changes, ScenarioFile, asks_beside_files
 from rlsize.units import show, some_of, unit_of
@@ -51,7 +51,7 @@ _SIDES = {"max": "at most", "max_increase": "at most", "min": "at least", "max_d
 _SIGNS = {"max_increase": "+", "max_decrease": "-"}
 
 
-@asks_beside_files(Prices=PRICES, Run=("steps",), Inputs=ANSWER)
+@asks_beside_files(once=False, Prices=PRICES, Run=("steps",), Inputs=ANSWER)
 def check(
     inputs: Inputs,
     context: typer.Context,
@@ -60,8 +60,10 @@ def check(
     budget: str | None = option("--budget", "A budget file; its lines go before the scenario's own.", metavar="FILE"),
     baseline: str | None = option("--baseline", "A saved plan; limits on a change need one.", metavar="FILE"),
     strict: bool = switch("--strict", "Fail where an 80 % band crosses its limit.", "Inputs"),
-    junit: str | None = option("--junit", "Write JUnit XML: a test case for each limit.", "CI", "FILE"),
-    github: bool = switch("--github", "Annotate the budget file on GitHub, and add to the summary of the step.", "CI"),
+    junit: str | None = option("--junit", "Write JUnit XML: a test case for each limit.", CI_PANEL, "FILE"),
+    github: bool = switch(
+        "--github", "Annotate the budget file on GitHub, and add to the summary of the step.", CI_PANEL
+    ),
     save: str | None = option("--save", "Write the loop as a plan: the baseline of a later check.", "Output", "FILE"),
     force: Force = False,
 ) -> Report:

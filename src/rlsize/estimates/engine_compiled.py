@@ -11,9 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from rlsize.equations.kernel_time import gemm_launch_seconds
 from rlsize.equations.mixture_of_experts import copies_gathered, copies_sent
 from rlsize.errors import Refused
-from rlsize.estimates.belief import prior
-from rlsize.estimates.constants_memory import STAGE as MEMORY
-from rlsize.estimates.engine_memory import kv_capacity
+from rlsize.estimates.engine_memory import sequence_parts
 from rlsize.estimates.engine_shape import engine_shape
 from rlsize.estimates.figures import numbers
 from rlsize.facts.inference_engines import inference_engine
@@ -297,7 +295,7 @@ def _experts(question: EngineQuestion, shape: EngineShape, kernels: Kernels, eng
 
 def _attention(question: EngineQuestion, shape: EngineShape, kernels: Kernels, engine: InferenceEngine) -> Numbers:
     architecture, layout = question.model.architecture, question.layout
-    held = kv_capacity(numbers, question, prior(MEMORY).central(), 1.0)  # the constants do not bear on bytes per token
+    held = sequence_parts(numbers, question, shape)
     latent, attention = architecture.latent_attention, architecture.attention
     bandwidth = question.gpu.specification.memory_bandwidth.value
     cached = "fp8" if KV_WIDTHS[question.kv_dtype] < _WIDE else "bf16"
@@ -320,12 +318,12 @@ def _attention(question: EngineQuestion, shape: EngineShape, kernels: Kernels, e
     reached = min(reached, 1.0)
     slower = reached / indexer.memory_fraction if indexer else 1.0
     return {
-        "kv_bytes_per_token": float(held.bytes_per_token) * layout.pipeline - index,
+        "kv_bytes_per_token": float(held["bytes_per_token"]) * layout.pipeline - index,
         "index_bytes_per_token": index * slower,
         "index_topk": float(latent.index_topk) if latent else 0.0,
-        "window_bytes_per_token": float(held.window_bytes_per_token) * layout.pipeline,
-        "window_tokens": float(held.window_tokens),
-        "state_bytes": 2.0 * float(held.state_bytes) * layout.pipeline,
+        "window_bytes_per_token": float(held["window_bytes_per_token"]) * layout.pipeline,
+        "window_tokens": float(held["window_tokens"]),
+        "state_bytes": 2.0 * float(held["state_bytes"]) * layout.pipeline,
         "latent_flops": flops,
         "attention_seconds": max(0.0, fixed - _GRAPH_GAP) + (indexer.fixed if indexer else 0.0),
         "attention_memory": bandwidth * reached,

@@ -94,7 +94,7 @@ def kv_capacity(
             "free_bytes", memory_fit.budget_left, gpu_memory=memory, usable_fraction=1.0, held_bytes=held_bytes
         )
     budget = _budget(work, question, engine, (there, weights, activations, other), values)
-    parts = _sequence_parts(work, question, shape)
+    parts = sequence_parts(work, question, shape)
     sequence = work(
         "sequence_bytes",
         kv_cache.sequence_kv_bytes,
@@ -148,7 +148,7 @@ def visible_memory(work: Work, gpu: Gpu, values: Mapping[str, Real]) -> Worked:
 def weight_bytes(work: Work, question: EngineQuestion, shape: EngineShape, values: Mapping[str, Real]) -> Worked:
     """Weights on each GPU, with what tensor parallelism copies and what quantisation leaves wide."""
     say, layout, types = plainly(work), question.layout, question.weights or native(question.model.name)
-    tensor = float(layout.tensor)
+    tensor = 1.0 * layout.tensor
     copies = engine_memory.params_with_copies
     mixers = work(
         "mixer_params",
@@ -181,7 +181,7 @@ def weight_bytes(work: Work, question: EngineQuestion, shape: EngineShape, value
         routed_width=WIDTHS[types.experts],
         tensor_parallel=tensor,
         data_parallel=attention_ranks(work, question),
-        pipeline_parallel=float(layout.pipeline),
+        pipeline_parallel=1.0 * layout.pipeline,
         overhead=values["memory_weight_overhead"],
     )
 
@@ -192,9 +192,9 @@ def attention_ranks(work: Work, question: EngineQuestion) -> Worked:
     return work(
         "attention_ranks",
         engine_memory.attention_ranks,
-        tensor_parallel=float(layout.tensor),
-        data_parallel=float(layout.data),
-        expert_parallel=float(layout.expert) if question.model.architecture.moe else 1.0,
+        tensor_parallel=1.0 * layout.tensor,
+        data_parallel=1.0 * layout.data,
+        expert_parallel=1.0 * layout.expert if question.model.architecture.moe else 1.0,
     )
 
 
@@ -216,7 +216,7 @@ def _activation_bytes(
         hidden_size=say(shape.hidden_size),
         hidden_copies=copies,
         mlp_width=say(shape.mlp_width),
-        tensor_parallel=float(question.layout.tensor),
+        tensor_parallel=1.0 * question.layout.tensor,
         sequences=step_sequences(question),
         vocab_size=say(shape.vocab_size),
         bytes_per_logit=values["memory_sampler_bytes"],
@@ -279,7 +279,7 @@ def memory_share(work: Work, question: EngineQuestion, memory: Real) -> Worked:
     )
 
 
-def _sequence_parts(work: Work, question: EngineQuestion, shape: EngineShape) -> dict[str, Worked]:
+def sequence_parts(work: Work, question: EngineQuestion, shape: EngineShape) -> dict[str, Worked]:
     """What a sequence keeps on each GPU, by how it grows with its length."""
     say, size, layout = plainly(work), shape.size, question.layout
 
@@ -292,8 +292,8 @@ def _sequence_parts(work: Work, question: EngineQuestion, shape: EngineShape) ->
             index_bytes=index,
             state_bytes=state,
             state_heads=say(shape.state_heads),
-            tensor_parallel=float(layout.tensor),
-            pipeline_parallel=float(layout.pipeline),
+            tensor_parallel=1.0 * layout.tensor,
+            pipeline_parallel=1.0 * layout.pipeline,
         )
 
     sliding, whole = say(size.sliding_bytes_per_token), say(size.kv_bytes_per_token)

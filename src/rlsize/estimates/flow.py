@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     Work = Callable[..., Any]
     Rules = Mapping[str, "Sequence[Rule]"]
 
-_ASKED = (str, tuple, Figure, type(None))  # to be worked out; most is a number or an array, and needs no call
+_ASKED = frozenset((str, tuple, Figure, type(None)))  # may have to be worked out; most is a number or an array
 
 KEYS = {
     "age_seconds": "oldest_sample_age_seconds",
@@ -95,7 +95,7 @@ class Flow(dict[str, "Worked"]):
     """
     Quantities by key, each worked out once, when it is asked for; what is missing for it where it cannot be known.
 
-    A dictionary of those that were asked for: most of what a plan spends its time on is asking.
+    A dictionary of those that are known by now: most of what a plan spends its time on is asking for these.
 
     Args:
         rules: How they follow from each other; rivals of one result in order, or as `by_result` has them.
@@ -105,19 +105,20 @@ class Flow(dict[str, "Worked"]):
     """
 
     def __init__(self, rules: Iterable[Rule] | Rules, known: Mapping[str, Any], work: Work = apply) -> None:
-        super().__init__()
+        super().__init__(known)
         self.rules: Rules = rules if isinstance(rules, Mapping) else by_result(rules)
-        self.known, self.work = known, work
+        self.work = work
+        asked = [key for key, value in known.items() if type(value) in _ASKED]
+        self.asked = {key: self.pop(key) for key in asked if not _is_known(self[key])}
 
     def __missing__(self, key: str) -> Worked:
-        value: Any = self.known.get(key)
-        if isinstance(value, _ASKED):
-            if not _is_there(value):
-                value = self._followed(key, value)
-            elif isinstance(value, str):
-                value = self[value]
-            elif isinstance(value, tuple):
-                value = added(self.work, _told(key), [self[part] for part in value])
+        value: Any = self.asked.get(key)
+        if isinstance(value, str):
+            value = self[value]
+        elif isinstance(value, tuple):
+            value = added(self.work, _told(key), [self[part] for part in value])
+        else:
+            value = self._followed(key, value)
         self[key] = value
         return value
 
@@ -126,21 +127,17 @@ class Flow(dict[str, "Worked"]):
         first = None
         for one in self.rules.get(key, ()):
             value = self._applied(one)
-            if _is_there(value):
+            if value is not None and (self.work is not apply or value.known):
                 return value
             first = first or value
         return None if self.work is not apply else first or said or absent(key, key)
 
     def _applied(self, one: Rule) -> Worked:
-        takes, known = {}, self.known
+        takes = {}
         for name, taken in one.takes.items():
-            value: Any = taken
-            if isinstance(taken, str):
-                value = known.get(taken)
-                if isinstance(value, _ASKED):
-                    value = self[taken]
-                if value is None:
-                    return None
+            value: Any = self[taken] if isinstance(taken, str) else taken
+            if value is None:
+                return None
             takes[name] = value
         return one.equation(**takes) if self.work is numbers else self.work(one.told, one.equation, **takes)
 
@@ -149,8 +146,9 @@ def _told(key: str) -> str:
     return key.rpartition("/")[2]
 
 
-def _is_there(value: Worked | None) -> bool:
-    return value is not None and (not isinstance(value, Figure) or value.known)
+def _is_known(value: Worked | None) -> bool:
+    """Whether it is a figure with a value, and neither one without nor what says of which others it comes."""
+    return isinstance(value, Figure) and value.known
 
 
 def flow_of(question: object, rules: Iterable[Rule], **fixed: Figure | float) -> Flow:

@@ -508,10 +508,11 @@ def _cycle(
     spread = {name: _last(value) for name, value in values.items()}
     lengths = Lengths(**{key: None if one is None else _last(one) for key, one in entries(shape.lengths).items()})
     held = np.clip(running, 1.0, most)
-    _, step, prompt_seconds = at_batch(work, asked, held, lengths, spread)
+    each = _at_points(asked)
+    _, step, prompt_seconds = at_batch(work, each, held, lengths, spread)
     full = running > most
     if batch.called is None:
-        *_, more = at_batch(work, asked, held, computing(lengths, computed_anew(lengths, most)), spread)
+        *_, more = at_batch(work, each, held, computing(lengths, computed_anew(lengths, most)), spread)
         step = step + full * held * (more - prompt_seconds) / lengths.response
     waiting, training = np.split(np.concatenate([rhythm.tokens] * 2, axis=-1) * step, 2, axis=-1)
     prompts = own * rhythm.started * _last(found.prefill_seconds)
@@ -750,7 +751,7 @@ def _drain(
         computed=_last(shape.lengths.computed),
     )
     spread = {name: _last(value) for name, value in values.items()}
-    _, step, _ = at_batch(work, asked, np.maximum(1.0, share * running), lengths, spread)
+    _, step, _ = at_batch(work, _at_points(asked), np.maximum(1.0, share * running), lengths, spread)
     return _Drain(tokens=tokens, done=done, step=step, whole=whole, size=size)
 
 
@@ -864,6 +865,12 @@ def _carried(work: Work, asked: Replica, batch: StepBatch, shape: Shape, values:
     seconds = _packed_time(batch, flying, wanted)
     rate = rollout_batch.batch_rate(samples=wanted, response_tokens=batch.response_tokens, seconds=seconds)
     return _made(work, batch, shape, seconds, flying, rate)
+
+
+def _at_points(asked: Replica) -> Replica:
+    """Several instances that are one, each at all points of the drain; one by itself as it is."""
+    each = {name: _last(number) for name, number in asked.numbers.items() if not isinstance(number, (int, float))}
+    return replace(asked, numbers={**asked.numbers, **each}) if each else asked
 
 
 def _last(value: Worked) -> Worked:

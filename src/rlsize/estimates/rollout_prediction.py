@@ -60,18 +60,18 @@ class Replica:
 
     Args:
         question: What it is.
-        numbers: Its work on each GPU, by name.
+        numbers: Its work on each GPU, by name; arrays where several stand together.
         factors: Constants that stretch its steps and prompts as a whole.
     """
 
     question: EngineQuestion
-    numbers: Mapping[str, float]
+    numbers: Mapping[str, Real]
     factors: tuple[str, ...]
 
     @property
     def gpus(self) -> float:
         """GPUs of the replica."""
-        return self.numbers["gpus"]
+        return float(self.numbers["gpus"])
 
     @property
     def token_seconds(self) -> str:

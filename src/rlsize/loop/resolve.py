@@ -63,7 +63,6 @@ class Stages:
         train: The trainer and its work.
         transport: Class of the weight sync.
         wire_dtype: Number type of weights on the wire.
-        fits: The smallest tensor parallelism at which an instance fits; None where none does.
         belief: What is believed about the constants.
         turns: What both sides do with their memory while the other one runs.
     """
@@ -74,9 +73,16 @@ class Stages:
     train: TrainQuestion
     transport: str
     wire_dtype: str
-    fits: int | None
     belief: Belief
     turns: Turns
+
+    @property
+    def fits(self) -> int | None:
+        """The smallest tensor parallelism at which an instance fits; None where none does."""
+        from rlsize.estimates.rollout_question import first_fit
+        from rlsize.loop.instance import degrees
+
+        return first_fit(self.rollout, degrees(self.rollout.engine.model), self.belief.central())
 
     @property
     def setting(self) -> CalibrationSetting:
@@ -276,9 +282,8 @@ def stages_of(said: Said, found: Pools) -> Stages:
     Raises:
         InputError: All that is missing or wrong.
     """
-    from rlsize.estimates.rollout_question import first_fit
     from rlsize.estimates.step_prediction import STAGES
-    from rlsize.loop.instance import degrees, instance
+    from rlsize.loop.instance import instance
     from rlsize.loop.phases import turns_of
     from rlsize.loop.sync import transport, wire_dtype
     from rlsize.loop.trainer import train_question
@@ -323,7 +328,6 @@ def stages_of(said: Said, found: Pools) -> Stages:
         train=replace(train, tokens_cv=tokens_cv),
         transport=way,
         wire_dtype=wire,
-        fits=first_fit(rollout, degrees(rollout.engine.model), values),
         belief=belief,
         turns=turns,
     )

@@ -278,8 +278,9 @@ def pick_best(terms: Terms, trainers: TrainerTable, steps: Steps, picks: Picks) 
         _unbeaten(scores["step_seconds"], cost, picks.front),
         _whole(kept & steps.full[:, starts]),
     )
-    made = _made(trainers, steps, starts, np.unique(np.concatenate(told)), (scores, keys))
-    picks.add(*([made[flat] for flat in places.tolist()] for places in told))
+    places = np.array(sorted(set(np.concatenate(told).tolist())), dtype=int)
+    made = _made(trainers, steps, starts, places, (scores, keys))
+    picks.add(*([made[flat] for flat in some.tolist()] for some in told))
 
 
 def _made(

@@ -204,9 +204,10 @@ def _blocks(
     """All candidates, mode by mode."""
     for loop in space.loops:
         if loop == "colocated":
-            for fleet in space.fleets:
-                if id(fleet) in sharing:
-                    yield from _colocated(terms, space, trainers, fleet, sharing[id(fleet)])
+            sharers = [(fleet, sharing[id(fleet)]) for fleet in space.fleets if id(fleet) in sharing]
+            _take(terms, trainers, [one for one in sharers if one[1].taken is None])
+            for fleet, shared in sharers:
+                yield from _colocated(space, trainers, fleet, shared)
             continue
         caps = space.staleness if loop in REFILLING else (1.0,)
         for table in fleets:
@@ -270,32 +271,45 @@ def _rows(part: slice, times: Array) -> Array:
     return times[part, None]
 
 
-def _colocated(
-    terms: Terms, space: Space, trainers: TrainerTable, fleet: FleetOption, shared: Sharing
-) -> Iterator[_Block]:
-    """Both sides on all GPUs of the trainer, as many instances as it holds."""
-    room = shared.instances >= 1
-    if space.rollout_gpus:
-        room &= np.isin(shared.instances * fleet.gpus, space.rollout_gpus)
-    if not room.any():
-        return
-    whole = np.maximum(shared.instances, 1.0)
-    place = Placement(
+def _take(terms: Terms, trainers: TrainerTable, sharers: list[tuple[FleetOption, Sharing]]) -> None:
+    """Note what fleets and their syncs take on the GPUs of each trainer, which each search of the tables asks again."""
+    able = [(fleet, shared) for fleet, shared in sharers if (shared.instances >= 1).any()]
+    counts = [np.unique(np.maximum(shared.instances, 1.0), return_inverse=True) for _, shared in able]
+    fleets = [(fleet, some) for (fleet, _), (some, _) in zip(able, counts, strict=True)]
+    made = generated(terms, fleets, "colocated", shared=True)
+    for (fleet, shared), (_, which), parts in zip(able, counts, made, strict=True):
+        place = _sharers(trainers, fleet, shared)
+        swaps = _swaps(terms, trainers, place, len(trainers.counts), sync_part)
+        shared.taken = parts.each(partial(_at, which)), swaps[trainers.group][None, :]
+
+
+def _at(places: NDArray[np.intp], times: Array) -> Array:
+    """Some of the entries, as a row."""
+    return times[places][None, :]
+
+
+def _sharers(trainers: TrainerTable, fleet: FleetOption, shared: Sharing) -> Placement:
+    """Both sides on all GPUs of each trainer, as many instances as it holds."""
+    return Placement(
         loop="colocated",
         fleet=fleet,
-        instances=whole[None, :],
+        instances=np.maximum(shared.instances, 1.0)[None, :],
         trainer=trainers.options[0],
         trainer_gpus=trainers.gpus[None, :],
         transport="colocated",
     )
-    if shared.taken is None:  # each search of the tables asks again
-        counts, which = np.unique(whole, return_inverse=True)
-        made = generated(terms, fleet, counts, "colocated", shared=True)
-        swaps = _swaps(terms, trainers, place, len(trainers.counts), sync_part)
-        shared.taken = made.each(lambda times: times[which][None, :]), swaps[trainers.group][None, :]
+
+
+def _colocated(space: Space, trainers: TrainerTable, fleet: FleetOption, shared: Sharing) -> Iterator[_Block]:
+    """Both sides on all GPUs of the trainer."""
+    room = shared.instances >= 1
+    if space.rollout_gpus:
+        room &= np.isin(shared.instances * fleet.gpus, space.rollout_gpus)
+    if shared.taken is None or not room.any():
+        return
     taken, swaps = shared.taken
     yield _Block(
-        place=place,
+        place=_sharers(trainers, fleet, shared),
         fleet=taken,
         columns=slice(0, len(trainers.gpus)),
         room=room[None, :],
@@ -369,9 +383,9 @@ def _syncs(terms: Terms, trainers: TrainerTable, block: _Block) -> Worked:
 def _lent(terms: Terms, trainers: TrainerTable, place: Placement) -> tuple[Array, Array]:
     """Time of lent GPUs alone, and their change-over, for each trainer."""
     whole = _whole(trainers, place.fleet)
-    alone = generated(terms, place.fleet, whole, place.loop, place.max_staleness, shared=True).seconds
+    (alone,) = generated(terms, [(place.fleet, whole)], place.loop, place.max_staleness, shared=True)
     swaps = _swaps(terms, trainers, place, len(whole), lent_swap)
-    return alone[trainers.group], swaps[trainers.group]
+    return alone.seconds[trainers.group], swaps[trainers.group]
 
 
 def _swaps(

@@ -8,26 +8,30 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass, field, fields, replace
+from functools import partial
 from itertools import groupby
-from operator import le
+from operator import itemgetter, le
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from rlsize.estimates.figures import entries
 from rlsize.estimates.step_assembly import REFILLING
 from rlsize.estimates.trainer_layout import Degrees
+from rlsize.facts.layout import Layout
 from rlsize.planner.evaluation import bare_asked, longest_tokens
 from rlsize.planner.options import SHARING, Placement, TrainerOption
 from rlsize.planner.space import instance_counts, misfits, trainer_counts
-from rlsize.planner.step_parts import FleetParts, fleet_parts, trainer_parts
+from rlsize.planner.step_parts import FleetParts, fleet_parts, ready_engine, trainer_parts
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from numpy.typing import NDArray
 
     from rlsize.estimates.figures import Worked
     from rlsize.estimates.generation import Late
+    from rlsize.estimates.rollout_prediction import Replica
     from rlsize.estimates.step_assembly import Loop
     from rlsize.estimates.train_prediction import TrainQuestion
     from rlsize.planner.options import FleetOption
@@ -37,8 +41,10 @@ if TYPE_CHECKING:
     Array = NDArray[np.float64]
     Kind = tuple[Late, tuple[Loop, float] | None]
 
+_STACKED = ("layout", "memory_fraction")  # what instances may differ in that stand together
 _NO_TRAINER = TrainerOption(name="", gpu="")
-_TOGETHER = 4096  # entries that are worked out at once
+_TRAINERS = 4096  # entries that are worked out at once
+_FLEETS = 512  # likewise; each has points of its own, at which its samples end
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -133,34 +139,93 @@ def kind_of(terms: Terms, loop: Loop, staleness: float) -> Kind:
 
 def fleet_tables(terms: Terms, space: Space, rejected: Rejections) -> list[FleetTable]:
     """Every way to build instances on GPUs of their own that fits."""
-    found = []
+    found: list[tuple[FleetOption, Array, float | None]] = []
     for fleet in space.fleets:
         counts = instance_counts(space, terms.problem, fleet)
         if fleet.shared_only or not len(counts):
             continue
         headroom = checked_headroom(terms, space, fleet, rejected, shared=False)
-        if isinstance(headroom, str):
-            continue
-        apart = (loop for loop in space.loops if loop != "colocated")
-        kinds = {kind_of(terms, loop, cap): (loop, cap) for loop in apart for cap in space.staleness}
-        parts = {kind: generated(terms, fleet, counts, *way) for kind, way in kinds.items()}
-        found.append(FleetTable(fleet=fleet, instances=counts, parts=parts, headroom=headroom))
-    return found
+        if not isinstance(headroom, str):
+            found.append((fleet, counts, headroom))
+    apart = (loop for loop in space.loops if loop != "colocated")
+    kinds = {kind_of(terms, loop, cap): (loop, cap) for loop in apart for cap in space.staleness}
+    fleets = [(fleet, counts) for fleet, counts, _ in found]
+    parts = {kind: generated(terms, fleets, *way) for kind, way in kinds.items()}
+    return [
+        FleetTable(
+            fleet=fleet,
+            instances=counts,
+            parts={kind: made[place] for kind, made in parts.items()},
+            headroom=headroom,
+        )
+        for place, (fleet, counts, headroom) in enumerate(found)
+    ]
 
 
 def generated(
-    terms: Terms, fleet: FleetOption, counts: Array, loop: Loop, cap: float = 1.0, *, shared: bool = False
-) -> FleetParts:
-    """What a fleet takes at each number of instances."""
-    place = Placement(
-        loop=loop,
-        fleet=fleet,
-        instances=counts,
-        trainer=_NO_TRAINER,
-        trainer_gpus=0.0,
-        max_staleness=cap,
-    )
-    return fleet_parts(terms, place, shared=shared).each(lambda part: np.broadcast_to(part, counts.shape))
+    terms: Terms, fleets: Sequence[tuple[FleetOption, Array]], loop: Loop, cap: float = 1.0, *, shared: bool = False
+) -> list[FleetParts]:
+    """
+    What fleets take, each at some numbers of instances; those that are worked out in the same way stand together.
+
+    What samples wait for outside the GPUs is worked out in rounds until all entries agree, so there each is by itself.
+    """
+    alike: dict[object, list[int]] = {}
+    for place, (fleet, _) in enumerate(fleets):
+        alone = fleet.rate.known or terms.problem.agents is not None
+        engine = None if alone else fleet.ready(shared=shared)
+        alike.setdefault(id(fleet) if engine is None else _agreed(engine), []).append(place)
+    found: dict[int, FleetParts] = {}
+    for places in alike.values():
+        for block in _blocks([len(fleets[place][1]) for place in places], _FLEETS):
+            some = [fleets[places[index]] for index in block]
+            counts = np.concatenate([own for _, own in some])
+            whole = Placement(
+                loop=loop,
+                fleet=_together(some, shared=shared),
+                instances=counts,
+                trainer=_NO_TRAINER,
+                trainer_gpus=0.0,
+                max_staleness=cap,
+            )
+            made = fleet_parts(terms, whole, shared=shared).each(partial(_spread, entries=counts))
+            ends = np.cumsum([len(own) for _, own in some]).tolist()
+            for index, first, last in zip(block, [0, *ends], ends, strict=False):
+                found[places[index]] = made.each(itemgetter(slice(first, last)))
+    return [found[place] for place in range(len(fleets))]
+
+
+def _agreed(engine: Replica) -> tuple[object, ...]:
+    """What instances agree in that may stand together."""
+    asked = engine.question
+    known = (id(value) for name, value in entries(asked).items() if name not in _STACKED)
+    return (engine.factors, asked.memory_fraction is None, *known)
+
+
+def _together(fleets: Sequence[tuple[FleetOption, Array]], *, shared: bool) -> FleetOption:
+    """One fleet for several, whose engine has the numbers of each at as many entries as that has of instances."""
+    first, sizes = fleets[0][0], [len(counts) for _, counts in fleets]
+    if len(fleets) == 1:
+        return first
+
+    def each(values: Sequence[Worked]) -> Worked:
+        alike = all(value == values[0] for value in values)
+        return values[0] if alike else np.repeat(np.array(values, dtype=float), sizes)
+
+    engines = [ready_engine(fleet, shared=shared) for fleet, _ in fleets]
+    one, asked = engines[0], [engine.question for engine in engines]
+    layouts = [entries(question.layout) for question in asked]
+    layout = Layout(**{name: each([own[name] for own in layouts]) for name in layouts[0]})
+    question = replace(asked[0], layout=layout, memory_fraction=each([question.memory_fraction for question in asked]))
+    numbers = {name: each([engine.numbers[name] for engine in engines]) for name in one.numbers}
+    return replace(first, engines={shared: replace(one, question=question, numbers=numbers)})
+
+
+def _blocks(sizes: Sequence[int], most: int) -> Iterator[list[int]]:
+    """Places of what follows each other and has so many entries together, if not one alone has more."""
+    ends = np.cumsum(sizes).tolist()
+    for _, block in groupby(range(len(sizes)), key=lambda place: ends[place] // most):
+        yield list(block)
 
 
 def checked_headroom(
@@ -336,9 +401,8 @@ def _each(
         alike.setdefault(_alike(way.trainer, branches), []).append(place)
     found: dict[int, Array] = {}
     for places in alike.values():
-        ends = np.cumsum([len(ways[place].gpus) for place in places])
-        for _, some in groupby(zip(places, ends.tolist(), strict=True), key=lambda one: one[1] // _TOGETHER):
-            block = [place for place, _ in some]
+        for some in _blocks([len(ways[place].gpus) for place in places], _TRAINERS):
+            block = [places[index] for index in some]
             trainer, gpus = _stacked([ways[place] for place in block])
             parts = np.cumsum([len(ways[place].gpus) for place in block])[:-1]
             found |= zip(block, np.split(answer(trainer, gpus), parts, axis=-1), strict=True)

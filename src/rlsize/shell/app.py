@@ -19,7 +19,7 @@ import typer
 from rlsize.shell.command import UNFINISHED, Entry, Group
 from rlsize.shell.progress import INTERRUPTED, ended_in_order, saying_if_long
 
-_LIVING = 50_000  # objects from one search for cycles to the next: what an answer loads lives as long as the program
+_LIVING = 250_000  # objects from one search for cycles to the next: what an answer loads lives as long as the program
 
 COMMANDS: dict[str, Entry] = {
     "fleet": Entry("Size", "How many rollout instances match this trainer."),

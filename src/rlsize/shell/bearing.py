@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import re
 from contextlib import redirect_stderr
+from dataclasses import replace
 from io import StringIO
 from typing import TYPE_CHECKING, Any
 
@@ -156,9 +157,12 @@ def _same(one: Report, other: Report) -> bool:
 
 
 def _told(report: Report) -> tuple[Any, ...]:
-    decision = report.decision
-    parts = [] if decision is None else [*decision.parts(report)]
-    return report.headline, report.no, report.warnings, report.notes, parts
+    """What it says; not what was written, which is so once."""
+    decision, notes = report.decision, report.notes
+    if decision is None:
+        return report.headline, report.no, report.warnings, notes
+    parts = [*replace(decision, done=()).parts(report)]
+    return report.headline, report.no, report.warnings, [note for note in notes if note not in decision.done], parts
 
 
 def _figures(report: Report) -> list[Any]:

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
 UsageError: Any = typer.BadParameter.__mro__[1]  # typer does not name it
 OUTPUT_PANEL = "Output"
+CI_PANEL = "CI"
 TERMINAL = "-"
 FULL = "--full"
 EXAMPLES = "examples/"

@@ -6,7 +6,7 @@ import inspect
 import sys
 from collections.abc import Mapping
 from dataclasses import fields, is_dataclass, replace
-from functools import wraps
+from functools import partial, wraps
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, TypeAlias, get_type_hints
 
 import typer
@@ -17,7 +17,7 @@ from rlsize.facts.fields import Quantity
 from rlsize.quantities.row import Switch, Text
 from rlsize.quantities.table import PLACES, QUANTITIES
 from rlsize.reports.report import Report
-from rlsize.shell.command import OUTPUT_PANEL, Profiles, argument, declared
+from rlsize.shell.command import CI_PANEL, OUTPUT_PANEL, Profiles, argument, declared
 from rlsize.shell.inputs import Inputs
 from rlsize.units import listed
 
@@ -310,14 +310,18 @@ def asks_once(**panels: tuple[Asked, ...]) -> Callable[[Callable[..., Any]], Cal
     return _asking(panels, reads=True, once=True)
 
 
-def asks_beside_files(**panels: tuple[Asked, ...]) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+def asks_beside_files(
+    *, once: bool = True, **panels: tuple[Asked, ...]
+) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """
     As `asks`, for a command that declares the files that it takes, and reads them by `Inputs.read`.
 
     Args:
+        once: Whether it is never asked again; one that is takes a `scenario` and `changes`, and finds neither then, as
+            the scenario is in its inputs.
         panels: Keys by panel.
     """
-    return _asking(panels, reads=False, once=True)
+    return _asking(panels, reads=False, once=once)
 
 
 def _asking(
@@ -332,11 +336,11 @@ def _asking(
 
         @wraps(command)
         def answer(profiles: list[str] | None = None, **own: Any) -> Any:
-            scenario, changes = (own.pop("scenario", None), own.pop("changes", None)) if reads else (None, None)
+            file, changes = (own.pop("scenario", None), own.pop("changes", None)) if reads else (None, None)
             said = texts_of(own)
             own = {name: value for name, value in own.items() if not name.startswith(_PREFIX)}
 
-            def made(texts: Mapping[str, Any], changes: Iterable[str]) -> Inputs:
+            def made(texts: Mapping[str, Any], changes: Iterable[str], scenario: str | None = file) -> Inputs:
                 found = Inputs(scenario, profiles, texts=texts, flags=asked.flags, changes=changes)
                 found.check_texts()
                 return found
@@ -358,10 +362,12 @@ def _asking(
             if not isinstance(report, Report):
                 return report
             unwritten = {**own, **dict.fromkeys(written)}
-            return _finished(inputs, report, asked, None if once else (made, lambda other: answered(other, unwritten)))
+            again = partial(made, scenario=file if reads else own.get("scenario"))
+            return _finished(inputs, report, asked, None if once else (again, lambda other: answered(other, unwritten)))
 
         own = [each for one in taken for each in _flags_of(one, groups.get(one.name))]
-        written = [one.name for one in own if _panel(one) == OUTPUT_PANEL]
+        written = [one.name for one in own if _panel(one) in {OUTPUT_PANEL, CI_PANEL}]
+        written += [] if reads else ["scenario", "changes"]
         keyword = inspect.Parameter.KEYWORD_ONLY
         shared = [
             *([inspect.Parameter("scenario", keyword, default=None, annotation=ScenarioFile)] if reads else []),
