@@ -96,10 +96,10 @@ TRAINING: Mapping[str, PassCost] = MappingProxyType(
     {
         "none": PassCost(linear_passes=3, attention_passes=3.5, streamed_passes=3, reductions=4),
         # attention is computed again
-        "selective": PassCost(linear_passes=3, attention_passes=4.5, streamed_passes=3.25, reductions=4),
+        "selective": PassCost(linear_passes=3, attention_passes=4.5, streamed_passes=3.25, reductions=4, rounds=4),
         # every other product is computed again, and what it gathers gathered
         "alternate": PassCost(linear_passes=3.5, attention_passes=3.5, streamed_passes=3.5, reductions=5),
-        "full": PassCost(linear_passes=4, attention_passes=4.5, streamed_passes=4, reductions=6),
+        "full": PassCost(linear_passes=4, attention_passes=4.5, streamed_passes=4, reductions=6, rounds=4),
     }
 )
 """Forward and backward, by what backward computes again."""
