@@ -387,3 +387,14 @@ def test_activations_on_the_host_take_less_where_only_inputs_are_kept() -> None:
     inputs, all_of_them = (seconds(question(recompute=word, keeps=keeps)).parts["offload"] for word in ("full", "none"))
     assert 0 < inputs < all_of_them / 10
     assert "offload" not in seconds(question()).parts
+
+
+@pytest.mark.parametrize("gpu", ["mi300x", "gaudi3", "tpu-v6e", "l40s", "rtx-4090"])
+@pytest.mark.parametrize("workload", ["pretraining", "rl"])
+def test_bands_are_wider_on_gpus_of_which_no_record_was_seen(gpu: str, workload: Any) -> None:
+    """Other makers, and cards without a fast network; all passes of a step have it."""
+    asked = question(gpu=gpu, workload=workload, passes=("old_logprob",) if workload == "rl" else ())
+    draws = prior(STAGE).drawn(0)
+    seen = draws | {"train_unseen_slowdown": np.ones_like(draws["train_unseen_slowdown"])}
+    found, plain = (np.log(seconds(asked, values).train_seconds) for values in (draws, seen))
+    assert np.std(found) > 1.03 * np.std(plain)
