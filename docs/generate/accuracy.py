@@ -174,10 +174,6 @@ WHY_NOT = {
     ("engine throughput, dense", "calibrated; same layout"): "a row at few requests tells the host's time, one at many "
     "that of kernels: the one says little of the other",
     ("engine throughput, MoE", "calibrated; same layout"): "as for dense models; prompts of SGLang's experts besides",
-    (
-        "offline throughput, dense",
-        "calibrated; same layout",
-    ): "settings that rows do not state: most samples at once, the cache's number type",
     ("KV cache tokens, low trust", "a priori, shipped constants"): "one log",
     (
         "RL step, dense, sizes not stated",

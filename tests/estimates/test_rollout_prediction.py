@@ -224,7 +224,7 @@ def test_borrowed_kernels_widen_the_band() -> None:
         ("gb200", "trtllm", 4, 3 * (1 - 0.75**8)),  # a rack-wide network, for which this engine has a way of its own
         ("gb200", "vllm", 4, 3.0),
         ("gb200", "vllm", 8, 7 * (1 - 0.875**8)),  # over nodes: kernels that send
-        ("h100-sxm", "vllm", 16, 15 * (1 - (15 / 16) ** 8)),
+        ("h100-sxm", "vllm", 16, 8 / 2),  # over the network alone: one for each expert on the other node
     ],
 )
 def test_tokens_go_to_all_ranks_of_a_node_and_beyond_it_to_those_with_an_expert(
@@ -234,6 +234,37 @@ def test_tokens_go_to_all_ranks_of_a_node_and_beyond_it_to_those_with_an_expert(
     asked = replace(question("qwen3-30b-a3b", gpu, engine=name), layout=Layout(expert=ranks, data=ranks))
     width = asked.model.architecture.hidden_size
     assert engine(asked).numbers["exchange_bytes"] == pytest.approx(copies * width * 3.0)
+
+
+@given(nodes=st.integers(2, 32), name=st.sampled_from(["qwen3-30b-a3b", "deepseek-v3", "kimi-k2"]), batch=batches)
+def test_a_prompt_sends_a_token_once_to_each_node_and_a_step_once_to_each_expert(
+    nodes: int, name: str, batch: float
+) -> None:
+    """So that prompts never send more than steps; and what leaves a node takes at least its time on the adapter."""
+    asked = replace(question(name, "h100-sxm"), layout=Layout(data=8 * nodes, expert=8 * nodes))
+    found = engine(asked).numbers
+    assert found["prompt_exchange_bytes"] <= found["exchange_bytes"] * (1 + TINY)
+    nic = asked.gpu.specification.nic
+    assert nic is not None
+    step = at_batch(numbers, engine(asked), batch * 8 * nodes, fixed_lengths(1000.0, 1000.0), VALUES)[0]
+    copies = found["experts_per_token"] * (1 - 1 / nodes)
+    sent = copies * found["moe_layers"] * found["hidden_size"] * 3.0 * batch
+    assert float(step["exchange"]) >= sent / nic.value
+
+
+@given(gpu=st.sampled_from(["h200-sxm", "b200-sxm", "mi355x"]), prompt=st.floats(256.0, 2e5))
+def test_an_indexer_scores_all_that_stands_before_each_token(gpu: str, prompt: float) -> None:
+    """Sparse attention reads few tokens of a prompt, yet what chooses them grows with its square, at no peak passed."""
+    asked = question("glm-5", gpu, 8, weights=uniform("fp8"))
+    once, twice = (
+        at_batch(numbers, engine(asked), 1.0, fixed_lengths(p, 1.0), VALUES)[2] for p in (prompt, 2 * prompt)
+    )
+    shape, said = asked.model.architecture.latent_attention, asked.gpu.specification
+    assert shape is not None
+    assert said.fp8_dense is not None
+    scores = 2.0 * shape.layers * shape.index_heads * shape.index_head_dim * prompt**2 / 2
+    assert once > scores / said.fp8_dense.value
+    assert twice - once > 3 * scores / said.fp8_dense.value
 
 
 @given(models, gpus, st.floats(1.0, 2000.0))

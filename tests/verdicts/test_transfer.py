@@ -45,6 +45,20 @@ def test_what_a_record_says_of_itself_moves_the_belief_by_its_noise_only(made_up
     assert after.spread("slowness") < 0.2 < before.spread("slowness")
 
 
+def test_what_a_family_leaves_unsaid_is_learnt_of_one_record(
+    made_up: Any, moved: Callable[..., Transfer], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where the noise of rows is what all of them lack, one row tells it; where it is each row's own, little."""
+    rows = {"run_time_s": 301.0, "work": 50}, {"run_time_s": 151.0, "work": 50, "gpus": 2}
+    noise = made_up.noise
+    monkeypatch.setattr(made_up, "noise", lambda record: math.hypot(noise(record), 2.0))
+    alone = moved(*rows).pairs
+    monkeypatch.setattr(made_up, "unstated", lambda _: 2.0, raising=False)
+    for own, shared in zip(alone, moved(*rows).pairs, strict=True):
+        assert shared.after.predicted == pytest.approx(shared.after.measured, rel=0.1)
+        assert own.after.predicted < 0.7 * own.after.measured
+
+
 def test_records_of_low_trust_calibrate_nothing(moved: Callable[..., Transfer]) -> None:
     """Nor are they predicted; a record alone in its family is counted, and another family is another."""
     found = moved(

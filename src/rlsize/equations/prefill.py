@@ -137,15 +137,17 @@ def experts_read_time(
     return steps * (experts - joint * decode_touched) * bytes_per_expert / (memory_rate * data_parallel)
 
 
-def walk_time(tokens: Real, seconds_per_token: Real) -> Real:
+def walk_time(tokens: Real, seconds_per_token: Real, length: Real, seconds_per_pair: Real) -> Real:
     """
     GPU time of what goes through a prompt token by token: linear attention, and the indexer of sparse attention.
 
-    t = p t_t
+    t = p (t_t + s / 2 t_p)
 
     Args:
         tokens: Prompt tokens, p. [token]
         seconds_per_token: Time of one, all layers, t_t. [s/token]
+        length: Tokens of a prompt, s: an indexer scores all before each of them. [token]
+        seconds_per_pair: Time of such a score, all layers, t_p; 0 without an indexer. [s/token^2]
 
     Returns:
         t. [s]
@@ -153,10 +155,10 @@ def walk_time(tokens: Real, seconds_per_token: Real) -> Real:
     Assumes one prompt fills a step, so that its chunks wait for each other.
     Source: fits to measured kernels, aiconfigurator-core 0.12.0, linear_attention and sparse_attention tables.
 
-    >>> walk_time(tokens=4096, seconds_per_token=2e-6)
-    0.008192
+    >>> walk_time(tokens=1000, seconds_per_token=0.5, length=1000, seconds_per_pair=0.25)
+    125500.0
     """
-    return tokens * seconds_per_token
+    return tokens * (seconds_per_token + length / 2 * seconds_per_pair)
 
 
 def prompt_of_parts(

@@ -125,6 +125,9 @@ STAGE = Stage(
                  "the same for a mixture of experts",
                  "versions of one stack within a year differ by 1.5 times (Megatron-Bridge, Qwen3-30B-A3B on GB200 and "
                  "GB300), layouts on H100 by 1.7"),
+        Constant("train_unseen_slowdown", 1.0, 0.12, "1", "assumed",
+                 "the same again on a generation of GPUs that no record of training is of",
+                 "as engines; half of the records' error without their generation is to one side"),
         Constant("rl_train_slowdown", 1.33, 0.25, "1", "published",
                  "times longer that an update takes in RL: ragged sequences, uneven ranks, small micro-batches",
                  "RL trainers reach about 30 % MFU where pre-training of the same models reaches 40 %"),
@@ -146,3 +149,6 @@ STAGE = Stage(
                  "as an update of a mixture of experts, with less to hide transfers behind"),
     ),
 )  # fmt: skip
+
+SEEN = frozenset({"nvidia with bf16", "nvidia with fp8", "nvidia with fp4"})
+"""Generations of GPUs (`Gpu.generation`) with at least ten records of training behind the constants."""

@@ -6,10 +6,11 @@ Whatever is a law stands in `equations/`; here weights are counted, divided amon
 
 from __future__ import annotations
 
+from math import ceil
 from typing import TYPE_CHECKING, NamedTuple
 
 from rlsize.equations.kernel_time import gemm_launch_seconds
-from rlsize.equations.mixture_of_experts import copies_gathered, copies_sent
+from rlsize.equations.mixture_of_experts import copies_for_each_expert, copies_gathered, copies_sent
 from rlsize.errors import Refused
 from rlsize.estimates.engine_memory import sequence_parts
 from rlsize.estimates.engine_shape import engine_shape
@@ -40,6 +41,7 @@ _LEAST_LINK = 0.5  # share of the link that large all-reduces reach where an eng
 _EXCHANGE = Transfer(fixed=14e-6, link_fraction=0.6)  # DeepEP on H100 where a GPU has no figures of its own
 _NETWORK_SECONDS = 35e-6  # more for a small collective between nodes: NCCL over InfiniBand, assumed
 _NETWORK_SHARE = 0.8  # of the adapters' bandwidth, as in training
+_EXCHANGE_SHARE = 0.9  # of it in exchanges among experts: DeepEP on 2, 4, 8 nodes of H200, aiconfigurator-core 0.12.0
 _CHUNK = 64  # tokens that linear attention works on at once in prefill (Yang et al., Gated DeltaNet, section 3.3)
 _WHOLE = 1e18  # a window that no prompt reaches
 _OF_EXPERTS = ("step/expert_seconds", "experts/prompt_product_seconds", "prompt_experts_read_seconds")
@@ -132,7 +134,8 @@ def compiled(question: EngineQuestion) -> Numbers:
         exchange_layers: Layers that exchange tokens among experts. [1]
         exchange_seconds: Time of an exchange without load, there and back. [s]
         exchange_rate: What large ones reach of the link. [B/s]
-        exchange_bytes: What a token sends in one layer, there and back. [B/token]
+        exchange_bytes: What a token of a decode step sends in one layer, there and back. [B/token]
+        prompt_exchange_bytes: The same of a prompt's token. [B/token]
         bandwidth: Peak memory bandwidth. [B/s]
         operation_seconds: Time of a small kernel. [s]
         joint_steps: 1 where prompts ride in decode steps, which read weights once for both; 0 where they have steps of
@@ -142,6 +145,7 @@ def compiled(question: EngineQuestion) -> Numbers:
         sliding_flops: The same in sliding layers. [FLOP/token^2]
         attention_window: Tokens that full attention reads at most in prefill. [token]
         walked_seconds: Time of a prompt's token in indexers and linear attention, all layers. [s/token]
+        scored_seconds: Time of indexers for each pair of tokens, all layers. [s/token^2]
         index_launch_seconds: Host time to launch a prompt's indexers, all layers. [s]
         prefill_attention_rate: FLOP/s of long prompts' attention. [FLOP/s]
         prefill_half_length: Prompt length that reaches half of it. [token]
@@ -357,6 +361,11 @@ def _prompts(question: EngineQuestion, kernels: Kernels, engine: InferenceEngine
     bf16, linear = question.gpu.specification.bf16_dense.value, shape.linear_attention
     indexer = _indexer(question, kernels, engine)
     each_token = latent.layers * indexer.seconds_per_token if latent and indexer else 0.0
+    scored = 0.0
+    if latent and indexer:
+        narrow = question.gpu.specification.fp8_dense or question.gpu.specification.bf16_dense
+        work = _FLOPS * latent.layers * latent.index_heads * latent.index_head_dim
+        scored = work / (narrow.value * indexer.compute_fraction)
     walk = kernels.linear_prefill.get(engine.key) or next(iter(kernels.linear_prefill.values()), None)
     if linear and walk:
         state = linear.value_head_dim * (linear.key_head_dim + _CHUNK)
@@ -368,6 +377,7 @@ def _prompts(question: EngineQuestion, kernels: Kernels, engine: InferenceEngine
         "prefill_attention_rate": bf16 * prefill.compute_fraction,
         "prefill_half_length": prefill.half_length,
         "walked_seconds": each_token / layout.pipeline,
+        "scored_seconds": scored / layout.pipeline,
         "index_launch_seconds": latent.layers * indexer.launch if latent and indexer else 0.0,
     }
 
@@ -379,21 +389,26 @@ def _links(question: EngineQuestion, kernels: Kernels, engine: InferenceEngine) 
     reduce = engine_all_reduce(kernels, engine.key, layout.tensor)
     large = max(reduce.link_fraction, engine_all_reduce(kernels, "vllm", layout.tensor).link_fraction, _LEAST_LINK)
     across = _across(question.gpu, layout.tensor * layout.data)
-    between = _network(question.gpu, layout.tensor * layout.data, shared=False)
     there, back = (
         kernels.expert_exchange.get(f"{engine.key}/{way}") or kernels.expert_exchange.get(way, _EXCHANGE)
         for way in ("dispatch", "combine")
     )
-    moe, copies = shape.moe, _copies(question, engine)
-    sent = copies * shape.hidden_size
+    moe, width = shape.moe, shape.hidden_size * (_DISPATCHED + _WIDE)
+    inside, between = link * min(there.link_fraction, back.link_fraction), _between(question)
+    copies = prompts = _copies(question, engine)
+    if sends_over_nodes(question):
+        each, nodes = moe.experts_per_token if moe else 0, ceil(layout.tensor * layout.data / _domain(question.gpu))
+        prompts = max(copies_sent(experts_per_token=each, ranks=nodes), copies * between / inside)
+        copies = copies_for_each_expert(experts_per_token=each, ranks=nodes)
     return {
         "all_reduces": 2.0 * shape.layers + 1.0 if layout.tensor > 1 else 0.0,
         "all_reduce_seconds": reduce.fixed + (_NETWORK_SECONDS if _across(question.gpu, layout.tensor) else 0.0),
-        "all_reduce_rate": min(link * large, _network(question.gpu, layout.tensor, shared=True)),
+        "all_reduce_rate": min(link * large, _reduced(question.gpu, layout.tensor)),
         "exchange_layers": float(moe.layers) if moe and layout.data > 1 else 0.0,
         "exchange_seconds": there.fixed + back.fixed + (_NETWORK_SECONDS if across else 0.0),
-        "exchange_rate": min(link * min(there.link_fraction, back.link_fraction), between),
-        "exchange_bytes": sent * (_DISPATCHED + _WIDE),
+        "exchange_rate": min(inside, between),
+        "exchange_bytes": copies * width,
+        "prompt_exchange_bytes": prompts * width,
     }
 
 
@@ -404,23 +419,50 @@ def _copies(question: EngineQuestion, engine: InferenceEngine) -> Real:
     Ranks of one node gather all tokens, unless the engine has a way of its own where a network joins more than a node;
     who spreads experts over nodes has kernels that send to ranks with an expert alone.
     """
-    moe, layout, spec = question.model.architecture.moe, question.layout, question.gpu.specification
-    node = spec.gpus_per_node.value
-    wide = layout.tensor * layout.data > node
-    if wide or (engine.rack_exchange and spec.scale_up.domain_gpus.value > node):
+    moe, layout, node = question.model.architecture.moe, question.layout, question.gpu.specification.gpus_per_node.value
+    if _wide(question) or (engine.rack_exchange and _domain(question.gpu) > node):
         return copies_sent(experts_per_token=moe.experts_per_token if moe else 0, ranks=layout.data)
     return copies_gathered(ranks=float(layout.data))
 
 
+def sends_over_nodes(question: EngineQuestion) -> bool:
+    """
+    Whether experts lie on nodes that no fast network joins, so that kernels made for that exchange tokens.
+
+    In a decode step these send a token to each of its experts, in a prompt once to each node that has one, where the
+    fast network hands it on meanwhile (DeepEP, low latency and normal).
+    """
+    return _wide(question) and _across(question.gpu, question.layout.tensor * question.layout.data)
+
+
+def _wide(question: EngineQuestion) -> bool:
+    """Whether ranks lie on more GPUs than a node has."""
+    return question.layout.tensor * question.layout.data > question.gpu.specification.gpus_per_node.value
+
+
+def _domain(gpu: Gpu) -> float:
+    return gpu.specification.scale_up.domain_gpus.value
+
+
 def _across(gpu: Gpu, ranks: int) -> bool:
     """Whether ranks lie on more GPUs than the fast network joins."""
-    return ranks > gpu.specification.scale_up.domain_gpus.value
+    return ranks > _domain(gpu)
 
 
-def _network(gpu: Gpu, ranks: int, *, shared: bool) -> float:
-    """Bandwidth between nodes, where ranks span several; an all-reduce shares a node's adapters."""
-    said = gpu.specification
+def _between(question: EngineQuestion) -> float:
+    """Bandwidth of exchanges between GPUs that no fast network joins."""
+    if not _across(question.gpu, question.layout.tensor * question.layout.data):
+        return float("inf")
+    return _adapter(question.gpu) * (_EXCHANGE_SHARE if sends_over_nodes(question) else _NETWORK_SHARE)
+
+
+def _reduced(gpu: Gpu, ranks: int) -> float:
+    """Bandwidth of all-reduces between nodes, where ranks span several: they share a node's adapters."""
     if not _across(gpu, ranks):
         return float("inf")
-    adapter = said.nic.value if said.nic else said.scale_up.bandwidth_one_direction.value
-    return adapter * _NETWORK_SHARE * (said.gpus_per_node.value if shared else 1.0)
+    return _adapter(gpu) * _NETWORK_SHARE * gpu.specification.gpus_per_node.value
+
+
+def _adapter(gpu: Gpu) -> float:
+    said = gpu.specification
+    return (said.nic or said.scale_up.bandwidth_one_direction).value

@@ -95,7 +95,7 @@ def _prompt_product(of: str, tokens: str, each: str, rate: str, slowdown: str) -
 
 
 def _moved(
-    prefix: str, tokens: str, all_reduce: str | float, exchange: str | float, operations: str | float
+    prefix: str, tokens: str, all_reduce: str | float, exchange: str | float, operations: str | float, sends: str
 ) -> tuple[Rule, ...]:
     """
     What moves the residual stream: all-reduces and exchanges among GPUs, and small kernels.
@@ -108,6 +108,7 @@ def _moved(
         all_reduce: Time of a small all-reduce. [s]
         exchange: Time of an exchange without load. [s]
         operations: Small kernels of a layer that have a start. [1]
+        sends: What a token sends to experts in a layer. [B/token]
     """
     stream, sent = f"{prefix}stream_bytes", f"{tokens}/sent_bytes"
     return (
@@ -121,7 +122,7 @@ def _moved(
             ranks="tensor",
             bandwidth="all_reduce_rate/achieved_rate",
         ),
-        rule(sent, step_overheads.sent_bytes, tokens=tokens, bytes_per_token="exchange_bytes"),
+        rule(sent, step_overheads.sent_bytes, tokens=tokens, bytes_per_token=sends),
         rule(
             f"{prefix}exchange_seconds",
             step_overheads.expert_exchange_time,
@@ -150,7 +151,8 @@ RATES = (
     _achieved("attention_memory", "attention_slowdown"),
     _achieved("attention_compute", "attention_slowdown"),
     _achieved("all_reduce_rate", "all_reduce_slowdown"),
-    _achieved("exchange_rate", "exchange_slowdown"),
+    rule("exchange_rate/achieved_rate", kernel_time.achieved_rate, peak="exchange_rate", fraction=1.0,
+         slowdown="exchange_slowdown"),
     _achieved("prefill_attention_rate", "prefill_attention_slowdown"),
     _slowed("all_reduce_seconds", "all_reduce_start"),
     _slowed("sequence_seconds", "attention_sequence"),
@@ -192,7 +194,7 @@ DECODE = (
          bytes_moved="step/state_bytes", memory_rate="recurrent_memory", flops=0.0, compute_rate="gemm_compute",
          sharpness=1.0),
     *_moved("step/", "tokens_per_rank", "all_reduce_seconds/start_seconds", "exchange_seconds",
-            "own_small_operations"),
+            "own_small_operations", "exchange_bytes"),
     rule("sampling_seconds", step_overheads.sampling_time, sequences="tokens_per_rank", bytes_per_logit=_LOGIT,
          passes="rollout_logit_passes"),
     rule("graphs/host_seconds", decode_step.host_time, step_seconds="own_host_step", sequences="sequences_per_rank",
@@ -225,8 +227,9 @@ PREFILL = (
     rule("prompt_attention_seconds", prefill.prompt_attention_time, flops="prompt_attention_flops",
          compute_rate="prefill_attention_rate/achieved_rate", half_length="prefill_half_length",
          prompt_tokens="computed_tokens"),
-    *_moved("prompt_", "prompt_tokens_per_rank", 0.0, 0.0, 0.0),
-    rule("prompt_walk_seconds", prefill.walk_time, tokens="prompt_tokens_per_rank", seconds_per_token="walked_seconds"),
+    *_moved("prompt_", "prompt_tokens_per_rank", 0.0, 0.0, 0.0, "prompt_exchange_bytes"),
+    rule("prompt_walk_seconds", prefill.walk_time, tokens="prompt_tokens_per_rank", seconds_per_token="walked_seconds",
+         length="computed_tokens", seconds_per_pair="scored_seconds"),
     rule("prompt_gpu_seconds", prefill.prompt_of_parts, **_PROMPT),
     rule("prefill_steps", prefill.prefill_steps, prompt_tokens="computed_tokens", batch="sequences"),
     rule("launch_seconds", prefill.launch_time, steps="prefill_steps", layer_seconds="own_launch_layer",

@@ -70,10 +70,8 @@ class EngineQuestion:
     @property
     def kind(self) -> tuple[str, str, str, str]:
         """What records of one kind share: engine, generation of the GPU, width of the weights, dense or MoE."""
-        said, types = self.gpu.specification, self.weights or native(self.model.name)
-        moe = self.model.architecture.moe is not None
-        units = "fp4" if said.fp4_dense else "fp8" if said.fp8_dense else "bf16"
+        types, moe = self.weights or native(self.model.name), self.model.architecture.moe is not None
         width = WIDTHS[types.experts if moe else types.dense]
         bits = "16 bits" if width > _EIGHT else "8 bits" if width > _FOUR else "4 bits"
         shape = "MoE" if moe else "dense"
-        return inference_engine(self.engine).key, f"{self.gpu.vendor} with {units}", bits, shape
+        return inference_engine(self.engine).key, self.gpu.generation, bits, shape

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from rlsize.equations import affine_step, engine_step, kernel_time, kv_cache, rollout_batch
 from rlsize.errors import Refused
 from rlsize.estimates.constants_rollout import SEEN
-from rlsize.estimates.engine_compiled import compiled
+from rlsize.estimates.engine_compiled import compiled, sends_over_nodes
 from rlsize.estimates.engine_memory import kv_capacity, step_sequences
 from rlsize.estimates.engine_rules import LAYERS, RULES, STEP
 from rlsize.estimates.figures import apply, numbers
@@ -260,8 +260,10 @@ def _flow(work: Work, asked: Replica, sequences: Worked, lengths: Lengths, value
         "response_tokens": lengths.response,
     }
     host = {f"own_{part}": values[f"rollout_{part}_{runs.key}"] for part in _OWN}
+    exchange = "rollout_network_exchange" if sends_over_nodes(question) else "rollout_exchange_slowdown"
     exposed = values["rollout_host_exposed"] if runs.hides_host(question.version) else 1.0
-    host |= {"host_exposed": exposed, "host_seconds": f"{'graphs' if question.graphs else 'launched'}/host_seconds"}
+    host |= {"exchange_slowdown": values[exchange], "host_exposed": exposed}
+    host |= {"host_seconds": f"{'graphs' if question.graphs else 'launched'}/host_seconds"}
     plain = {"step_tokens": "sequences", "tokens_per_rank": "sequences_per_rank", "drafting_seconds": 0.0}
     drafted = {"drafts": question.drafts, "draft_acceptance": question.draft_acceptance, "layer_seconds": LAYERS}
     return Flow(RULES, {**known, **values, **load, **host, **(drafted if question.drafts else plain)}, work)

@@ -16,6 +16,7 @@ from rlsize.equations import train_step as equations
 from rlsize.equations._ops import each, minimum, where
 from rlsize.errors import Refused
 from rlsize.estimates.constants_memory import ATTENTION_COPIES
+from rlsize.estimates.constants_train import SEEN
 from rlsize.estimates.figures import added, apply, bare, entries, figures_in, total
 from rlsize.estimates.flow import Flow
 from rlsize.estimates.memory_shape import memory_shape
@@ -96,10 +97,10 @@ TRAINING: Mapping[str, PassCost] = MappingProxyType(
     {
         "none": PassCost(linear_passes=3, attention_passes=3.5, streamed_passes=3, reductions=4),
         # attention is computed again
-        "selective": PassCost(linear_passes=3, attention_passes=4.5, streamed_passes=3.25, reductions=4),
+        "selective": PassCost(linear_passes=3, attention_passes=4.5, streamed_passes=3.25, reductions=4, rounds=4),
         # every other product is computed again, and what it gathers gathered
         "alternate": PassCost(linear_passes=3.5, attention_passes=3.5, streamed_passes=3.5, reductions=5),
-        "full": PassCost(linear_passes=4, attention_passes=4.5, streamed_passes=4, reductions=6),
+        "full": PassCost(linear_passes=4, attention_passes=4.5, streamed_passes=4, reductions=6, rounds=4),
     }
 )
 """Forward and backward, by what backward computes again."""
@@ -512,6 +513,8 @@ def _extra(work: Work, question: TrainQuestion, values: Mapping[str, Real], name
         slowdown = values["rl_forward_moe_slowdown" if asked.model.architecture.moe else "rl_forward_slowdown"]
         lost = work("loss_seconds", equations.slowdown_loss, seconds=seconds, slowdown=slowdown)
         seconds = added(work, key, [seconds, lost])
+        if asked.gpu.generation not in SEEN:
+            seconds = work(key, kernel_time.slowed, seconds=seconds, slowdown=values["train_unseen_slowdown"])
     if asked.workload == "rl" and asked.longest_tokens is not None:
         seconds = added(work, key, [seconds, flow["handling_seconds"]])
     if asked.weights_returning and name in _OF_POLICY:
@@ -620,7 +623,8 @@ def _decided(question: TrainQuestion) -> dict[str, Any]:
         "expert_launch_seconds": "train_expert_launch" if scaling == "block" else "tensor/expert_launch_seconds",
         "layer_bytes_per_token": "elementwise_bytes_per_token" if asked.fused else "eager_bytes_per_token",
         "quantising_bytes_per_value": _QUANTISING[scaling],
-        "train_slowdown": _SLOWDOWNS[asked.workload][experts],
+        "own_slowdown": _SLOWDOWNS[asked.workload][experts],
+        "train_slowdown": "own_slowdown" if asked.gpu.generation in SEEN else "unseen/train_slowdown",
         "held_params": held,
         "own_params": held if asked.lora_rank is None else "lora_params",
         "offload_seconds": tuple(key for key, there in moved.items() if there) or 0.0,

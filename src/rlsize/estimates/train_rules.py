@@ -277,6 +277,7 @@ RULES = by_result(
         rule("host_wait_seconds", step.host_wait, host="host_seconds", busy="compute_seconds"),
         rule("bubble_seconds", step.pipeline_bubble_time, busy="stage_seconds", stages="pipeline_parallel"),
         rule("pass_seconds", step.pass_time, **PASS),
+        rule("unseen/train_slowdown", kernels.scaled_fraction, fraction="own_slowdown", scale="train_unseen_slowdown"),
         rule("slowdown/loss_seconds", step.slowdown_loss, seconds="pass_seconds", slowdown="train_slowdown"),
         rule("nodes", step.model_replicas, gpus_per_replica="domain_gpus"),
         rule("straggling_seconds", step.straggling_time, busy="pass_seconds", fraction_per_doubling="train_straggling"),

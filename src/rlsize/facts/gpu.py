@@ -128,6 +128,13 @@ class Gpu:
     sources: Annotated[dict[str, str], Says("The documents and measurements, by the key that numbers name.")]
     notes: Annotated[tuple[str, ...], Says("What one should know about it.")] = ()
 
+    @property
+    def generation(self) -> str:
+        """What kernels are made for: its maker and narrowest matrix units; cards without a fast network are apart."""
+        said = self.specification
+        units = "fp4" if said.fp4_dense else "fp8" if said.fp8_dense else "bf16"
+        return f"{self.vendor} with {units}" + (", a card" if said.scale_up.domain_gpus.value <= 1 else "")
+
 
 def completed(gpu: Gpu, like: Callable[[str], Gpu]) -> Gpu:
     """

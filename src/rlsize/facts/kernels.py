@@ -151,13 +151,14 @@ class SparseIndex:
     """
     The indexer of sparse attention, one layer on one GPU: scores of all cached keys, and the choice among them.
 
-    Time of a decode step = fixed + index bytes / (B memory_fraction). A prompt of s tokens takes seconds_per_token s of
-    the GPU, and launch of the host.
+    Time of a decode step = fixed + index bytes / (B memory_fraction). A prompt of s tokens takes seconds_per_token s
+    + s^2 / 2 scores / (fp8 peak compute_fraction) of the GPU, and launch of the host.
     """
 
     fixed: Annotated[float, Quantity("s", "Time without a cache.")]
     memory_fraction: Annotated[float, Quantity("1", "Share of the memory bandwidth.", most=_OVER)]
     seconds_per_token: Annotated[float, Quantity("s", "Time for each token of a prompt.", least=0)]
+    compute_fraction: Annotated[float, Quantity("1", "Share of the fp8 peak in a prompt's scores.", most=_OVER)]
     launch: Annotated[float, Quantity("s", "Host time of a prompt's layer, outside graphs.", least=0)] = 0.0
 
 

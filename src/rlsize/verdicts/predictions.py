@@ -10,7 +10,7 @@ import numpy as np
 
 from rlsize.errors import Refused, RlsizeError
 from rlsize.estimates.belief import Belief, interval, prior, scattered
-from rlsize.estimates.recorded.registry import cell, contradictions
+from rlsize.estimates.recorded.registry import cell, contradictions, unstated
 from rlsize.facts.records import RefusedRecord
 
 if TYPE_CHECKING:
@@ -22,6 +22,9 @@ if TYPE_CHECKING:
 
     ProfilesOf = Callable[[Record], Profiles]
     Say = Callable[[str, float], None]
+
+UNSTATED = "unstated"
+"""What a family's records leave unsaid, among the constants of a calibration: a factor of so many deviations."""
 
 TRUSTED = frozenset({"high", "medium"})
 """Records that are graded; the others are shown apart."""
@@ -156,11 +159,19 @@ def asked(predictor: Predictor, record: Record, profiles: Profiles, values: Mapp
     """
     try:
         with np.errstate(all="ignore"):  # what is not finite is refused or has no band
-            return predictor.predict(record, profiles, values)
+            found = predictor.predict(record, profiles, values)
+            factor = values[UNSTATED] ** unstated(predictor, record) if UNSTATED in values else 1.0
+            return {name: factor * value for name, value in found.items()}
     except RlsizeError as error:
         raise Refused(error.faults[0].what) from None
     except _STUMBLES as error:
         raise Refused(f"cannot be predicted: {type(error).__name__}: {error}") from None
+
+
+def scatter(predictor: Predictor, record: Record, *, known: bool) -> float:
+    """Noise of a record; without what its family leaves unsaid where that is among the constants."""
+    noise = predictor.noise(record)
+    return math.sqrt(noise**2 - unstated(predictor, record) ** 2) if known else noise
 
 
 def positive(value: object) -> bool:
@@ -184,7 +195,7 @@ def fields(
         drawn = asked(predictor, record, profiles, views.drawn) if kept else {}
     except Refused:  # some draws are out of reach of the equations: the point stands without a band
         drawn = {}
-    noise = predictor.noise(record)
+    noise = scatter(predictor, record, known=UNSTATED in views.central)
     found = []
     for name in kept:
         draws = np.asarray(scattered(drawn.get(name, np.nan), noise, seed, record.id), dtype=float)

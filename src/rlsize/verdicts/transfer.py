@@ -21,9 +21,10 @@ import numpy as np
 
 from rlsize.errors import Refused
 from rlsize.estimates.belief import prior, settled
-from rlsize.estimates.recorded.registry import calibrates_on, relation
+from rlsize.estimates.constants import Constant, Stage
+from rlsize.estimates.recorded.registry import calibrates_on, relation, unstated
 from rlsize.verdicts.contests import time_as_gpus, time_unchanged
-from rlsize.verdicts.predictions import Views, asked, fields, positive
+from rlsize.verdicts.predictions import UNSTATED, Views, asked, fields, positive, scatter
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -36,6 +37,14 @@ if TYPE_CHECKING:
 
     _Wanted = tuple[tuple[int, ...], int]
 
+_FAMILY = Stage(
+    name=UNSTATED,
+    noise=0.0,
+    constants=(
+        Constant(UNSTATED, 1.0, 1.0, "1", "assumed", "what no record of a family states, and all of them have alike",
+                 "in deviations of that: `unstated` of each class"),
+    ),
+)  # fmt: skip
 MOST_PAIRS = 400
 """Pairs of one family; more are a seeded choice."""
 
@@ -158,8 +167,8 @@ def calibrated(belief: Belief, predictor: Predictor, records: Sequence[Record], 
         return found
 
     measured = [record.measured[name] for record, _, names in said for name in names]
-    scatter = [predictor.noise(record) for record, _, names in said for _ in names]
-    return settled(belief, expected, measured, scatter, "does not calibrate")
+    noise = [scatter(predictor, record, known=UNSTATED in belief.names) for record, _, names in said for _ in names]
+    return settled(belief, expected, measured, noise, "does not calibrate")
 
 
 def _count(members: int, together: int) -> int:
@@ -185,7 +194,8 @@ def _family_pairs(
     own: Sequence[PredictedRecord], wanted: Sequence[_Wanted], predictor: Predictor, profiles_of: ProfilesOf, seed: int
 ) -> Iterator[Pair]:
     """The pairs that can be predicted."""
-    belief = prior(*predictor.STAGES)
+    unsaid = any(unstated(predictor, entry.record) for entry in own)
+    belief = prior(*predictor.STAGES, *([_FAMILY] if unsaid else []))
     for ones, targets in groupby(wanted, key=itemgetter(0)):
         chosen = [own[one] for one in ones]
         try:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import replace
 
 import numpy as np
@@ -10,6 +11,7 @@ import pytest
 from rlsize.errors import Refused
 from rlsize.estimates.belief import prior
 from rlsize.estimates.constants_rollout import SEEN
+from rlsize.estimates.constants_train import SEEN as TRAINED_ON
 from rlsize.estimates.figures import numbers
 from rlsize.estimates.recorded import engine, engine_latency, rollout
 from rlsize.estimates.recorded.registry import KNOWN_FROM, Profiles, kinds
@@ -135,6 +137,14 @@ def test_the_kinds_that_count_as_seen_have_ten_records() -> None:
     trusted = [(one.class_name, one.record, profiles(one.record)) for one in known]
     counted = kinds(KNOWN, trusted)
     assert {kind for kind, records in counted.items() if records >= KNOWN_FROM} == SEEN
+
+
+@pytest.mark.long
+def test_the_generations_that_trainers_were_seen_on_have_ten_records() -> None:
+    """All and no others."""
+    listed = [one.record for one in read_records(published_files(), CATALOGUE).records if one.class_name == "train"]
+    counted = Counter(CATALOGUE.get("gpu", record.gpu).generation for record in listed if record.trust != "low")
+    assert {generation for generation, records in counted.items() if records >= KNOWN_FROM} == TRAINED_ON
 
 
 def test_a_prompt_reads_the_experts_that_decode_does_not() -> None:

@@ -107,8 +107,12 @@ def family(record: EngineRecord) -> tuple[Any, ...]:
 
 def noise(record: EngineRecord) -> float:
     """Standard deviation of the logarithm of one measured rate around a calibrated prediction."""
-    own = ROLLOUT.noise * (_MOE_SCATTER if record.experts else 1.0)
-    return own if record.laid_out else hypot(own, _UNSAID_LAYOUT)
+    return hypot(ROLLOUT.noise * (_MOE_SCATTER if record.experts else 1.0), unstated(record))
+
+
+def unstated(record: EngineRecord) -> float:
+    """What a layout that nobody states adds to that, alike in a family."""
+    return 0.0 if record.laid_out else _UNSAID_LAYOUT
 
 
 def layout_key(record: EngineRecord) -> tuple[Any, ...]:

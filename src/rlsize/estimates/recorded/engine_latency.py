@@ -19,7 +19,8 @@ if TYPE_CHECKING:
 
 CLASS = "engine_latency"
 STAGES = (ROLLOUT, MEMORY)
-family, kind, layout_key, noise = engine.family, engine.kind, engine.layout_key, engine.noise
+family, kind, layout_key = engine.family, engine.kind, engine.layout_key
+noise, unstated = engine.noise, engine.unstated
 _RATE, _MILLI = "output_tok_s_total", 1e3
 _TOLERANCE = 0.1  # of a time: repeated runs differ by that much
 

@@ -149,6 +149,12 @@ def calibrates_on(predictor: Predictor, record: AnyRecord) -> tuple[str, ...]:
     return tuple(own(record)) if own is not None else (predictor.graded(record),)
 
 
+def unstated(predictor: Predictor, record: AnyRecord) -> float:
+    """What records of a family leave unsaid alike, as a deviation of a logarithm: `unstated(record)`, else nothing."""
+    own = getattr(predictor, "unstated", None)
+    return float(own(record)) if own is not None else 0.0
+
+
 def rivals(predictor: Predictor, one: AnyRecord, other: AnyRecord) -> bool:
     """Whether two records are two ways to do the same work on the same GPUs: `rivals(one, other)`, else never."""
     own = getattr(predictor, "rivals", None)

@@ -18,7 +18,8 @@ if TYPE_CHECKING:
 
 CLASS = "rollout"
 STAGES = (ROLLOUT, MEMORY)
-family, kind, layout_key, noise = engine.family, engine.kind, engine.layout_key, engine.noise
+family, kind, layout_key = engine.family, engine.kind, engine.layout_key
+noise, unstated = engine.noise, engine.unstated
 _TOTAL, _EACH = "output_tok_s_total", "output_tok_s_per_gpu"
 
 
