@@ -11,6 +11,7 @@ import numpy as np
 from rlsize.equations import agents as equations
 from rlsize.equations import batch_drain, engine_step, long_tail, loop_time, prefill, rollout_batch, staleness
 from rlsize.estimates.async_cycle import Cycle, rhythms
+from rlsize.estimates.endings import sums
 from rlsize.estimates.figures import entries, numbers
 from rlsize.estimates.outside import (
     computing,
@@ -636,10 +637,10 @@ def _drained(work: Work, asked: Replica, batch: StepBatch, shape: Shape, values:
         looks = _held_shape(work, came, shape.lengths)
         sooner = _begun(came, looks, own, flying.batch)
         coming = _drain(work, asked, came, looks, sooner, values)
-        until = _drained_time(sooner, flying, own, _draining_seconds(came, sooner, coming))
         fresh = np.maximum(0.0, 1 - _finished(came, looks)) ** _at_once(came, flying.batch)
         first = np.trapezoid(fresh * coming.step[..., :1], coming.tokens, axis=-1)
-        seconds = _served(batch.verifiers, sooner.slots, coming, (first, until), seconds)
+        begin = _drained_time(sooner, flying, own, 0.0)
+        seconds = np.maximum(seconds, _served(batch.verifiers, sooner.slots, coming, first, begin))
     packed = _packed_time(batch, flying, own)
     rate = rollout_batch.batch_rate(samples=own, response_tokens=batch.response_tokens, seconds=seconds)
     tail = rollout_batch.beyond(whole=seconds, part=packed)
@@ -739,7 +740,8 @@ def _drain(
         done, whole = (np.clip(one(tokens), 0.0, 1.0) for one in (begun.left.finished, begun.left.complete))
     here = batch_drain.chance_of_any(finished_share=whole, samples=slots / size)
     running = batch_drain.still_running(finished_share=done, samples=slots, chance=here)
-    prompt, share = _last(batch.prompt_tokens), _last(batch.running_share)
+    prompt = _last(batch.prompt_tokens)
+    share = _last(batch.running_share) if begun.left is None else begun.left.run(tokens)
     begun = prompt + _last(batch.tool_context)
     fresh_live = long_tail.context_of(prompt_tokens=begun, response_tokens=tokens * share)
     lengths = Lengths(
@@ -774,30 +776,27 @@ def _at_once(batch: StepBatch, slots: Real) -> Real:
     return np.minimum(_last(slots) * _last(batch.instances), _last(batch.samples))
 
 
-def _served(verifiers: Verifiers, slots: Real, coming: _Drain, ends: tuple[Worked, Worked], seconds: Worked) -> Worked:
+def _served(verifiers: Verifiers, slots: Real, coming: _Drain, first: Worked, begin: Worked) -> Worked:
     """
-    Time of a batch that drains, its samples scored by few: some wait for others, the last ones among them.
+    Time until the last sample of a batch that drains is scored by few: each waits for what came before it.
 
     Args:
         verifiers: What scores them.
-        slots: Those of an instance that are in flight at once.
-        coming: How they come.
-        ends: Time until the first has come, and the last. [s]
-        seconds: Time until the last is scored where none waits for others. [s]
+        slots: Samples of an instance that are under way when the last of them begin.
+        coming: How these come.
+        first: Time until the first of all has come. [s]
+        begin: Time until the last begin. [s]
     """
-    (first, until), batch = ends, verifiers.came
+    batch, each = verifiers.came, _last(verifiers.seconds)
     running = _at_once(batch, slots)
-    pace = coming.chance_of_any(running) * coming.step
-    rest = np.diff(coming.tokens) * (pace[..., 1:] + pace[..., :-1]) / 2
-    left = np.cumsum(rest[..., ::-1], axis=-1)[..., ::-1]  # time from each point to the end
-    served = (running * (1 - coming.done))[..., :-1] * _last(verifiers.seconds)
-    whole = np.asarray(batch.samples) * verifiers.seconds - (until - first)  # of all, if none is idle once one came
-    waiting = np.maximum(np.maximum(0.0, whole), np.max(served - left, axis=-1))
-    late = np.maximum(0.0, waiting - score_under_way(verifiers.agents))
-    last = last_score(verifiers.agents, batch.samples, first, until + late)
+    times = _last(begin) + sums(coming.step, coming.tokens)
+    spare = times - running * each * coming.done  # of verifiers, if they were never idle
+    before = (_last(batch.samples) - running) * each - (_last(begin) - _last(first))
+    lacking = np.maximum(np.maximum.accumulate(spare, axis=-1), spare[..., :1] + np.maximum(before, 0.0)) - spare
+    begins = times + np.maximum(lacking - score_under_way(verifiers.agents), 0.0)
     if verifiers.agents.redundant_samples:  # nobody waits for the longest scores
-        last = np.minimum(last, seconds + late)
-    return np.maximum(seconds, np.minimum(seconds + waiting, last))
+        return last_score(verifiers.agents, begins, coming.whole, running / coming.size, 0.0)
+    return last_score(verifiers.agents, begins, coming.done, running)
 
 
 def _closed(work: Work, asked: Replica, batch: StepBatch, shape: Shape, values: Mapping[str, Real]) -> Generation:
