@@ -289,6 +289,30 @@ def kept_tokens(generated_tokens: Real, reached_tokens: Real, finished_share: Re
     return finished_share ** (group_size - 1) * maximum(0.0, generated_tokens - (1 - finished_share) * reached_tokens)
 
 
+def groups_too_early(earlier_complete: Real, complete_share: Real, max_staleness: Real) -> Real:
+    """
+    By how many batches fewer groups are under way than the cap on staleness lets in, just after a batch is taken.
+
+    d = F_1 + ... + F_k - (k + 1) (1 - F)
+
+    Args:
+        earlier_complete: Shares of groups that are complete of batches that began 1, 2, ... k syncs after the oldest,
+            summed up, F_1 + ... + F_k. [1]
+        complete_share: Share of the oldest batch's, of which the others are dropped, F. [1]
+        max_staleness: Staleness cap, k. [1]
+
+    Returns:
+        d, over the groups that begin between two syncs; above 0 where more must begin, and so wait longer. [1]
+
+    Assumes 1 / F batches that begin after each sync, of which one is trained on.
+    Source: k F = (1 - F) + (1 - F_1) + ... + (1 - F_k): of k + 1 batches under way one has just been taken.
+
+    >>> groups_too_early(earlier_complete=0.3, complete_share=0.9, max_staleness=2.0)
+    0.0
+    """
+    return earlier_complete - (max_staleness + 1) * (1 - complete_share)
+
+
 def tokens_per_kept_token(generated_tokens: Real, kept_tokens: Real) -> Real:
     """
     Response tokens generated for each that is trained on, where some samples are dropped.

@@ -230,7 +230,7 @@ class Generation:
         taken_share: Mean length of the samples that are trained on over that of all. [1]
         token_seconds: Mean engine step over the whole time. [s]
         cycle: With refill, what the time from one sync to the next is by that of the trainer; None where nobody looks.
-        lengths: With refill, those of samples that wait outside the GPUs, their waits among them; None where none does.
+        lengths: With refill, those of samples, what they wait for outside the GPUs among them.
     """
 
     seconds: Real
@@ -264,12 +264,16 @@ class CappedLengths(NamedTuple):
         uncapped: The same without the cap. [token]
         response_cv: Coefficient of variation without the cap. [1]
         cap: The cap. [token]
+        group_size: Samples that finish together. [1]
+        queued: Whether samples that have begun wait for room in a full KV cache.
     """
 
     response_tokens: Worked
     uncapped: Worked
     response_cv: Worked
     cap: Worked
+    group_size: Worked
+    queued: Worked
 
     def each(self, change: Callable[[Worked], Worked]) -> CappedLengths:
         """The same, each number changed."""
@@ -327,7 +331,18 @@ def _refilled(work: Work, asked: Replica, batch: StepBatch, shape: Shape, values
     seconds = rollout_batch.fleet_time(batch.samples, batch.response_tokens, batch.instances, found.rate)
     mean = rollout_batch.cycle_time(batch=found.batch, response_tokens=batch.response_tokens, rate=found.rate)
     flying = Flying(found.batch, found.capacity, found.step_seconds, found.prefill_seconds)
-    return replace(_made(work, batch, shape, seconds, flying, found.rate, sample_seconds=mean), cycle=cycle)
+    queued = found.capacity < np.minimum(offered, engine_limit(asked.question))
+    return replace(
+        _made(work, batch, shape, seconds, flying, found.rate, sample_seconds=mean),
+        cycle=cycle,
+        lengths=_capped(batch, shape, queued),
+    )
+
+
+def _capped(batch: StepBatch, shape: Shape, queued: Worked) -> CappedLengths:
+    """Lengths of a batch, and whether its samples wait for room in a full cache."""
+    own = batch.response_tokens, shape.uncapped, batch.response_cv, shape.cap, batch.group_size
+    return CappedLengths(*own, queued)
 
 
 def _refilled_outside(
@@ -382,7 +397,7 @@ def _refilled_outside(
         _made(work, batch, shape, made, flying, rate, sample_seconds=generated * (running + out.seconds)),
         cycle=cycle,
         taken_share=taken,
-        lengths=CappedLengths(held.response_tokens, looks.uncapped, held.response_cv, looks.cap),
+        lengths=_capped(held, looks, room < np.minimum(most, engine_limit(asked.question)) * (share + parked - thrown)),
     )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, fields, replace
+from math import ceil, inf
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
@@ -40,6 +41,7 @@ USUAL_LATE: Mapping[Loop, Late] = MappingProxyType(
 )
 """What becomes of late samples where nobody says."""
 _HALVINGS = 5  # and a straight line between the ends that are left, so that waste is known to 0.1 %
+_ACCURATE = 12  # halvings, likewise
 ROLLOUT, TRAINER, NOTHING = "rollout GPUs", "trainer GPUs", "nothing"
 
 
@@ -222,11 +224,40 @@ def _needed(parts: LoopParts, rule: LateRule, waste: Worked) -> Worked:
     step = assembled(numbers, replace(parts, generation_seconds=more))
     after = step.train_seconds, step.sync_exposed_seconds, step.overhead_seconds
     time = rl_step.time_until_due(step.seconds, *after, rule.max_staleness)
-    mean, uncapped, cv, cap = rule.lengths
-    reached = batch_drain.reached_tokens(time, rule.sample_seconds, mean, cap)
+    reached = _reached(rule, time, step.seconds)
+    mean, uncapped, cv, cap, *_ = rule.lengths
     share = batch_drain.finished_share(reached, uncapped, cv, cap)
     made = lengths.capped_mean(uncapped, cv, reached)
-    return batch_drain.tokens_per_kept_token(made, batch_drain.kept_tokens(made, reached, share, 1.0))
+    return batch_drain.tokens_per_kept_token(made, batch_drain.kept_tokens(made, reached, share, rule.lengths.group_size))
+
+
+def _reached(rule: LateRule, time: Worked, step_seconds: Worked) -> Worked:
+    """
+    Length that a sample has got to when it is dropped.
+
+    In a full cache all samples begin when they are admitted, as prompts need little room, and are thrown out as others
+    grow; so as many are under way as the cap on staleness lets in, of which all but those that fit wait.
+
+    Args:
+        rule: The rule, in numbers.
+        time: From when it begins. [s]
+        step_seconds: From one sync to the next. [s]
+    """
+    mean, uncapped, cv, longest, group, queued = rule.lengths
+    ends = {"sample_seconds": rule.sample_seconds, "mean_tokens": mean}
+    reached = batch_drain.reached_tokens(time, max_tokens=longest, **ends)
+    apart, cap = batch_drain.reached_tokens(step_seconds, max_tokens=inf, **ends), float(rule.max_staleness)
+
+    def complete(tokens: Worked) -> Worked:
+        return batch_drain.finished_share(maximum(tokens, 1e-3 * mean), uncapped, cv, longest) ** group
+
+    low, high = 1e-3 * mean, reached
+    for _ in range(_ACCURATE):
+        middle = (low + high) / 2
+        later = sum(min(1.0, cap - batch) * complete(middle - (batch + 1) * apart) for batch in range(ceil(cap)))
+        early = batch_drain.groups_too_early(later, complete(middle), cap) < 0
+        low, high = where(early, middle, low), where(early, high, middle)
+    return where(queued, high, reached)
 
 
 def within_a_loop(work: Work, key: str, seconds: Worked, values: Mapping[str, Worked], *, moe: bool) -> Worked:
