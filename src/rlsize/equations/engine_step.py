@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rlsize.equations._ops import minimum
+from rlsize.equations._ops import maximum, minimum
 
 if TYPE_CHECKING:
     from rlsize.equations._ops import Real
@@ -148,6 +148,30 @@ def recomputed_share(prompt_ratio: Real, samples: Real) -> Real:
     """
     half = prompt_ratio * samples**0.5 / 2.0
     return ((1.0 + half**2) ** 0.5 - half) ** 2
+
+
+def tokens_in_queue(response_tokens: Real, prompt_tokens: Real, samples: Real) -> Real:
+    """
+    Tokens by which samples that have begun lag as they wait for room in a full KV cache.
+
+    q = l (l / p) / sqrt(b)
+
+    Args:
+        response_tokens: Mean response, l. [token]
+        prompt_tokens: KV of a sample's prompt, of which samples of a group have one, p. [token]
+        samples: Samples that the cache holds, b. [1]
+
+    Returns:
+        q. [token]
+
+    Assumes that what the cache holds varies by the root of its samples, and that room for one response lets l / p
+    samples begin, which have nothing but their prompts; they are thrown out as others grow, and run on as they come.
+    Source: own derivation: sqrt(b) l / p samples wait, of which b end while one grows by l tokens.
+
+    >>> tokens_in_queue(response_tokens=1000.0, prompt_tokens=200.0, samples=100.0)
+    500.0
+    """
+    return response_tokens * (response_tokens / maximum(prompt_tokens, 1.0)) / samples**0.5
 
 
 def cache_concurrency(cache_tokens: Real, fill_fraction: Real, live_tokens: Real) -> Real:

@@ -265,7 +265,7 @@ class CappedLengths(NamedTuple):
         response_cv: Coefficient of variation without the cap. [1]
         cap: The cap. [token]
         group_size: Samples that finish together. [1]
-        queued: Whether samples that have begun wait for room in a full KV cache.
+        queued: By which those that have begun lag at most as they wait for room in a full KV cache. [token]
     """
 
     response_tokens: Worked
@@ -331,18 +331,21 @@ def _refilled(work: Work, asked: Replica, batch: StepBatch, shape: Shape, values
     seconds = rollout_batch.fleet_time(batch.samples, batch.response_tokens, batch.instances, found.rate)
     mean = rollout_batch.cycle_time(batch=found.batch, response_tokens=batch.response_tokens, rate=found.rate)
     flying = Flying(found.batch, found.capacity, found.step_seconds, found.prefill_seconds)
-    queued = found.capacity < np.minimum(offered, engine_limit(asked.question))
+    queued = np.where(found.capacity < np.minimum(offered, engine_limit(asked.question)), found.capacity, np.inf)
     return replace(
         _made(work, batch, shape, seconds, flying, found.rate, sample_seconds=mean),
         cycle=cycle,
-        lengths=_capped(batch, shape, queued),
+        lengths=_capped(batch, shape, shape.lengths, queued),
     )
 
 
-def _capped(batch: StepBatch, shape: Shape, queued: Worked) -> CappedLengths:
-    """Lengths of a batch, and whether its samples wait for room in a full cache."""
-    own = batch.response_tokens, shape.uncapped, batch.response_cv, shape.cap, batch.group_size
-    return CappedLengths(*own, queued)
+def _capped(batch: StepBatch, shape: Shape, begun: Lengths, held: Worked) -> CappedLengths:
+    """Lengths of a batch, and how far its samples lag that begin in a full cache, which holds so many."""
+    prompt = begun.prompt if begun.computed is None else begun.computed
+    queued = engine_step.tokens_in_queue(begun.response, prompt, held)
+    return CappedLengths(
+        batch.response_tokens, shape.uncapped, batch.response_cv, shape.cap, batch.group_size, queued
+    )
 
 
 def _refilled_outside(
@@ -391,13 +394,14 @@ def _refilled_outside(
     made = rollout_batch.fleet_time(held.samples, generated * mean, batch.instances, rate)
     made = _scored(batch, made, _scores(batch, held, _unscored(batch, held, shape, step), shape, step))
     looks = _held_shape(work, held, lengths)
+    full = room < np.minimum(most, engine_limit(asked.question)) * (share + parked - thrown)
     if cycle is not None and out.each:
         cycle = cycle._replace(waiting_share=waiting_share(batch, held, shape.uncapped), wait_seconds=out.each)
     return replace(
         _made(work, batch, shape, made, flying, rate, sample_seconds=generated * (running + out.seconds)),
         cycle=cycle,
         taken_share=taken,
-        lengths=_capped(held, looks, room < np.minimum(most, engine_limit(asked.question)) * (share + parked - thrown)),
+        lengths=_capped(held, looks, shape.lengths, np.where(full, room, np.inf)),
     )
 
 

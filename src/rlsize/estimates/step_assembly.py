@@ -18,7 +18,7 @@ from rlsize.equations import (
     rollout_batch,
     train_step,
 )
-from rlsize.equations._ops import exp, log, maximum, where
+from rlsize.equations._ops import exp, log, maximum, minimum, where
 from rlsize.estimates.figures import added, apply, bare, entries, numbers, predicted
 from rlsize.estimates.flow import Flow, by_result, rule
 from rlsize.facts.figure import Figure
@@ -42,6 +42,7 @@ USUAL_LATE: Mapping[Loop, Late] = MappingProxyType(
 """What becomes of late samples where nobody says."""
 _HALVINGS = 5  # and a straight line between the ends that are left, so that waste is known to 0.1 %
 _ACCURATE = 12  # halvings, likewise
+_PLACES = (0.125, 0.375, 0.625, 0.875)  # of samples of a batch, one after the other
 ROLLOUT, TRAINER, NOTHING = "rollout GPUs", "trainer GPUs", "nothing"
 
 
@@ -224,40 +225,47 @@ def _needed(parts: LoopParts, rule: LateRule, waste: Worked) -> Worked:
     step = assembled(numbers, replace(parts, generation_seconds=more))
     after = step.train_seconds, step.sync_exposed_seconds, step.overhead_seconds
     time = rl_step.time_until_due(step.seconds, *after, rule.max_staleness)
-    reached = _reached(rule, time, step.seconds)
-    mean, uncapped, cv, cap, *_ = rule.lengths
-    share = batch_drain.finished_share(reached, uncapped, cv, cap)
-    made = lengths.capped_mean(uncapped, cv, reached)
-    return batch_drain.tokens_per_kept_token(made, batch_drain.kept_tokens(made, reached, share, rule.lengths.group_size))
+    mean, uncapped, cv, longest, group, queued = rule.lengths
+    reached, apart = (
+        batch_drain.reached_tokens(seconds, rule.sample_seconds, mean, inf) for seconds in (time, step.seconds)
+    )
+    reached = maximum(reached - queued, minimum(reached, _reached(rule, reached, apart)))
+    apart = where(queued > 0, apart, 0.0)
+    made = kept = 0.0
+    for place in _PLACES:
+        each = minimum(longest, maximum(1e-3 * mean, reached - place * apart))
+        got = lengths.capped_mean(uncapped, cv, each)
+        done = batch_drain.finished_share(each, uncapped, cv, longest)
+        made, kept = made + got, kept + batch_drain.kept_tokens(got, each, done, group)
+    return batch_drain.tokens_per_kept_token(made, kept)
 
 
-def _reached(rule: LateRule, time: Worked, step_seconds: Worked) -> Worked:
+def _reached(rule: LateRule, most: Worked, apart: Worked) -> Worked:
     """
-    Length that a sample has got to when it is dropped.
+    Length that a batch's first sample has got to when it would be dropped.
 
     In a full cache all samples begin when they are admitted, as prompts need little room, and are thrown out as others
-    grow; so as many are under way as the cap on staleness lets in, of which all but those that fit wait.
+    grow. So as many are under way as the cap on staleness lets in, and those that came first go on first.
 
     Args:
         rule: The rule, in numbers.
-        time: From when it begins. [s]
-        step_seconds: From one sync to the next. [s]
+        most: It, if none waits. [token]
+        apart: By which a sample grows from one sync to the next. [token]
     """
-    mean, uncapped, cv, longest, group, queued = rule.lengths
-    ends = {"sample_seconds": rule.sample_seconds, "mean_tokens": mean}
-    reached = batch_drain.reached_tokens(time, max_tokens=longest, **ends)
-    apart, cap = batch_drain.reached_tokens(step_seconds, max_tokens=inf, **ends), float(rule.max_staleness)
+    mean, uncapped, cv, longest, group, _ = rule.lengths
+    cap = float(rule.max_staleness)
 
     def complete(tokens: Worked) -> Worked:
-        return batch_drain.finished_share(maximum(tokens, 1e-3 * mean), uncapped, cv, longest) ** group
+        each = (maximum(tokens - place * apart, 1e-3 * mean) for place in _PLACES)
+        return sum(batch_drain.finished_share(one, uncapped, cv, longest) ** group for one in each) / len(_PLACES)
 
-    low, high = 1e-3 * mean, reached
+    low, high = 1e-3 * mean, most
     for _ in range(_ACCURATE):
         middle = (low + high) / 2
         later = sum(min(1.0, cap - batch) * complete(middle - (batch + 1) * apart) for batch in range(ceil(cap)))
         early = batch_drain.groups_too_early(later, complete(middle), cap) < 0
         low, high = where(early, middle, low), where(early, high, middle)
-    return where(queued, high, reached)
+    return high
 
 
 def within_a_loop(work: Work, key: str, seconds: Worked, values: Mapping[str, Worked], *, moe: bool) -> Worked:
