@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from rlsize.equations._ops import maximum, minimum
+from rlsize.equations.lengths import normal_share
 
 if TYPE_CHECKING:
     from rlsize.equations._ops import Real
@@ -148,6 +149,28 @@ def recomputed_share(prompt_ratio: Real, samples: Real) -> Real:
     """
     half = prompt_ratio * samples**0.5 / 2.0
     return ((1.0 + half**2) ** 0.5 - half) ** 2
+
+
+def full_share(samples: Real, room: Real) -> Real:
+    """
+    Share of the time in which some samples need more KV than the cache has.
+
+    f = Phi((b - K) / sqrt(K))
+
+    Args:
+        samples: Samples that run at once, b. [1]
+        room: Samples of mean context that the cache holds, K. [1]
+
+    Returns:
+        f. [1]
+
+    Assumes that contexts vary independently, by about as much as they are long.
+    Source: central limit theorem.
+
+    >>> round(full_share(samples=110.0, room=100.0), 4)
+    0.8413
+    """
+    return normal_share(deviate=(samples - room) / room**0.5)
 
 
 def tokens_in_queue(response_tokens: Real, prompt_tokens: Real, samples: Real) -> Real:

@@ -32,6 +32,7 @@ _LONGEST = 129  # points of the longest response's distribution
 _LEVELS = 32  # of it, each as likely as any other; triangular numbers go through a power of two in no order
 _PLAYED, _COUNTED = 72, 60  # batches that are played; whole periods of what follows from caps of up to 5
 _HALF = 0.5  # of a group: as few are left where none may be
+_NONE = 1e-9
 
 
 class Rhythm(NamedTuple):
@@ -43,6 +44,8 @@ class Rhythm(NamedTuple):
         due: Share of these after which a batch is taken. [1]
         waiting: Samples that run until then, over those of a batch. [1]
         training: Samples that run from then on, likewise. [1]
+        waiting_grown: Tokens that those of them which run until then have on average. [token]
+        training_grown: The same from then on. [token]
         started: Samples that are started for each that is trained on. [1]
         ahead: Share of these by which the part of a batch that holds the trainer up most is due before its last. [1]
         more: How many times the time from then on training on the whole batch may take. [1]
@@ -52,6 +55,8 @@ class Rhythm(NamedTuple):
     due: Any
     waiting: Any
     training: Any
+    waiting_grown: Any
+    training_grown: Any
     started: Any
     ahead: Any
     more: Any
@@ -69,6 +74,7 @@ class Cycle(NamedTuple):
         wait_seconds: How long one of them does at a time. [s]
         token_seconds: Mean engine step of the shortest. [s]
         full_share: Share of the shortest in which samples wait for room in a full KV cache. [1]
+        grown_share: Tokens that those which run in it have over those they would have if none were dropped. [1]
     """
 
     training: tuple[Any, ...]
@@ -78,6 +84,7 @@ class Cycle(NamedTuple):
     wait_seconds: Any = 1.0
     token_seconds: Any = 0.0
     full_share: Any = 0.0
+    grown_share: Any = 1.0
 
     def each(self, change: Callable[[Any], Any]) -> Cycle:
         """The same, each number changed."""
@@ -142,15 +149,23 @@ class _Lengths(NamedTuple):
             return np.zeros(tokens.shape)
         return self.mean[..., None] - lengths.capped_mean(uncapped, cv, np.clip(tokens, 1e-9, cap))
 
-    def left(self, tokens: Any, phases: Any) -> tuple[Any, Any]:  # noqa: ANN401 (arrays)
-        """Samples, and groups, that have not finished at some phases of a rhythm, over those of a batch."""
+    def left(self, tokens: Any, phases: Any) -> tuple[Any, Any, Any]:  # noqa: ANN401 (arrays)
+        """
+        Samples, and groups, that have not finished at some phases of a rhythm, and the tokens that these samples have
+        in all; over the samples of a batch.
+        """
         length, phase = tokens[..., None, None], phases[..., None]
         ages = length * (phase + np.arange(_BATCHES))
         done = self.finished(ages)
         before = self.longer(tokens[..., None] * (phases + _BATCHES - _HALF)) / tokens[..., None]
         group = self.group[..., None, None]
-        groups = 1 - (done**group if self.endings is None else self.endings.complete(ages))
-        return (1 - done).sum(axis=-1) + before, groups.sum(axis=-1) + group[..., 0] * before
+        complete = done**group if self.endings is None else self.endings.complete(ages)
+        there = 1.0
+        if self.late == "drop":
+            there, before = np.arange(_BATCHES) <= np.ceil(self.staleness)[..., None, None], 0.0 * before
+        running, groups = there * (1 - done), there * (1 - complete)
+        grown = (running * ages).sum(axis=-1) + _BATCHES * tokens[..., None] * before
+        return running.sum(axis=-1) + before, groups.sum(axis=-1) + group[..., 0] * before, grown
 
     def kept(self, tokens: Any, phases: Any) -> Any:  # noqa: ANN401 (arrays)
         """Share of groups that are trained on, where those that are too stale are dropped."""
@@ -227,14 +242,15 @@ def rhythms(
     phases = np.linspace(0.0, 1.0, _PHASES)
     if late == "wait":
         tokens, until_due = loop.played()
-        running, _ = loop.left(tokens, phases)
+        running, _, grown = loop.left(tokens, phases)
+        kept = loop.kept(tokens, phases)
         before = np.clip(until_due[..., None] * (_PHASES - 1) - np.arange(_PHASES - 1), 0.0, 1.0)[None]
     else:
         shortest = _first(loop, 1.0, loop.uncapped * 1e-3)
         longest = _first(loop, 0.0, shortest)
         tokens = shortest * (longest / shortest) ** np.linspace(0.0, 1.0, _RHYTHMS)
         lacking = np.arange(parts - 1, -1, -1) / parts
-        running, groups = loop.left(tokens, phases)
+        running, groups, grown = loop.left(tokens, phases)
         kept = loop.kept(tokens, phases)
         early = loop.early(tokens, phases, groups) - lacking.reshape(-1, *[1] * (tokens.ndim + 1)) * kept
         falls = np.maximum(early[..., :-1] - early[..., 1:], 1e-12)
@@ -243,11 +259,20 @@ def rhythms(
     due, left = dues[-1], np.arange(len(dues), 0, -1).reshape(-1, *[1] * tokens.ndim) / len(dues)
     most = np.argmin((1 - dues) / left, axis=0)[None]
     ahead, more = (due - np.take_along_axis(dues, most, 0))[0], (1 / np.take_along_axis(left + 0 * dues, most, 0))[0]
-    started = 1 / loop.kept(tokens, due[..., None])[..., 0]
-    until = (running[..., :-1] + np.diff(running) * within / 2) * within / (_PHASES - 1)
-    rest = (running[..., :-1] + running[..., 1:]) / 2 / (_PHASES - 1) - until
-    waiting, training = until.sum(axis=-1) / np.maximum(due, 1e-9), rest.sum(axis=-1) / np.maximum(1 - due, 1e-9)
-    return Rhythm(tokens, due, waiting * started, training * started, started, ahead, more)
+    started = 1 / (kept[..., 0] + (np.diff(kept) * within).sum(axis=-1))
+    (waiting, training), (waiting_grown, training_grown) = (_by_phase(each, within) for each in (running, grown))
+    waiting_grown, training_grown = waiting_grown / np.maximum(waiting, _NONE), training_grown / np.maximum(training, _NONE)
+    return Rhythm(
+        tokens, due, waiting * started, training * started, waiting_grown, training_grown, started, ahead, more
+    )
+
+
+def _by_phase(heights: Real, within: Real) -> tuple[Real, Real]:
+    """Means until a batch is due, and from then on, of what is known at some phases of a rhythm."""
+    before = ((heights[..., :-1] + np.diff(heights) * within / 2) * within).sum(axis=-1)
+    whole = ((heights[..., :-1] + heights[..., 1:]) / 2).sum(axis=-1)
+    until = within.sum(axis=-1)
+    return before / np.maximum(until, _NONE), (whole - before) / np.maximum(_PHASES - 1 - until, _NONE)
 
 
 def _first(loop: _Lengths, phase: float, low: Any) -> Any:  # noqa: ANN401 (arrays)

@@ -327,7 +327,8 @@ def _refilled(work: Work, asked: Replica, batch: StepBatch, shape: Shape, values
     cycle = _cycle(work, asked, batch, shape, found, values)
     if cycle is not None:
         anew = cycle.full_share * computed_anew(shape.lengths, found.capacity)
-        found = steady(work, asked, offered, computing(shape.lengths, anew), values)
+        live = batch.prompt_tokens + cycle.grown_share * (shape.lengths.live - batch.prompt_tokens)
+        found = steady(work, asked, offered, replace(computing(shape.lengths, anew), live=live), values)
     seconds = rollout_batch.fleet_time(batch.samples, batch.response_tokens, batch.instances, found.rate)
     mean = rollout_batch.cycle_time(batch=found.batch, response_tokens=batch.response_tokens, rate=found.rate)
     flying = Flying(found.batch, found.capacity, found.step_seconds, found.prefill_seconds)
@@ -522,14 +523,20 @@ def _cycle(
         samples,
         *(batch.endings or ()),
     )
-    own, most = _last(rollout_batch.per_instance(amount=samples, instances=batch.instances)), _last(found.batch)
+    own = _last(rollout_batch.per_instance(amount=samples, instances=batch.instances))
     own_running = own * _last(batch.running_share)
     running = np.concatenate(np.broadcast_arrays(own_running * rhythm.waiting, own_running * rhythm.training), axis=-1)
+    grown = np.concatenate([rhythm.waiting_grown, rhythm.training_grown], axis=-1) / _last(shape.live)
     spread = {name: _last(value) for name, value in values.items()}
     lengths = Lengths(**{key: None if one is None else _last(one) for key, one in entries(shape.lengths).items()})
+    lengths = replace(lengths, live=lengths.prompt + grown * (lengths.live - lengths.prompt))
+    most, full = _last(found.batch), np.zeros(running.shape)
+    if batch.called is None:
+        room, limit = np.maximum(1.0, cache_capacity(work, asked, lengths, spread)), engine_limit(asked.question)
+        most = np.minimum(room, np.where(most < _last(found.capacity), most, limit))
+        full = engine_step.full_share(running, room)
     held = np.clip(running, 1.0, most)
     _, step, prompt_seconds = at_batch(work, asked, held, lengths, spread)
-    full = running > most
     if batch.called is None:
         *_, more = at_batch(work, asked, held, computing(lengths, computed_anew(lengths, most)), spread)
         step = step + full * held * (more - prompt_seconds) / lengths.response
@@ -539,13 +546,15 @@ def _cycle(
     times = rhythm.more * (left + rhythm.ahead * (waiting + prompts)), rhythm.due * (waiting + prompts) + left
     started = np.broadcast_to(rhythm.started, times[0].shape)
     trained, whole, begun = (tuple(np.moveaxis(one, -1, 0)) for one in (times[0] / every, times[1] / every, started))
-    early, late = (share[..., 0] for share in np.split(full, 2, axis=-1))
+    phases = np.stack([rhythm.due[..., 0], 1.0 - rhythm.due[..., 0]], axis=-1)
+    running, grown, full = (one[..., :: rhythm.due.shape[-1]] for one in (running, grown, full))
     return Cycle(
         trained,
         whole,
         begun,
         token_seconds=((times[1] - prompts) / rhythm.tokens)[..., 0],
-        full_share=late + rhythm.due[..., 0] * (1.0 * early - late),
+        full_share=(phases * full).sum(axis=-1),
+        grown_share=(phases * running * grown).sum(axis=-1) / (phases * running).sum(axis=-1),
     )
 
 
