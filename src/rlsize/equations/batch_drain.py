@@ -289,28 +289,27 @@ def kept_tokens(generated_tokens: Real, reached_tokens: Real, finished_share: Re
     return finished_share ** (group_size - 1) * maximum(0.0, generated_tokens - (1 - finished_share) * reached_tokens)
 
 
-def groups_too_early(earlier_complete: Real, complete_share: Real, max_staleness: Real) -> Real:
+def groups_lacking(unfinished: Real, complete_share: Real, max_staleness: Real) -> Real:
     """
-    By how many batches fewer groups are under way than the cap on staleness lets in, just after a batch is taken.
+    Groups that must be under way beside those which are, just after a batch is taken, if late ones are dropped.
 
-    d = F_1 + ... + F_k - (k + 1) (1 - F)
+    d = k F - U
 
     Args:
-        earlier_complete: Shares of groups that are complete of batches that began 1, 2, ... k syncs after the oldest,
-            summed up, F_1 + ... + F_k. [1]
-        complete_share: Share of the oldest batch's, of which the others are dropped, F. [1]
+        unfinished: Groups under way, of all ages, U, over those that begin after each sync. [1]
+        complete_share: Share of the oldest that may still be trained on which is complete, F. [1]
         max_staleness: Staleness cap, k. [1]
 
     Returns:
-        d, over the groups that begin between two syncs; above 0 where more must begin, and so wait longer. [1]
+        d, over those that begin after each sync; above 0 where samples must wait longer. [1]
 
-    Assumes 1 / F batches that begin after each sync, of which one is trained on.
-    Source: k F = (1 - F) + (1 - F_1) + ... + (1 - F_k): of k + 1 batches under way one has just been taken.
+    Assumes 1 / F batches that begin after each sync, of which one is trained on; what is late is dropped as it ends.
+    Source: balance of the groups that the cap lets in: k + 1 batches, of which one has just been taken.
 
-    >>> groups_too_early(earlier_complete=0.3, complete_share=0.9, max_staleness=2.0)
+    >>> groups_lacking(unfinished=1.5, complete_share=0.75, max_staleness=2.0)
     0.0
     """
-    return earlier_complete - (max_staleness + 1) * (1 - complete_share)
+    return max_staleness * complete_share - unfinished
 
 
 def tokens_per_kept_token(generated_tokens: Real, kept_tokens: Real) -> Real:

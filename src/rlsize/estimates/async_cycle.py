@@ -74,7 +74,6 @@ class Cycle(NamedTuple):
         wait_seconds: How long one of them does at a time. [s]
         token_seconds: Mean engine step of the shortest. [s]
         full_share: Share of the shortest in which samples wait for room in a full KV cache. [1]
-        grown_share: Tokens that those which run in it have over those they would have if none were dropped. [1]
     """
 
     training: tuple[Any, ...]
@@ -84,7 +83,6 @@ class Cycle(NamedTuple):
     wait_seconds: Any = 1.0
     token_seconds: Any = 0.0
     full_share: Any = 0.0
-    grown_share: Any = 1.0
 
     def each(self, change: Callable[[Any], Any]) -> Cycle:
         """The same, each number changed."""
@@ -160,12 +158,8 @@ class _Lengths(NamedTuple):
         before = self.longer(tokens[..., None] * (phases + _BATCHES - _HALF)) / tokens[..., None]
         group = self.group[..., None, None]
         complete = done**group if self.endings is None else self.endings.complete(ages)
-        there = 1.0
-        if self.late == "drop":
-            there, before = np.arange(_BATCHES) <= np.ceil(self.staleness)[..., None, None], 0.0 * before
-        running, groups = there * (1 - done), there * (1 - complete)
-        grown = (running * ages).sum(axis=-1) + _BATCHES * tokens[..., None] * before
-        return running.sum(axis=-1) + before, groups.sum(axis=-1) + group[..., 0] * before, grown
+        grown = ((1 - done) * ages).sum(axis=-1) + _BATCHES * tokens[..., None] * before
+        return (1 - done).sum(axis=-1) + before, (1 - complete).sum(axis=-1) + group[..., 0] * before, grown
 
     def kept(self, tokens: Any, phases: Any) -> Any:  # noqa: ANN401 (arrays)
         """Share of groups that are trained on, where those that are too stale are dropped."""

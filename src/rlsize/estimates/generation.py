@@ -327,8 +327,7 @@ def _refilled(work: Work, asked: Replica, batch: StepBatch, shape: Shape, values
     cycle = _cycle(work, asked, batch, shape, found, values)
     if cycle is not None:
         anew = cycle.full_share * computed_anew(shape.lengths, found.capacity)
-        live = batch.prompt_tokens + cycle.grown_share * (shape.lengths.live - batch.prompt_tokens)
-        found = steady(work, asked, offered, replace(computing(shape.lengths, anew), live=live), values)
+        found = steady(work, asked, offered, computing(shape.lengths, anew), values)
     seconds = rollout_batch.fleet_time(batch.samples, batch.response_tokens, batch.instances, found.rate)
     mean = rollout_batch.cycle_time(batch=found.batch, response_tokens=batch.response_tokens, rate=found.rate)
     flying = Flying(found.batch, found.capacity, found.step_seconds, found.prefill_seconds)
@@ -546,15 +545,13 @@ def _cycle(
     times = rhythm.more * (left + rhythm.ahead * (waiting + prompts)), rhythm.due * (waiting + prompts) + left
     started = np.broadcast_to(rhythm.started, times[0].shape)
     trained, whole, begun = (tuple(np.moveaxis(one, -1, 0)) for one in (times[0] / every, times[1] / every, started))
-    phases = np.stack([rhythm.due[..., 0], 1.0 - rhythm.due[..., 0]], axis=-1)
-    running, grown, full = (one[..., :: rhythm.due.shape[-1]] for one in (running, grown, full))
+    early, late = (share[..., 0] for share in np.split(full, 2, axis=-1))
     return Cycle(
         trained,
         whole,
         begun,
         token_seconds=((times[1] - prompts) / rhythm.tokens)[..., 0],
-        full_share=(phases * full).sum(axis=-1),
-        grown_share=(phases * running * grown).sum(axis=-1) / (phases * running).sum(axis=-1),
+        full_share=late + rhythm.due[..., 0] * (early - late),
     )
 
 

@@ -41,8 +41,9 @@ USUAL_LATE: Mapping[Loop, Late] = MappingProxyType(
 )
 """What becomes of late samples where nobody says."""
 _HALVINGS = 5  # and a straight line between the ends that are left, so that waste is known to 0.1 %
-_ACCURATE = 12  # halvings, likewise
-_PLACES = (0.125, 0.375, 0.625, 0.875)  # of samples of a batch, one after the other
+_ACCURATE = 10  # halvings, likewise
+_PLACES = (0.25, 0.75)  # of samples of a batch, one after the other
+_OLDER = 4  # batches with samples under way that are too late
 ROLLOUT, TRAINER, NOTHING = "rollout GPUs", "trainer GPUs", "nothing"
 
 
@@ -220,31 +221,32 @@ def _in_rhythm(parts: LoopParts) -> Worked:
 
 
 def _needed(parts: LoopParts, rule: LateRule, waste: Worked) -> Worked:
-    """Tokens that must be generated for each that is trained on, in the step that so many of them make."""
+    """Samples that must be generated for each that is trained on, in the step that so many of them make."""
     more = kernel_time.slowed(seconds=parts.generation_seconds, slowdown=waste)
     step = assembled(numbers, replace(parts, generation_seconds=more))
     after = step.train_seconds, step.sync_exposed_seconds, step.overhead_seconds
     time = rl_step.time_until_due(step.seconds, *after, rule.max_staleness)
-    mean, uncapped, cv, longest, group, queued = rule.lengths
     reached, apart = (
-        batch_drain.reached_tokens(seconds, rule.sample_seconds, mean, inf) for seconds in (time, step.seconds)
+        batch_drain.reached_tokens(seconds, rule.sample_seconds, rule.lengths.response_tokens, inf)
+        for seconds in (time, step.seconds)
     )
-    reached = maximum(reached - queued, minimum(reached, _reached(rule, reached, apart)))
-    apart = where(queued > 0, apart, 0.0)
-    made = kept = 0.0
-    for place in _PLACES:
-        each = minimum(longest, maximum(1e-3 * mean, reached - place * apart))
-        got = lengths.capped_mean(uncapped, cv, each)
-        done = batch_drain.finished_share(each, uncapped, cv, longest)
-        made, kept = made + got, kept + batch_drain.kept_tokens(got, each, done, group)
-    return batch_drain.tokens_per_kept_token(made, kept)
+    queued = rule.lengths.queued
+    late = maximum(reached - queued, minimum(reached, _reached(rule, reached, apart)))
+    return 1.0 / maximum(_complete(rule, late, where(queued > 0, apart, 0.0)), 1e-3)
+
+
+def _complete(rule: LateRule, tokens: Worked, apart: Worked) -> Worked:
+    """Share of a batch's groups that have ended when its first samples would have so many tokens."""
+    mean, uncapped, cv, longest, group, _ = rule.lengths
+    each = (maximum(tokens - place * apart, 1e-3 * mean) for place in _PLACES)
+    return sum(batch_drain.finished_share(one, uncapped, cv, longest) ** group for one in each) / len(_PLACES)
 
 
 def _reached(rule: LateRule, most: Worked, apart: Worked) -> Worked:
     """
-    Length that a batch's first sample has got to when it would be dropped.
+    Length that a batch's first sample has got to when it is too late.
 
-    In a full cache all samples begin when they are admitted, as prompts need little room, and are thrown out as others
+    In a full cache samples begin when they are admitted, as prompts need little room, and are thrown out as others
     grow. So as many are under way as the cap on staleness lets in, and those that came first go on first.
 
     Args:
@@ -252,18 +254,14 @@ def _reached(rule: LateRule, most: Worked, apart: Worked) -> Worked:
         most: It, if none waits. [token]
         apart: By which a sample grows from one sync to the next. [token]
     """
-    mean, uncapped, cv, longest, group, _ = rule.lengths
     cap = float(rule.max_staleness)
-
-    def complete(tokens: Worked) -> Worked:
-        each = (maximum(tokens - place * apart, 1e-3 * mean) for place in _PLACES)
-        return sum(batch_drain.finished_share(one, uncapped, cv, longest) ** group for one in each) / len(_PLACES)
-
-    low, high = 1e-3 * mean, most
+    low, high = 1e-3 * rule.lengths.response_tokens, most
     for _ in range(_ACCURATE):
         middle = (low + high) / 2
-        later = sum(min(1.0, cap - batch) * complete(middle - (batch + 1) * apart) for batch in range(ceil(cap)))
-        early = batch_drain.groups_too_early(later, complete(middle), cap) < 0
+        ages = range(-ceil(cap), _OLDER)
+        complete = [_complete(rule, middle + batch * apart, apart) for batch in ages]
+        unfinished = sum(min(1.0, cap + batch + 1) * (1 - one) for batch, one in zip(ages, complete, strict=True))
+        early = batch_drain.groups_lacking(unfinished, complete[ceil(cap)], cap) < 0
         low, high = where(early, middle, low), where(early, high, middle)
     return high
 
