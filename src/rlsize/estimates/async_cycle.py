@@ -149,8 +149,8 @@ class _Lengths(NamedTuple):
 
     def left(self, tokens: Any, phases: Any) -> tuple[Any, Any, Any]:  # noqa: ANN401 (arrays)
         """
-        Samples, and groups, that have not finished at some phases of a rhythm, and the tokens that these samples have
-        in all; over the samples of a batch.
+        Samples that run at some phases of a rhythm, groups that have not finished, and the tokens that these samples
+        have in all; over the samples of a batch.
         """
         length, phase = tokens[..., None, None], phases[..., None]
         ages = length * (phase + np.arange(_BATCHES))
@@ -158,8 +158,9 @@ class _Lengths(NamedTuple):
         before = self.longer(tokens[..., None] * (phases + _BATCHES - _HALF)) / tokens[..., None]
         group = self.group[..., None, None]
         complete = done**group if self.endings is None else self.endings.complete(ages)
-        grown = ((1 - done) * ages).sum(axis=-1) + _BATCHES * tokens[..., None] * before
-        return (1 - done).sum(axis=-1) + before, (1 - complete).sum(axis=-1) + group[..., 0] * before, grown
+        running = (1 - done) * (1.0 if self.endings is None else self.endings.run(ages))
+        grown = (running * ages).sum(axis=-1) + _BATCHES * tokens[..., None] * before
+        return running.sum(axis=-1) + before, (1 - complete).sum(axis=-1) + group[..., 0] * before, grown
 
     def kept(self, tokens: Any, phases: Any) -> Any:  # noqa: ANN401 (arrays)
         """Share of groups that are trained on, where those that are too stale are dropped."""

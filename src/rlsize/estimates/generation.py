@@ -523,8 +523,7 @@ def _cycle(
         *(batch.endings or ()),
     )
     own = _last(rollout_batch.per_instance(amount=samples, instances=batch.instances))
-    own_running = own * _last(batch.running_share)
-    running = np.concatenate(np.broadcast_arrays(own_running * rhythm.waiting, own_running * rhythm.training), axis=-1)
+    running = np.concatenate(np.broadcast_arrays(own * rhythm.waiting, own * rhythm.training), axis=-1)
     grown = np.concatenate([rhythm.waiting_grown, rhythm.training_grown], axis=-1) / _last(shape.live)
     spread = {name: _last(value) for name, value in values.items()}
     lengths = Lengths(**{key: None if one is None else _last(one) for key, one in entries(shape.lengths).items()})
