@@ -74,6 +74,7 @@ class Cycle(NamedTuple):
         wait_seconds: How long one of them does at a time. [s]
         token_seconds: Mean engine step of the shortest. [s]
         full_share: Share of the shortest in which samples wait for room in a full KV cache. [1]
+        scored_seconds: Time in which few verifiers, which no sync stops, score the samples of a step. [s]
     """
 
     training: tuple[Any, ...]
@@ -83,6 +84,7 @@ class Cycle(NamedTuple):
     wait_seconds: Any = 1.0
     token_seconds: Any = 0.0
     full_share: Any = 0.0
+    scored_seconds: Any = 0.0
 
     def each(self, change: Callable[[Any], Any]) -> Cycle:
         """The same, each number changed."""
@@ -97,7 +99,8 @@ class Cycle(NamedTuple):
         """Time from one sync to the next of a trainer that takes so long, less its pauses; lines between rhythms."""
         waited = self._waited(pause_seconds)
         busy = train_seconds + waited
-        return self._between(self.whole, busy) + np.maximum(0.0, busy - self.training[-1]) - waited
+        found = self._between(self.whole, busy) + np.maximum(0.0, busy - self.training[-1]) - waited
+        return agents.served_beside(found, self.scored_seconds * self._between(self.started, busy) - pause_seconds)
 
     def waste(self, train_seconds: Real, pause_seconds: Real) -> Real:
         """Samples that are started for each that such a trainer trains on."""

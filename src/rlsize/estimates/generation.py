@@ -389,12 +389,17 @@ def _refilled_outside(
         held, generated, taken = first_to_end(
             batch, stretched(batch, shape.uncapped, shape.cap, out, step), shape.uncapped
         )
-        cycle, before = _cycle(work, asked, held, _held_shape(work, held, lengths), found, values), step
+        waiting = _started(batch, held, out, running, generated, step)
+        cycle, before = _cycle(work, asked, waiting, _held_shape(work, held, lengths), found, values), step
         step = found.step_seconds if cycle is None else cycle.token_seconds
     made = rollout_batch.fleet_time(held.samples, generated * mean, batch.instances, rate)
-    made = _scored(batch, made, _scores(batch, held, _unscored(batch, held, shape, step), shape, step))
+    scored = _scored(batch, _scores(batch, held, _unscored(batch, held, shape, step), shape, step))
     looks = _held_shape(work, held, lengths)
     full = room < np.minimum(most, engine_limit(asked.question)) * (share + parked - thrown)
+    if cycle is None:
+        made = equations.served_beside(made, scored)
+    else:
+        cycle = cycle._replace(scored_seconds=scored)
     if cycle is not None and out.each:
         cycle = cycle._replace(waiting_share=waiting_share(batch, held, shape.uncapped), wait_seconds=out.each)
     return replace(
@@ -403,6 +408,18 @@ def _refilled_outside(
         taken_share=taken,
         lengths=_capped(held, looks, shape.lengths, np.where(full, room, np.inf)),
     )
+
+
+def _started(
+    batch: StepBatch, held: StepBatch, out: Outside, running: Worked, generated: Worked, step: Worked
+) -> StepBatch:
+    """Those that are admitted, of which few environments let some wait."""
+    few = places(batch, out, running)
+    if batch.in_flight is None or held.endings is None or np.all(np.isinf(few)):
+        return held
+    under_way = generated * (running + out.seconds)
+    span = equations.started_within(held.samples, under_way, few, batch.in_flight * held.samples / batch.samples)
+    return replace(held, endings=held.endings.delayed(span / step))
 
 
 def _drained_outside(
@@ -440,7 +457,7 @@ def _drained_outside(
     rate = rollout_batch.batch_rate(samples=own, response_tokens=batch.response_tokens, seconds=made.seconds)
     return replace(
         made,
-        seconds=_scored(batch, made.seconds, scores),
+        seconds=equations.served_beside(made.seconds, _scored(batch, scores)),
         batch=held.running_share * made.batch,
         rate=rate,
         longest=partial(longest_of, work, batch.samples, shape.uncapped, batch.response_cv, shape.cap),
@@ -491,15 +508,12 @@ def _verifiers(batch: StepBatch, held: StepBatch, came: StepBatch, scores: Worke
     return Verifiers(seconds, came, agents)
 
 
-def _scored(batch: StepBatch, seconds: Real, scores: Real) -> Real:
-    """Time of a step's samples, scored as quickly as verifiers can."""
-    agents = batch.agents
-    if agents is None or agents.verify_workers is None:
-        return seconds
-    scored = batch.samples * scores
-    needed = equations.pool_time(samples=scored, hold_seconds=scoring(agents)[0], size=agents.verify_workers)
-    found: Real = equations.served_beside(seconds, needed)
-    return found
+def _scored(batch: StepBatch, scores: Real) -> Real:
+    """Time in which verifiers score the samples of a step; none where they are many. [s]"""
+    agents = batch.agents or Agents()
+    if agents.verify_workers is None:
+        return 0.0
+    return equations.pool_time(batch.samples * scores, scoring(agents)[0], agents.verify_workers)
 
 
 def _cycle(
