@@ -259,7 +259,10 @@ def rhythms(
     ahead, more = (due - np.take_along_axis(dues, most, 0))[0], (1 / np.take_along_axis(left + 0 * dues, most, 0))[0]
     started = 1 / (kept[..., 0] + (np.diff(kept) * within).sum(axis=-1))
     (waiting, training), (waiting_grown, training_grown) = (_by_phase(each, within) for each in (running, grown))
-    waiting_grown, training_grown = waiting_grown / np.maximum(waiting, _NONE), training_grown / np.maximum(training, _NONE)
+    waiting_grown, training_grown = (
+        waiting_grown / np.maximum(waiting, _NONE),
+        training_grown / np.maximum(training, _NONE),
+    )
     return Rhythm(
         tokens, due, waiting * started, training * started, waiting_grown, training_grown, started, ahead, more
     )

@@ -343,9 +343,7 @@ def _capped(batch: StepBatch, shape: Shape, begun: Lengths, held: Worked) -> Cap
     """Lengths of a batch, and how far its samples lag that begin in a full cache, which holds so many."""
     prompt = begun.prompt if begun.computed is None else begun.computed
     queued = engine_step.tokens_in_queue(begun.response, prompt, held)
-    return CappedLengths(
-        batch.response_tokens, shape.uncapped, batch.response_cv, shape.cap, batch.group_size, queued
-    )
+    return CappedLengths(batch.response_tokens, shape.uncapped, batch.response_cv, shape.cap, batch.group_size, queued)
 
 
 def _refilled_outside(
@@ -433,7 +431,8 @@ def _drained_outside(
     step = steady(work, asked, own, lengths, values).step_seconds
     for _ in range(_ROUNDS):
         held = stretched(batch, shape.uncapped, shape.cap, out, step)
-        most = places(batch, out, step * batch.response_tokens)
+        begin = batch.samples * (1 + agents.redundant_samples / batch.group_size)
+        most = places(batch, out, step * batch.response_tokens, begin)
         offered = most if batch.in_flight is None else np.minimum(batch.in_flight, most)
         held = replace(held, in_flight=None if np.all(np.isinf(offered)) else offered)
         held, _, taken = first_to_end(batch, held, shape.uncapped)

@@ -385,8 +385,16 @@ def scored_share(came: Endings, ended: Endings, needed: Worked) -> Worked:
     return np.maximum(1.0, by * ended.size / needed)
 
 
-def places(batch: StepBatch, out: Outside, running_seconds: Worked) -> Worked:
-    """Samples that may be under way in the whole fleet, scored ones included, for want of environments. [1]"""
+def places(batch: StepBatch, out: Outside, running_seconds: Worked, begin: Worked = np.inf) -> Worked:
+    """
+    Samples that may be under way in the whole fleet, scored ones included, for want of environments. [1]
+
+    Args:
+        batch: The samples.
+        out: What they wait for.
+        running_seconds: How long one of them generates. [s]
+        begin: Samples that begin in all; where there is an environment for each, nothing lacks. [1]
+    """
     agents = batch.agents
     if agents is None or agents.environments is None:
         return np.inf
@@ -395,4 +403,4 @@ def places(batch: StepBatch, out: Outside, running_seconds: Worked) -> Worked:
     share = equations.running_share(
         running_seconds=running_seconds + out.starting + out.parked, outside_seconds=out.scored
     )
-    return np.maximum(whole, group) / share
+    return np.where(agents.environments < begin, np.maximum(whole, group) / share, np.inf)

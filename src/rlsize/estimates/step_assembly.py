@@ -11,7 +11,6 @@ from rlsize.equations import (
     batch_drain,
     iteration,
     kernel_time,
-    lengths,
     loop_time,
     planning,
     rl_step,

@@ -10,7 +10,7 @@ import numpy as np
 from rlsize.equations import decode_step, iteration, kernel_time, matching, rl_step, rollout_batch
 from rlsize.errors import Refused
 from rlsize.estimates.figures import apply, bare, entries, numbers, predicted
-from rlsize.estimates.generation import StepBatch, generation, shape_of
+from rlsize.estimates.generation import StepBatch, generation
 from rlsize.estimates.prefix_cache import routed_hits
 from rlsize.estimates.remembered import remembered
 from rlsize.estimates.step_assembly import REFILLING, trained_in_loop, within_a_loop

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from rlsize.equations import agents, matching, rl_step, rollout_batch, sync_pause
 from rlsize.errors import Refused
-from rlsize.estimates.figures import apply, bare
+from rlsize.estimates.figures import bare
 from rlsize.estimates.flow import Flow
 from rlsize.estimates.remembered import remembered
 from rlsize.estimates.step_assembly import OVERLAPPING, REFILLING, LateRule, LoopParts
