@@ -225,31 +225,6 @@ def pool_time(samples: Real, hold_seconds: Real, size: Real) -> Real:
     return samples * hold_seconds / size
 
 
-def started_within(samples: Real, hold_seconds: Real, places: Real, admitted: Real) -> Real:
-    """
-    Time within which the samples of a batch begin one after the other, as others give their places in a pool back.
-
-    w = N h / W max(0, 1 - W / A)
-
-    Args:
-        samples: Samples of the batch, N. [1]
-        hold_seconds: How long one of them holds its place, h. [s]
-        places: Places, W. [1]
-        admitted: Samples that the loop lets be under way, A. [1]
-
-    Returns:
-        w. [s]
-
-    Assumes places that are never empty where many are admitted, and that all begin at once where there is a place for
-    each.
-    Source: utilisation law, of those that find no place.
-
-    >>> started_within(samples=100, hold_seconds=10.0, places=50, admitted=200)
-    15.0
-    """
-    return samples * hold_seconds / places * maximum(0.0, 1 - places / admitted)
-
-
 def served_beside(seconds: Real, pool_seconds: Real) -> Real:
     """
     Time of a step's samples where a pool serves them as they come.

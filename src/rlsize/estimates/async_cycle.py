@@ -33,6 +33,7 @@ _LEVELS = 32  # of it, each as likely as any other; triangular numbers go throug
 _PLAYED, _COUNTED = 72, 60  # batches that are played; whole periods of what follows from caps of up to 5
 _HALF = 0.5  # of a group: as few are left where none may be
 _NONE = 1e-9
+_TURNS = (0.125, 0.375, 0.625, 0.875)  # of a batch, whose groups begin one after the other
 
 
 class Rhythm(NamedTuple):
@@ -129,6 +130,7 @@ class _Lengths(NamedTuple):
     staleness: Any
     group: Any
     samples: Any
+    places: Any
 
     def finished(self, tokens: Any) -> Any:  # noqa: ANN401 (arrays)
         """Share of samples that are no longer; tokens have two axes more."""
@@ -150,29 +152,48 @@ class _Lengths(NamedTuple):
             return np.zeros(tokens.shape)
         return self.mean[..., None] - lengths.capped_mean(uncapped, cv, np.clip(tokens, 1e-9, cap))
 
+    def waits(self, tokens: Any) -> list[Any]:  # noqa: ANN401 (arrays)
+        """
+        How long some of the groups of a batch wait for environments, in rhythms of so many tokens.
+
+        Those that find one begin at once, the others one after the other as environments are given back.
+        """
+        if np.isinf(self.places).all():
+            return [0.0 * tokens]
+        turn = self.longer(0.0 * self.cap) / self.places
+        held = [self.finished((tokens - place * turn)[..., None, None])[..., 0, 0] for place in _TURNS]
+        lacks = np.clip(2.0 - np.mean(held, axis=0) - self.places, 0.0, 1.0)
+        return [turn * np.maximum(0.0, place - 1.0 + lacks) for place in _TURNS]
+
     def left(self, tokens: Any, phases: Any) -> tuple[Any, Any, Any]:  # noqa: ANN401 (arrays)
         """
         Samples that run at some phases of a rhythm, groups that have not finished, and the tokens that these samples
         have in all; over the samples of a batch.
         """
-        length, phase = tokens[..., None, None], phases[..., None]
-        ages = length * (phase + np.arange(_BATCHES))
-        done = self.finished(ages)
+        each = [self._left_after(tokens, phases, wait[..., None, None]) for wait in self.waits(tokens)]
+        running, groups, grown = (sum(some) / len(each) for some in zip(*each, strict=True))
         before = self.longer(tokens[..., None] * (phases + _BATCHES - _HALF)) / tokens[..., None]
-        group = self.group[..., None, None]
-        complete = done**group if self.endings is None else self.endings.complete(ages)
-        running = (1 - done) * (1.0 if self.endings is None else self.endings.run(ages))
-        grown = (running * ages).sum(axis=-1) + _BATCHES * tokens[..., None] * before
-        return running.sum(axis=-1) + before, (1 - complete).sum(axis=-1) + group[..., 0] * before, grown
+        return running + before, groups + self.group[..., None] * before, grown + _BATCHES * tokens[..., None] * before
+
+    def _left_after(self, tokens: Any, phases: Any, wait: Any) -> tuple[Any, Any, Any]:  # noqa: ANN401 (arrays)
+        """The same of groups that have waited so long, but for batches of long ago."""
+        ages = tokens[..., None, None] * (phases[..., None] + np.arange(_BATCHES)) - wait
+        done = self.finished(ages)
+        complete = done ** self.group[..., None, None] if self.endings is None else self.endings.complete(ages)
+        running = (ages >= 0) * (1 - done) * (1.0 if self.endings is None else self.endings.run(ages))
+        return running.sum(axis=-1), (1 - complete).sum(axis=-1), (running * ages).sum(axis=-1)
 
     def kept(self, tokens: Any, phases: Any) -> Any:  # noqa: ANN401 (arrays)
         """Share of groups that are trained on, where those that are too stale are dropped."""
         if self.late != "drop":
             return np.ones(np.broadcast_shapes(tokens[..., None].shape, phases.shape))
-        age = tokens[..., None, None] * (phases + np.ceil(self.staleness)[..., None])[..., None]
+        due = tokens[..., None, None] * (phases + np.ceil(self.staleness)[..., None])[..., None]
+        ages = [due - wait[..., None, None] for wait in self.waits(tokens)]
         if self.endings is not None:
-            return np.maximum(self.endings.complete(age)[..., 0], 1e-3)
-        return np.maximum(self.finished(age)[..., 0] ** self.group[..., None], 1e-3)
+            whole = [self.endings.complete(age)[..., 0] for age in ages]
+        else:
+            whole = [self.finished(age)[..., 0] ** self.group[..., None] for age in ages]
+        return np.maximum(np.mean(whole, axis=0), 1e-3)
 
     def early(self, tokens: Real, phases: Real, groups: Real = None) -> Real:
         """Above nothing where it is too early to take a batch at some phases of a rhythm; `groups` are those left."""
@@ -218,6 +239,7 @@ def rhythms(
     staleness: Real,
     group_size: Real,
     samples: Real,
+    places: Real = np.inf,
     *ends: Real,
 ) -> Rhythm:
     """
@@ -232,9 +254,10 @@ def rhythms(
         staleness: Most optimizer steps by which a sample may lag; may be a fraction. [1]
         group_size: Samples of one prompt, which are trained on together. [1]
         samples: Samples of a batch. [1]
+        places: Samples that environments let be under way, over those of a batch. [1]
         ends: What `Endings` hold, where lengths are no lognormal ones.
     """
-    numbers = (uncapped, length_cv, cap, staleness, group_size, samples)
+    numbers = (uncapped, length_cv, cap, staleness, group_size, samples, places)
     wide = np.broadcast_arrays(*(np.asarray(one, dtype=float)[..., None] for one in numbers))
     loop = _Lengths(late, Endings(*ends) if ends else None, lengths.capped_mean(*wide[:3]), *wide)
     phases = np.linspace(0.0, 1.0, _PHASES)

@@ -18,7 +18,6 @@ _CLOSER = 3  # most end early: the power by which points lie closer there
 _MOMENTS = 128  # at which samples come
 _AGES = 24  # by which those are told apart that are met under way
 _SLIP, _NEVER = 1e-9, 1e-300
-_LATER = (np.arange(8) + 0.5) / 8  # of a span, within which some begin one after the other
 
 
 class Endings(NamedTuple):
@@ -60,18 +59,6 @@ class Endings(NamedTuple):
         """The integral of the share of samples that have not ended, from then on. [token]"""
         table = sums(1.0 - self.done, self.tokens)
         return self._at(table[..., -1:] - table, tokens)
-
-    def delayed(self, span: Real) -> Endings:
-        """The same where groups begin one after the other within so many tokens more. [token]"""
-        later = self._replace(longest=self.longest + span)
-        since = later.tokens[..., None] - np.asarray(span)[..., None, None] * _LATER
-        begun = since >= 0.0
-        left = np.where(begun, 1.0 - self.finished(since), 1.0)
-        return later._replace(
-            done=1.0 - left.mean(axis=-1),
-            whole=np.where(begun, self.complete(since), 0.0).mean(axis=-1),
-            running=(begun * left * self.run(since)).mean(axis=-1) / np.maximum(left.mean(axis=-1), _SLIP),
-        )
 
     def let_in(self, leaving: Endings, samples: Real, places: Real, chunk: Real) -> Entered:
         """

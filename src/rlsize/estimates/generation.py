@@ -266,6 +266,7 @@ class CappedLengths(NamedTuple):
         cap: The cap. [token]
         group_size: Samples that finish together. [1]
         queued: By which those that have begun lag at most as they wait for room in a full KV cache. [token]
+        full: Share of the time in which it is. [1]
     """
 
     response_tokens: Worked
@@ -274,6 +275,7 @@ class CappedLengths(NamedTuple):
     cap: Worked
     group_size: Worked
     queued: Worked
+    full: Worked
 
     def each(self, change: Callable[[Worked], Worked]) -> CappedLengths:
         """The same, each number changed."""
@@ -331,19 +333,21 @@ def _refilled(work: Work, asked: Replica, batch: StepBatch, shape: Shape, values
     seconds = rollout_batch.fleet_time(batch.samples, batch.response_tokens, batch.instances, found.rate)
     mean = rollout_batch.cycle_time(batch=found.batch, response_tokens=batch.response_tokens, rate=found.rate)
     flying = Flying(found.batch, found.capacity, found.step_seconds, found.prefill_seconds)
-    queued = np.where(found.capacity < np.minimum(offered, engine_limit(asked.question)), found.capacity, np.inf)
+    full = 1.0 * (found.capacity < np.minimum(offered, engine_limit(asked.question)))
     return replace(
         _made(work, batch, shape, seconds, flying, found.rate, sample_seconds=mean),
         cycle=cycle,
-        lengths=_capped(batch, shape, shape.lengths, queued),
+        lengths=_capped(batch, shape, shape.lengths, found.capacity, full if cycle is None else cycle.full_share),
     )
 
 
-def _capped(batch: StepBatch, shape: Shape, begun: Lengths, held: Worked) -> CappedLengths:
-    """Lengths of a batch, and how far its samples lag that begin in a full cache, which holds so many."""
+def _capped(batch: StepBatch, shape: Shape, begun: Lengths, room: Worked, full: Worked) -> CappedLengths:
+    """Lengths of a batch, and how far its samples lag that begin in a cache that holds so many, if it is full."""
     prompt = begun.prompt if begun.computed is None else begun.computed
-    queued = engine_step.tokens_in_queue(begun.response, prompt, held)
-    return CappedLengths(batch.response_tokens, shape.uncapped, batch.response_cv, shape.cap, batch.group_size, queued)
+    queued = engine_step.tokens_in_queue(begun.response, prompt, room)
+    return CappedLengths(
+        batch.response_tokens, shape.uncapped, batch.response_cv, shape.cap, batch.group_size, queued, full
+    )
 
 
 def _refilled_outside(
@@ -387,13 +391,13 @@ def _refilled_outside(
         held, generated, taken = first_to_end(
             batch, stretched(batch, shape.uncapped, shape.cap, out, step), shape.uncapped
         )
-        waiting = _started(batch, held, out, running, generated, step)
-        cycle, before = _cycle(work, asked, waiting, _held_shape(work, held, lengths), found, values), step
+        held = replace(held, environments=places(batch, out, running))
+        cycle, before = _cycle(work, asked, held, _held_shape(work, held, lengths), found, values), step
         step = found.step_seconds if cycle is None else cycle.token_seconds
     made = rollout_batch.fleet_time(held.samples, generated * mean, batch.instances, rate)
     scored = _scored(batch, _scores(batch, held, _unscored(batch, held, shape, step), shape, step))
     looks = _held_shape(work, held, lengths)
-    full = room < np.minimum(most, engine_limit(asked.question)) * (share + parked - thrown)
+    full = 1.0 * (room < np.minimum(most, engine_limit(asked.question)) * (share + parked - thrown))
     if cycle is None:
         made = equations.served_beside(made, scored)
     else:
@@ -404,20 +408,8 @@ def _refilled_outside(
         _made(work, batch, shape, made, flying, rate, sample_seconds=generated * (running + out.seconds)),
         cycle=cycle,
         taken_share=taken,
-        lengths=_capped(held, looks, shape.lengths, np.where(full, room, np.inf)),
+        lengths=_capped(held, looks, shape.lengths, room, full if cycle is None else cycle.full_share),
     )
-
-
-def _started(
-    batch: StepBatch, held: StepBatch, out: Outside, running: Worked, generated: Worked, step: Worked
-) -> StepBatch:
-    """Those that are admitted, of which few environments let some wait."""
-    few = places(batch, out, running)
-    if batch.in_flight is None or held.endings is None or np.all(np.isinf(few)):
-        return held
-    under_way = generated * (running + out.seconds)
-    span = equations.started_within(held.samples, under_way, few, batch.in_flight * held.samples / batch.samples)
-    return replace(held, endings=held.endings.delayed(span / step))
 
 
 def _drained_outside(
@@ -533,6 +525,7 @@ def _cycle(
         ahead,
         batch.group_size,
         samples,
+        batch.environments / samples,
         *(batch.endings or ()),
     )
     own = _last(rollout_batch.per_instance(amount=samples, instances=batch.instances))
@@ -541,7 +534,8 @@ def _cycle(
     spread = {name: _last(value) for name, value in values.items()}
     lengths = Lengths(**{key: None if one is None else _last(one) for key, one in entries(shape.lengths).items()})
     lengths = replace(lengths, live=lengths.prompt + grown * (lengths.live - lengths.prompt))
-    most, full = _last(found.batch), np.zeros(running.shape)
+    share, most = _last(batch.running_share), _last(found.batch)
+    full = engine_step.full_share(running * (1 + _last(batch.parked_share) / share), _last(found.capacity))
     if batch.called is None:
         room, limit = np.maximum(1.0, cache_capacity(work, asked, lengths, spread)), engine_limit(asked.question)
         most = np.minimum(room, np.where(most < _last(found.capacity), most, limit))

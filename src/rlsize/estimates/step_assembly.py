@@ -229,14 +229,15 @@ def _needed(parts: LoopParts, rule: LateRule, waste: Worked) -> Worked:
         batch_drain.reached_tokens(seconds, rule.sample_seconds, rule.lengths.response_tokens, inf)
         for seconds in (time, step.seconds)
     )
-    queued = rule.lengths.queued
-    late = maximum(reached - queued, minimum(reached, _reached(rule, reached, apart)))
-    return 1.0 / maximum(_complete(rule, late, where(queued > 0, apart, 0.0)), 1e-3)
+    full, queued = rule.lengths.full, rule.lengths.queued
+    lags = maximum(reached - queued, minimum(reached, _reached(rule, reached, apart)))
+    complete = full * _complete(rule, lags, apart) + (1 - full) * _complete(rule, reached, 0.0)
+    return 1.0 / maximum(complete, 1e-3)
 
 
 def _complete(rule: LateRule, tokens: Worked, apart: Worked) -> Worked:
     """Share of a batch's groups that have ended when its first samples would have so many tokens."""
-    mean, uncapped, cv, longest, group, _ = rule.lengths
+    mean, uncapped, cv, longest, group, *_ = rule.lengths
     each = (maximum(tokens - place * apart, 1e-3 * mean) for place in _PLACES)
     return sum(batch_drain.finished_share(one, uncapped, cv, longest) ** group for one in each) / len(_PLACES)
 
