@@ -88,7 +88,7 @@ def mean_of_longer(tokens: Real, mean_tokens: Real, length_cv: Real, max_tokens:
     Source: mean excess, from the limited expected value (`lengths.capped_mean`).
 
     >>> round(float(mean_of_longer(tokens=1000.0, mean_tokens=1000.0, length_cv=1.0, max_tokens=2000.0)), 1)
-    1566.8
+    1578.6
     """
     longer = maximum(1 - finished_share(tokens, mean_tokens, length_cv, max_tokens), _RARE)
     excess = capped_mean(mean_tokens, length_cv, max_tokens) - capped_mean(mean_tokens, length_cv, tokens)
@@ -291,7 +291,8 @@ def kept_tokens(generated_tokens: Real, reached_tokens: Real, finished_share: Re
 
 def groups_lacking(unfinished: Real, complete_share: Real, max_staleness: Real) -> Real:
     """
-    Groups that must be under way beside those which are, just after a batch is taken, if late ones are dropped.
+    Groups that must be under way beside those which are, just after a batch is taken, if late ones are dropped; over
+    those that begin after each sync. Above 0 samples must wait longer.
 
     d = k F - U
 
@@ -301,7 +302,7 @@ def groups_lacking(unfinished: Real, complete_share: Real, max_staleness: Real) 
         max_staleness: Staleness cap, k. [1]
 
     Returns:
-        d, over those that begin after each sync; above 0 where samples must wait longer. [1]
+        d. [1]
 
     Assumes 1 / F batches that begin after each sync, of which one is trained on; what is late is dropped as it ends.
     Source: balance of the groups that the cap lets in: k + 1 batches, of which one has just been taken.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rlsize.equations._ops import maximum, minimum
+from rlsize.equations._ops import minimum
 from rlsize.equations.lengths import normal_share
 
 if TYPE_CHECKING:
@@ -181,7 +181,7 @@ def tokens_in_queue(response_tokens: Real, prompt_tokens: Real, samples: Real) -
 
     Args:
         response_tokens: Mean response, l. [token]
-        prompt_tokens: KV of a sample's prompt, of which samples of a group have one, p. [token]
+        prompt_tokens: KV of a sample's prompt, of which samples of a group have one, p; above 0. [token]
         samples: Samples that the cache holds, b. [1]
 
     Returns:
@@ -194,7 +194,7 @@ def tokens_in_queue(response_tokens: Real, prompt_tokens: Real, samples: Real) -
     >>> tokens_in_queue(response_tokens=1000.0, prompt_tokens=200.0, samples=100.0)
     500.0
     """
-    return response_tokens * (response_tokens / maximum(prompt_tokens, 1.0)) / samples**0.5
+    return response_tokens * (response_tokens / prompt_tokens) / samples**0.5
 
 
 def cache_concurrency(cache_tokens: Real, fill_fraction: Real, live_tokens: Real) -> Real:

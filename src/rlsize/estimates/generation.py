@@ -344,7 +344,7 @@ def _refilled(work: Work, asked: Replica, batch: StepBatch, shape: Shape, values
 def _capped(batch: StepBatch, shape: Shape, begun: Lengths, room: Worked, full: Worked) -> CappedLengths:
     """Lengths of a batch, and how far its samples lag that begin in a cache that holds so many, if it is full."""
     prompt = begun.prompt if begun.computed is None else begun.computed
-    queued = engine_step.tokens_in_queue(begun.response, prompt, room)
+    queued = engine_step.tokens_in_queue(begun.response, np.maximum(prompt, 1.0), room)
     return CappedLengths(
         batch.response_tokens, shape.uncapped, batch.response_cv, shape.cap, batch.group_size, queued, full
     )
@@ -824,10 +824,14 @@ def _served(verifiers: Verifiers, slots: Real, coming: _Drain, first: Worked, be
     spare = times - running * each * coming.done  # of verifiers, if they were never idle
     before = (_last(batch.samples) - running) * each - (_last(begin) - _last(first))
     lacking = np.maximum(np.maximum.accumulate(spare, axis=-1), spare[..., :1] + np.maximum(before, 0.0)) - spare
-    begins = times + np.maximum(lacking - score_under_way(verifiers.agents), 0.0)
+    under_way = score_under_way(verifiers.agents)
+    begins = times + np.maximum(lacking - under_way, 0.0)
     if verifiers.agents.redundant_samples:  # nobody waits for the longest scores
-        return last_score(verifiers.agents, begins, coming.whole, running / coming.size, 0.0)
-    return last_score(verifiers.agents, begins, coming.done, running)
+        last = last_score(verifiers.agents, begins, coming.whole, running / coming.size, 0.0)
+    else:
+        last = last_score(verifiers.agents, begins, coming.done, running)
+    never_idle = np.where(lacking > under_way, begins + under_way, 0.0)[..., -1]
+    return np.maximum(last, never_idle)
 
 
 def _closed(work: Work, asked: Replica, batch: StepBatch, shape: Shape, values: Mapping[str, Real]) -> Generation:
