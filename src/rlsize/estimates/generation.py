@@ -344,7 +344,7 @@ def _refilled(work: Work, asked: Replica, batch: StepBatch, shape: Shape, values
 def _capped(batch: StepBatch, shape: Shape, begun: Lengths, room: Worked, full: Worked) -> CappedLengths:
     """Lengths of a batch, and how far its samples lag that begin in a cache that holds so many, if it is full."""
     prompt = begun.prompt if begun.computed is None else begun.computed
-    queued = engine_step.tokens_in_queue(begun.response, np.maximum(prompt, 1.0), room)
+    queued = engine_step.tokens_in_queue(begun.response, np.maximum(prompt, 1.0), np.maximum(room, 1.0))
     return CappedLengths(
         batch.response_tokens, shape.uncapped, batch.response_cv, shape.cap, batch.group_size, queued, full
     )
@@ -535,7 +535,9 @@ def _cycle(
     lengths = Lengths(**{key: None if one is None else _last(one) for key, one in entries(shape.lengths).items()})
     lengths = replace(lengths, live=lengths.prompt + grown * (lengths.live - lengths.prompt))
     share, most = _last(batch.running_share), _last(found.batch)
-    full = engine_step.full_share(running * (1 + _last(batch.parked_share) / share), _last(found.capacity))
+    full = engine_step.full_share(
+        running * (1 + _last(batch.parked_share) / share), np.maximum(1.0, _last(found.capacity))
+    )
     if batch.called is None:
         room, limit = np.maximum(1.0, cache_capacity(work, asked, lengths, spread)), engine_limit(asked.question)
         most = np.minimum(room, np.where(most < _last(found.capacity), most, limit))
