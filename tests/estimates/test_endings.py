@@ -11,7 +11,7 @@ import pytest
 from rlsize.equations import batch_drain
 from rlsize.estimates.endings import Endings
 from rlsize.estimates.generation import StepBatch
-from rlsize.estimates.outside import first_to_end, last_score, outside, scored_share, stretched
+from rlsize.estimates.outside import endings, first_to_end, last_score, outside, scored_share, stretched
 from rlsize.facts.algorithm import Agents
 
 MEAN, CV, WAIT = 1000.0, 0.3, 500.0
@@ -85,7 +85,8 @@ def test_the_last_score_of_those_that_begin_one_after_the_other(cv: float) -> No
     begun = np.linspace(10.0, 60.0, 200)
     times = 20.0 * np.exp(sigma * random.standard_normal((2000, 200)) - sigma**2 / 2)
     agents = Agents(verify_seconds=20.0, verify_cv=cv)
-    assert last_score(agents, 200.0, 10.0, 60.0) == pytest.approx((begun + times).max(axis=1).mean(), rel=0.02)
+    found = last_score(agents, begun, np.linspace(0.0, 1.0, 200), np.asarray([200.0]))
+    assert found == pytest.approx((begun + times).max(axis=1).mean(), rel=0.02)
 
 
 def test_redundant_samples_are_scored_that_come_before_their_group_is_complete() -> None:
@@ -112,3 +113,17 @@ def test_redundant_samples_are_scored_that_come_before_their_group_is_complete()
     complete = np.sort(come, axis=1)[:, 7:8] + 3.0
     expected = (come <= complete).sum(axis=1).mean() / 8
     assert scored_share(came.endings, stopped.endings, 8.0) == pytest.approx(expected, rel=0.04)
+
+
+def test_of_samples_that_wait_alike_the_longer_ones_run_for_more_of_their_time() -> None:
+    """Those that are still under way late have long responses; drawn, with a wait of 1,000 tokens each."""
+    agents = Agents(turns=2, tool_seconds=10.0)
+    batch = StepBatch(
+        samples=64.0, instances=1.0, prompt_tokens=0.0, response_tokens=MEAN, response_cv=1.0, agents=agents
+    )
+    found = endings(batch, MEAN, 8 * MEAN, 0.01)
+    sigma, random = np.sqrt(np.log1p(1.0)), np.random.default_rng(0)
+    own = np.minimum(MEAN * np.exp(sigma * random.standard_normal(200_000) - sigma**2 / 2), 8 * MEAN)
+    for age in (2500.0, 4000.0):
+        there = own[own + 1000.0 > age]
+        assert float(found.run(np.asarray([age]))[0]) == pytest.approx((there / (there + 1000.0)).mean(), rel=0.06)

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from random import Random
+
 import numpy as np
 import pytest
-from benchmarks.closed_form import pairs, within
+from benchmarks.agents import planned, played
+from benchmarks.closed_form import pairs, random_loop, within
 from tests.effort import tries
 
 NEAR_SHARE = 0.85  # of the loops; 93 % of 240
@@ -18,3 +22,12 @@ def test_the_step_of_a_plan_is_that_of_the_simulator() -> None:
     assert within(ratios) >= NEAR_SHARE
     assert abs(float(np.median(ratios)) - 1) < BIAS
     assert 1 / 1.5 < min(ratios) <= max(ratios) < 1.5
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("seed", [37, 2062])
+def test_late_samples_are_dropped_when_they_end(seed: int) -> None:
+    """A loop that drops them, whose cache is about full; one was said to take 22 % longer."""
+    problem, place, _ = random_loop(Random(seed), "async")
+    found = replace(problem, late={**problem.late, "async": "drop"})
+    assert planned(found, place) == pytest.approx(played(found, place), rel=0.1)

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from rlsize.equations._ops import Real
 
 _HALVINGS = 60
+_RARE = 1e-12  # a share of samples that is none
 
 
 def uncapped_mean(mean_tokens: Real, length_cv: Real, max_tokens: Real) -> Real:
@@ -66,6 +67,32 @@ def finished_share(tokens: Real, mean_tokens: Real, length_cv: Real, max_tokens:
     sigma = maximum(lognormal_sigma(length_cv), 1e-3)
     share = normal_share((log(tokens / mean_tokens) + sigma**2 / 2) / sigma)
     return where(tokens < max_tokens, share, 1.0)
+
+
+def mean_of_longer(tokens: Real, mean_tokens: Real, length_cv: Real, max_tokens: Real) -> Real:
+    """
+    Mean length of the samples that are longer than some tokens.
+
+    l_x = min(m, x + (E[min(X, m)] - E[min(X, x)]) / (1 - F))
+
+    Args:
+        tokens: Tokens that they have got to, x; between nothing and the cap. [token]
+        mean_tokens: Mean length without the cap. [token]
+        length_cv: Coefficient of variation without the cap. [1]
+        max_tokens: The cap, m. [token]
+
+    Returns:
+        l_x. [token]
+
+    Assumes lognormal lengths, cut off at the cap.
+    Source: mean excess, from the limited expected value (`lengths.capped_mean`).
+
+    >>> round(float(mean_of_longer(tokens=1000.0, mean_tokens=1000.0, length_cv=1.0, max_tokens=2000.0)), 1)
+    1578.6
+    """
+    longer = maximum(1 - finished_share(tokens, mean_tokens, length_cv, max_tokens), _RARE)
+    excess = capped_mean(mean_tokens, length_cv, max_tokens) - capped_mean(mean_tokens, length_cv, tokens)
+    return minimum(max_tokens, tokens + maximum(excess, 0.0) / longer)
 
 
 def finished_share_in_flight(tokens: Real, mean_tokens: Real, length_cv: Real, max_tokens: Real) -> Real:
@@ -260,6 +287,30 @@ def kept_tokens(generated_tokens: Real, reached_tokens: Real, finished_share: Re
     640.0
     """
     return finished_share ** (group_size - 1) * maximum(0.0, generated_tokens - (1 - finished_share) * reached_tokens)
+
+
+def groups_lacking(unfinished: Real, complete_share: Real, max_staleness: Real) -> Real:
+    """
+    Groups that must be under way beside those which are, just after a batch is taken, if late ones are dropped; over
+    those that begin after each sync. Above 0 samples must wait longer.
+
+    d = k F - U
+
+    Args:
+        unfinished: Groups under way, of all ages, U, over those that begin after each sync. [1]
+        complete_share: Share of the oldest that may still be trained on which is complete, F. [1]
+        max_staleness: Staleness cap, k. [1]
+
+    Returns:
+        d. [1]
+
+    Assumes 1 / F batches that begin after each sync, of which one is trained on; what is late is dropped as it ends.
+    Source: balance of the groups that the cap lets in: k + 1 batches, of which one has just been taken.
+
+    >>> groups_lacking(unfinished=1.5, complete_share=0.75, max_staleness=2.0)
+    0.0
+    """
+    return max_staleness * complete_share - unfinished
 
 
 def tokens_per_kept_token(generated_tokens: Real, kept_tokens: Real) -> Real:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from rlsize.equations._ops import minimum
+from rlsize.equations.lengths import normal_share
 
 if TYPE_CHECKING:
     from rlsize.equations._ops import Real
@@ -148,6 +149,52 @@ def recomputed_share(prompt_ratio: Real, samples: Real) -> Real:
     """
     half = prompt_ratio * samples**0.5 / 2.0
     return ((1.0 + half**2) ** 0.5 - half) ** 2
+
+
+def full_share(samples: Real, room: Real) -> Real:
+    """
+    Share of the time in which some samples need more KV than the cache has.
+
+    f = Phi((b - K) / sqrt(K))
+
+    Args:
+        samples: Samples that run at once, b. [1]
+        room: Samples of mean context that the cache holds, K. [1]
+
+    Returns:
+        f. [1]
+
+    Assumes that contexts vary independently, by about as much as they are long.
+    Source: central limit theorem.
+
+    >>> round(full_share(samples=110.0, room=100.0), 4)
+    0.8413
+    """
+    return normal_share(deviate=(samples - room) / room**0.5)
+
+
+def tokens_in_queue(response_tokens: Real, prompt_tokens: Real, samples: Real) -> Real:
+    """
+    Tokens by which samples that have begun lag as they wait for room in a full KV cache.
+
+    q = l (l / p) / sqrt(b)
+
+    Args:
+        response_tokens: Mean response, l. [token]
+        prompt_tokens: KV of a sample's prompt, of which samples of a group have one, p; above 0. [token]
+        samples: Samples that the cache holds, b. [1]
+
+    Returns:
+        q. [token]
+
+    Assumes that what the cache holds varies by the root of its samples, and that room for one response lets l / p
+    samples begin, which have nothing but their prompts; they are thrown out as others grow, and run on as they come.
+    Source: own derivation: sqrt(b) l / p samples wait, of which b end while one grows by l tokens.
+
+    >>> tokens_in_queue(response_tokens=1000.0, prompt_tokens=200.0, samples=100.0)
+    500.0
+    """
+    return response_tokens * (response_tokens / prompt_tokens) / samples**0.5
 
 
 def cache_concurrency(cache_tokens: Real, fill_fraction: Real, live_tokens: Real) -> Real:

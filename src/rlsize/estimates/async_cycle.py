@@ -32,6 +32,8 @@ _LONGEST = 129  # points of the longest response's distribution
 _LEVELS = 32  # of it, each as likely as any other; triangular numbers go through a power of two in no order
 _PLAYED, _COUNTED = 72, 60  # batches that are played; whole periods of what follows from caps of up to 5
 _HALF = 0.5  # of a group: as few are left where none may be
+_NONE = 1e-9
+_TURNS = (0.125, 0.375, 0.625, 0.875)  # of a batch, whose groups begin one after the other
 
 
 class Rhythm(NamedTuple):
@@ -43,6 +45,8 @@ class Rhythm(NamedTuple):
         due: Share of these after which a batch is taken. [1]
         waiting: Samples that run until then, over those of a batch. [1]
         training: Samples that run from then on, likewise. [1]
+        waiting_grown: Tokens that those of them which run until then have on average. [token]
+        training_grown: The same from then on. [token]
         started: Samples that are started for each that is trained on. [1]
         ahead: Share of these by which the part of a batch that holds the trainer up most is due before its last. [1]
         more: How many times the time from then on training on the whole batch may take. [1]
@@ -52,6 +56,8 @@ class Rhythm(NamedTuple):
     due: Any
     waiting: Any
     training: Any
+    waiting_grown: Any
+    training_grown: Any
     started: Any
     ahead: Any
     more: Any
@@ -69,6 +75,7 @@ class Cycle(NamedTuple):
         wait_seconds: How long one of them does at a time. [s]
         token_seconds: Mean engine step of the shortest. [s]
         full_share: Share of the shortest in which samples wait for room in a full KV cache. [1]
+        scored_seconds: Time in which few verifiers, which no sync stops, score the samples of a step. [s]
     """
 
     training: tuple[Any, ...]
@@ -78,6 +85,7 @@ class Cycle(NamedTuple):
     wait_seconds: Any = 1.0
     token_seconds: Any = 0.0
     full_share: Any = 0.0
+    scored_seconds: Any = 0.0
 
     def each(self, change: Callable[[Any], Any]) -> Cycle:
         """The same, each number changed."""
@@ -92,7 +100,8 @@ class Cycle(NamedTuple):
         """Time from one sync to the next of a trainer that takes so long, less its pauses; lines between rhythms."""
         waited = self._waited(pause_seconds)
         busy = train_seconds + waited
-        return self._between(self.whole, busy) + np.maximum(0.0, busy - self.training[-1]) - waited
+        found = self._between(self.whole, busy) + np.maximum(0.0, busy - self.training[-1]) - waited
+        return agents.served_beside(found, self.scored_seconds * self._between(self.started, busy) - pause_seconds)
 
     def waste(self, train_seconds: Real, pause_seconds: Real) -> Real:
         """Samples that are started for each that such a trainer trains on."""
@@ -121,6 +130,7 @@ class _Lengths(NamedTuple):
     staleness: Any
     group: Any
     samples: Any
+    places: Any
 
     def finished(self, tokens: Any) -> Any:  # noqa: ANN401 (arrays)
         """Share of samples that are no longer; tokens have two axes more."""
@@ -142,24 +152,48 @@ class _Lengths(NamedTuple):
             return np.zeros(tokens.shape)
         return self.mean[..., None] - lengths.capped_mean(uncapped, cv, np.clip(tokens, 1e-9, cap))
 
-    def left(self, tokens: Any, phases: Any) -> tuple[Any, Any]:  # noqa: ANN401 (arrays)
-        """Samples, and groups, that have not finished at some phases of a rhythm, over those of a batch."""
-        length, phase = tokens[..., None, None], phases[..., None]
-        ages = length * (phase + np.arange(_BATCHES))
-        done = self.finished(ages)
+    def waits(self, tokens: Any) -> list[Any]:  # noqa: ANN401 (arrays)
+        """
+        How long some of the groups of a batch wait for environments, in rhythms of so many tokens.
+
+        Those that find one begin at once, the others one after the other as environments are given back.
+        """
+        if np.isinf(self.places).all():
+            return [0.0 * tokens]
+        turn = self.longer(0.0 * self.cap) / self.places
+        held = [self.finished((tokens - place * turn)[..., None, None])[..., 0, 0] for place in _TURNS]
+        lacks = np.clip(2.0 - np.mean(held, axis=0) - self.places, 0.0, 1.0)
+        return [turn * np.maximum(0.0, place - 1.0 + lacks) for place in _TURNS]
+
+    def left(self, tokens: Any, phases: Any) -> tuple[Any, Any, Any]:  # noqa: ANN401 (arrays)
+        """
+        Samples that run at some phases of a rhythm, groups that have not finished, and the tokens that these samples
+        have in all; over the samples of a batch.
+        """
+        each = [self._left_after(tokens, phases, wait[..., None, None]) for wait in self.waits(tokens)]
+        running, groups, grown = (sum(some) / len(each) for some in zip(*each, strict=True))
         before = self.longer(tokens[..., None] * (phases + _BATCHES - _HALF)) / tokens[..., None]
-        group = self.group[..., None, None]
-        groups = 1 - (done**group if self.endings is None else self.endings.complete(ages))
-        return (1 - done).sum(axis=-1) + before, groups.sum(axis=-1) + group[..., 0] * before
+        return running + before, groups + self.group[..., None] * before, grown + _BATCHES * tokens[..., None] * before
+
+    def _left_after(self, tokens: Any, phases: Any, wait: Any) -> tuple[Any, Any, Any]:  # noqa: ANN401 (arrays)
+        """The same of groups that have waited so long, but for batches of long ago."""
+        ages = tokens[..., None, None] * (phases[..., None] + np.arange(_BATCHES)) - wait
+        done = self.finished(ages)
+        complete = done ** self.group[..., None, None] if self.endings is None else self.endings.complete(ages)
+        running = (ages >= 0) * (1 - done) * (1.0 if self.endings is None else self.endings.run(ages))
+        return running.sum(axis=-1), (1 - complete).sum(axis=-1), (running * ages).sum(axis=-1)
 
     def kept(self, tokens: Any, phases: Any) -> Any:  # noqa: ANN401 (arrays)
         """Share of groups that are trained on, where those that are too stale are dropped."""
         if self.late != "drop":
             return np.ones(np.broadcast_shapes(tokens[..., None].shape, phases.shape))
-        age = tokens[..., None, None] * (phases + np.ceil(self.staleness)[..., None])[..., None]
+        due = tokens[..., None, None] * (phases + np.ceil(self.staleness)[..., None])[..., None]
+        ages = [due - wait[..., None, None] for wait in self.waits(tokens)]
         if self.endings is not None:
-            return np.maximum(self.endings.complete(age)[..., 0], 1e-3)
-        return np.maximum(self.finished(age)[..., 0] ** self.group[..., None], 1e-3)
+            whole = [self.endings.complete(age)[..., 0] for age in ages]
+        else:
+            whole = [self.finished(age)[..., 0] ** self.group[..., None] for age in ages]
+        return np.maximum(np.mean(whole, axis=0), 1e-3)
 
     def early(self, tokens: Real, phases: Real, groups: Real = None) -> Real:
         """Above nothing where it is too early to take a batch at some phases of a rhythm; `groups` are those left."""
@@ -205,6 +239,7 @@ def rhythms(
     staleness: Real,
     group_size: Real,
     samples: Real,
+    places: Real = np.inf,
     *ends: Real,
 ) -> Rhythm:
     """
@@ -219,22 +254,24 @@ def rhythms(
         staleness: Most optimizer steps by which a sample may lag; may be a fraction. [1]
         group_size: Samples of one prompt, which are trained on together. [1]
         samples: Samples of a batch. [1]
+        places: Samples that environments let be under way, over those of a batch. [1]
         ends: What `Endings` hold, where lengths are no lognormal ones.
     """
-    numbers = (uncapped, length_cv, cap, staleness, group_size, samples)
+    numbers = (uncapped, length_cv, cap, staleness, group_size, samples, places)
     wide = np.broadcast_arrays(*(np.asarray(one, dtype=float)[..., None] for one in numbers))
     loop = _Lengths(late, Endings(*ends) if ends else None, lengths.capped_mean(*wide[:3]), *wide)
     phases = np.linspace(0.0, 1.0, _PHASES)
     if late == "wait":
         tokens, until_due = loop.played()
-        running, _ = loop.left(tokens, phases)
+        running, _, grown = loop.left(tokens, phases)
+        kept = loop.kept(tokens, phases)
         before = np.clip(until_due[..., None] * (_PHASES - 1) - np.arange(_PHASES - 1), 0.0, 1.0)[None]
     else:
         shortest = _first(loop, 1.0, loop.uncapped * 1e-3)
         longest = _first(loop, 0.0, shortest)
         tokens = shortest * (longest / shortest) ** np.linspace(0.0, 1.0, _RHYTHMS)
         lacking = np.arange(parts - 1, -1, -1) / parts
-        running, groups = loop.left(tokens, phases)
+        running, groups, grown = loop.left(tokens, phases)
         kept = loop.kept(tokens, phases)
         early = loop.early(tokens, phases, groups) - lacking.reshape(-1, *[1] * (tokens.ndim + 1)) * kept
         falls = np.maximum(early[..., :-1] - early[..., 1:], 1e-12)
@@ -243,11 +280,23 @@ def rhythms(
     due, left = dues[-1], np.arange(len(dues), 0, -1).reshape(-1, *[1] * tokens.ndim) / len(dues)
     most = np.argmin((1 - dues) / left, axis=0)[None]
     ahead, more = (due - np.take_along_axis(dues, most, 0))[0], (1 / np.take_along_axis(left + 0 * dues, most, 0))[0]
-    started = 1 / loop.kept(tokens, due[..., None])[..., 0]
-    until = (running[..., :-1] + np.diff(running) * within / 2) * within / (_PHASES - 1)
-    rest = (running[..., :-1] + running[..., 1:]) / 2 / (_PHASES - 1) - until
-    waiting, training = until.sum(axis=-1) / np.maximum(due, 1e-9), rest.sum(axis=-1) / np.maximum(1 - due, 1e-9)
-    return Rhythm(tokens, due, waiting * started, training * started, started, ahead, more)
+    started = 1 / (kept[..., 0] + (np.diff(kept) * within).sum(axis=-1))
+    (waiting, training), (waiting_grown, training_grown) = (_by_phase(each, within) for each in (running, grown))
+    waiting_grown, training_grown = (
+        waiting_grown / np.maximum(waiting, _NONE),
+        training_grown / np.maximum(training, _NONE),
+    )
+    return Rhythm(
+        tokens, due, waiting * started, training * started, waiting_grown, training_grown, started, ahead, more
+    )
+
+
+def _by_phase(heights: Real, within: Real) -> tuple[Real, Real]:
+    """Means until a batch is due, and from then on, of what is known at some phases of a rhythm."""
+    before = ((heights[..., :-1] + np.diff(heights) * within / 2) * within).sum(axis=-1)
+    whole = ((heights[..., :-1] + heights[..., 1:]) / 2).sum(axis=-1)
+    until = within.sum(axis=-1)
+    return before / np.maximum(until, _NONE), (whole - before) / np.maximum(_PHASES - 1 - until, _NONE)
 
 
 def _first(loop: _Lengths, phase: float, low: Any) -> Any:  # noqa: ANN401 (arrays)

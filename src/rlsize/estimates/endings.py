@@ -29,12 +29,14 @@ class Endings(NamedTuple):
         done: Share of samples. [1]
         whole: Share of groups of which nobody runs any more. [1]
         size: Samples of a group. [1]
+        running: Share of those that have not ended which have a slot. [1]
     """
 
     longest: Real
     done: Real
     whole: Real
     size: Real
+    running: Real = 1.0
 
     @property
     def tokens(self) -> NDArray[np.float64]:
@@ -45,14 +47,18 @@ class Endings(NamedTuple):
         """Share of samples that have ended by then."""
         return self._at(self.done, tokens)
 
+    def run(self, tokens: NDArray[np.float64]) -> Real:
+        """Share of the samples that have not ended by then which have a slot."""
+        return self._at(self.running, tokens)
+
     def complete(self, tokens: NDArray[np.float64]) -> Real:
         """Share of groups that have ended by then."""
         return self._at(self.whole, tokens)
 
     def longer(self, tokens: NDArray[np.float64]) -> Real:
         """The integral of the share of samples that have not ended, from then on. [token]"""
-        sums = _sums(1.0 - self.done, self.tokens)
-        return self._at(sums[..., -1:] - sums, tokens)
+        table = sums(1.0 - self.done, self.tokens)
+        return self._at(table[..., -1:] - table, tokens)
 
     def let_in(self, leaving: Endings, samples: Real, places: Real, chunk: Real) -> Entered:
         """
@@ -97,10 +103,14 @@ class Endings(NamedTuple):
     def _met(self, ages: NDArray[np.float64], many: NDArray[np.float64]) -> tuple[Real, Endings]:
         """Samples of some ages that have not ended, and how they end."""
         then = ages[..., None] + self.tokens[..., None, :]
-        left = (many[..., None] * (1.0 - self.finished(then))).sum(axis=-2)
+        each = many[..., None] * (1.0 - self.finished(then))
+        left, run = each.sum(axis=-2), (each * self.run(then)).sum(axis=-2)
         all_ended = (many[..., None] * np.log(np.maximum(self.complete(then), _NEVER))).sum(axis=-2)
         running = np.maximum(left[..., :1], _SLIP)
-        return running[..., 0], self._replace(done=1.0 - left / running, whole=np.exp(all_ended / running))
+        runs = run / np.maximum(left, _SLIP)
+        return running[..., 0], self._replace(
+            done=1.0 - left / running, whole=np.exp(all_ended / running), running=runs
+        )
 
     def mean_left(self) -> Real:
         """What samples that are met under way have left on average. [token]"""
@@ -139,7 +149,7 @@ class Entered(NamedTuple):
     left: Endings
 
 
-def _sums(heights: Real, tokens: NDArray[np.float64]) -> NDArray[np.float64]:
+def sums(heights: Real, tokens: NDArray[np.float64]) -> NDArray[np.float64]:
     """Integrals from nothing to each point."""
     parts = np.diff(tokens, axis=-1) * (heights[..., 1:] + heights[..., :-1]) / 2
     return np.concatenate([np.zeros_like(parts[..., :1]), np.cumsum(parts, axis=-1)], axis=-1)

@@ -11,6 +11,7 @@ import numpy as np
 from rlsize.equations import agents as equations
 from rlsize.equations import batch_drain, engine_step, long_tail, loop_time, prefill, rollout_batch, staleness
 from rlsize.estimates.async_cycle import Cycle, rhythms
+from rlsize.estimates.endings import sums
 from rlsize.estimates.figures import entries, numbers
 from rlsize.estimates.outside import (
     computing,
@@ -229,7 +230,7 @@ class Generation:
         taken_share: Mean length of the samples that are trained on over that of all. [1]
         token_seconds: Mean engine step over the whole time. [s]
         cycle: With refill, what the time from one sync to the next is by that of the trainer; None where nobody looks.
-        lengths: With refill, those of samples that wait outside the GPUs, their waits among them; None where none does.
+        lengths: With refill, those of samples, what they wait for outside the GPUs among them.
     """
 
     seconds: Real
@@ -263,12 +264,18 @@ class CappedLengths(NamedTuple):
         uncapped: The same without the cap. [token]
         response_cv: Coefficient of variation without the cap. [1]
         cap: The cap. [token]
+        group_size: Samples that finish together. [1]
+        queued: By which those that have begun lag at most as they wait for room in a full KV cache. [token]
+        full: Share of the time in which it is. [1]
     """
 
     response_tokens: Worked
     uncapped: Worked
     response_cv: Worked
     cap: Worked
+    group_size: Worked
+    queued: Worked
+    full: Worked
 
     def each(self, change: Callable[[Worked], Worked]) -> CappedLengths:
         """The same, each number changed."""
@@ -326,7 +333,21 @@ def _refilled(work: Work, asked: Replica, batch: StepBatch, shape: Shape, values
     seconds = rollout_batch.fleet_time(batch.samples, batch.response_tokens, batch.instances, found.rate)
     mean = rollout_batch.cycle_time(batch=found.batch, response_tokens=batch.response_tokens, rate=found.rate)
     flying = Flying(found.batch, found.capacity, found.step_seconds, found.prefill_seconds)
-    return replace(_made(work, batch, shape, seconds, flying, found.rate, sample_seconds=mean), cycle=cycle)
+    full = 1.0 * (found.capacity < np.minimum(offered, engine_limit(asked.question)))
+    return replace(
+        _made(work, batch, shape, seconds, flying, found.rate, sample_seconds=mean),
+        cycle=cycle,
+        lengths=_capped(batch, shape, shape.lengths, found.capacity, full if cycle is None else cycle.full_share),
+    )
+
+
+def _capped(batch: StepBatch, shape: Shape, begun: Lengths, room: Worked, full: Worked) -> CappedLengths:
+    """Lengths of a batch, and how far its samples lag that begin in a cache that holds so many, if it is full."""
+    prompt = begun.prompt if begun.computed is None else begun.computed
+    queued = engine_step.tokens_in_queue(begun.response, np.maximum(prompt, 1.0), np.maximum(room, 1.0))
+    return CappedLengths(
+        batch.response_tokens, shape.uncapped, batch.response_cv, shape.cap, batch.group_size, queued, full
+    )
 
 
 def _refilled_outside(
@@ -370,18 +391,24 @@ def _refilled_outside(
         held, generated, taken = first_to_end(
             batch, stretched(batch, shape.uncapped, shape.cap, out, step), shape.uncapped
         )
+        held = replace(held, environments=places(batch, out, running))
         cycle, before = _cycle(work, asked, held, _held_shape(work, held, lengths), found, values), step
         step = found.step_seconds if cycle is None else cycle.token_seconds
     made = rollout_batch.fleet_time(held.samples, generated * mean, batch.instances, rate)
-    made = _scored(batch, made, _scores(batch, held, _unscored(batch, held, shape, step), shape, step))
+    scored = _scored(batch, _scores(batch, held, _unscored(batch, held, shape, step), shape, step))
     looks = _held_shape(work, held, lengths)
+    full = 1.0 * (room < np.minimum(most, engine_limit(asked.question)) * (share + parked - thrown))
+    if cycle is None:
+        made = equations.served_beside(made, scored)
+    else:
+        cycle = cycle._replace(scored_seconds=scored)
     if cycle is not None and out.each:
         cycle = cycle._replace(waiting_share=waiting_share(batch, held, shape.uncapped), wait_seconds=out.each)
     return replace(
         _made(work, batch, shape, made, flying, rate, sample_seconds=generated * (running + out.seconds)),
         cycle=cycle,
         taken_share=taken,
-        lengths=CappedLengths(held.response_tokens, looks.uncapped, held.response_cv, looks.cap),
+        lengths=_capped(held, looks, shape.lengths, room, full if cycle is None else cycle.full_share),
     )
 
 
@@ -396,7 +423,8 @@ def _drained_outside(
     step = steady(work, asked, own, lengths, values).step_seconds
     for _ in range(_ROUNDS):
         held = stretched(batch, shape.uncapped, shape.cap, out, step)
-        most = places(batch, out, step * batch.response_tokens)
+        begin = batch.samples * (1 + agents.redundant_samples / batch.group_size)
+        most = places(batch, out, step * batch.response_tokens, begin)
         offered = most if batch.in_flight is None else np.minimum(batch.in_flight, most)
         held = replace(held, in_flight=None if np.all(np.isinf(offered)) else offered)
         held, _, taken = first_to_end(batch, held, shape.uncapped)
@@ -420,7 +448,7 @@ def _drained_outside(
     rate = rollout_batch.batch_rate(samples=own, response_tokens=batch.response_tokens, seconds=made.seconds)
     return replace(
         made,
-        seconds=_scored(batch, made.seconds, scores),
+        seconds=equations.served_beside(made.seconds, _scored(batch, scores)),
         batch=held.running_share * made.batch,
         rate=rate,
         longest=partial(longest_of, work, batch.samples, shape.uncapped, batch.response_cv, shape.cap),
@@ -471,15 +499,12 @@ def _verifiers(batch: StepBatch, held: StepBatch, came: StepBatch, scores: Worke
     return Verifiers(seconds, came, agents)
 
 
-def _scored(batch: StepBatch, seconds: Real, scores: Real) -> Real:
-    """Time of a step's samples, scored as quickly as verifiers can."""
-    agents = batch.agents
-    if agents is None or agents.verify_workers is None:
-        return seconds
-    scored = batch.samples * scores
-    needed = equations.pool_time(samples=scored, hold_seconds=scoring(agents)[0], size=agents.verify_workers)
-    found: Real = equations.served_beside(seconds, needed)
-    return found
+def _scored(batch: StepBatch, scores: Real) -> Real:
+    """Time in which verifiers score the samples of a step; none where they are many. [s]"""
+    agents = batch.agents or Agents()
+    if agents.verify_workers is None:
+        return 0.0
+    return equations.pool_time(batch.samples * scores, scoring(agents)[0], agents.verify_workers)
 
 
 def _cycle(
@@ -500,17 +525,25 @@ def _cycle(
         ahead,
         batch.group_size,
         samples,
+        batch.environments / samples,
         *(batch.endings or ()),
     )
-    own, most = _last(rollout_batch.per_instance(amount=samples, instances=batch.instances)), _last(found.batch)
-    own_running = own * _last(batch.running_share)
-    running = np.concatenate(np.broadcast_arrays(own_running * rhythm.waiting, own_running * rhythm.training), axis=-1)
+    own = _last(rollout_batch.per_instance(amount=samples, instances=batch.instances))
+    running = np.concatenate(np.broadcast_arrays(own * rhythm.waiting, own * rhythm.training), axis=-1)
+    grown = np.concatenate([rhythm.waiting_grown, rhythm.training_grown], axis=-1) / _last(shape.live)
     spread = {name: _last(value) for name, value in values.items()}
     lengths = Lengths(**{key: None if one is None else _last(one) for key, one in entries(shape.lengths).items()})
+    lengths = replace(lengths, live=lengths.prompt + grown * (lengths.live - lengths.prompt))
+    share, most, each = _last(batch.running_share), _last(found.batch), _at_points(asked)
+    full = engine_step.full_share(
+        running * (1 + _last(batch.parked_share) / share), np.maximum(1.0, _last(found.capacity))
+    )
+    if batch.called is None:
+        room, limit = np.maximum(1.0, cache_capacity(work, each, lengths, spread)), engine_limit(each.question)
+        most = np.minimum(room, np.where(most < _last(found.capacity), most, limit))
+        full = engine_step.full_share(running, room)
     held = np.clip(running, 1.0, most)
-    each = _at_points(asked)
     _, step, prompt_seconds = at_batch(work, each, held, lengths, spread)
-    full = running > most
     if batch.called is None:
         *_, more = at_batch(work, each, held, computing(lengths, computed_anew(lengths, most)), spread)
         step = step + full * held * (more - prompt_seconds) / lengths.response
@@ -526,7 +559,7 @@ def _cycle(
         whole,
         begun,
         token_seconds=((times[1] - prompts) / rhythm.tokens)[..., 0],
-        full_share=late + rhythm.due[..., 0] * (1.0 * early - late),
+        full_share=late + rhythm.due[..., 0] * (early - late),
     )
 
 
@@ -637,10 +670,10 @@ def _drained(work: Work, asked: Replica, batch: StepBatch, shape: Shape, values:
         looks = _held_shape(work, came, shape.lengths)
         sooner = _begun(came, looks, own, flying.batch)
         coming = _drain(work, asked, came, looks, sooner, values)
-        until = _drained_time(sooner, flying, own, _draining_seconds(came, sooner, coming))
         fresh = np.maximum(0.0, 1 - _finished(came, looks)) ** _at_once(came, flying.batch)
         first = np.trapezoid(fresh * coming.step[..., :1], coming.tokens, axis=-1)
-        seconds = _served(batch.verifiers, sooner.slots, coming, (first, until), seconds)
+        begin = _drained_time(sooner, flying, own, 0.0)
+        seconds = np.maximum(seconds, _served(batch.verifiers, sooner.slots, coming, first, begin))
     packed = _packed_time(batch, flying, own)
     rate = rollout_batch.batch_rate(samples=own, response_tokens=batch.response_tokens, seconds=seconds)
     tail = rollout_batch.beyond(whole=seconds, part=packed)
@@ -740,7 +773,8 @@ def _drain(
         done, whole = (np.clip(one(tokens), 0.0, 1.0) for one in (begun.left.finished, begun.left.complete))
     here = batch_drain.chance_of_any(finished_share=whole, samples=slots / size)
     running = batch_drain.still_running(finished_share=done, samples=slots, chance=here)
-    prompt, share = _last(batch.prompt_tokens), _last(batch.running_share)
+    prompt = _last(batch.prompt_tokens)
+    share = _last(batch.running_share) if begun.left is None else begun.left.run(tokens)
     begun = prompt + _last(batch.tool_context)
     fresh_live = long_tail.context_of(prompt_tokens=begun, response_tokens=tokens * share)
     lengths = Lengths(
@@ -775,30 +809,31 @@ def _at_once(batch: StepBatch, slots: Real) -> Real:
     return np.minimum(_last(slots) * _last(batch.instances), _last(batch.samples))
 
 
-def _served(verifiers: Verifiers, slots: Real, coming: _Drain, ends: tuple[Worked, Worked], seconds: Worked) -> Worked:
+def _served(verifiers: Verifiers, slots: Real, coming: _Drain, first: Worked, begin: Worked) -> Worked:
     """
-    Time of a batch that drains, its samples scored by few: some wait for others, the last ones among them.
+    Time until the last sample of a batch that drains is scored by few: each waits for what came before it.
 
     Args:
         verifiers: What scores them.
-        slots: Those of an instance that are in flight at once.
-        coming: How they come.
-        ends: Time until the first has come, and the last. [s]
-        seconds: Time until the last is scored where none waits for others. [s]
+        slots: Samples of an instance that are under way when the last of them begin.
+        coming: How these come.
+        first: Time until the first of all has come. [s]
+        begin: Time until the last begin. [s]
     """
-    (first, until), batch = ends, verifiers.came
+    batch, each = verifiers.came, _last(verifiers.seconds)
     running = _at_once(batch, slots)
-    pace = coming.chance_of_any(running) * coming.step
-    rest = np.diff(coming.tokens) * (pace[..., 1:] + pace[..., :-1]) / 2
-    left = np.cumsum(rest[..., ::-1], axis=-1)[..., ::-1]  # time from each point to the end
-    served = (running * (1 - coming.done))[..., :-1] * _last(verifiers.seconds)
-    whole = np.asarray(batch.samples) * verifiers.seconds - (until - first)  # of all, if none is idle once one came
-    waiting = np.maximum(np.maximum(0.0, whole), np.max(served - left, axis=-1))
-    late = np.maximum(0.0, waiting - score_under_way(verifiers.agents))
-    last = last_score(verifiers.agents, batch.samples, first, until + late)
+    times = _last(begin) + sums(coming.step, coming.tokens)
+    spare = times - running * each * coming.done  # of verifiers, if they were never idle
+    before = (_last(batch.samples) - running) * each - (_last(begin) - _last(first))
+    lacking = np.maximum(np.maximum.accumulate(spare, axis=-1), spare[..., :1] + np.maximum(before, 0.0)) - spare
+    under_way = score_under_way(verifiers.agents)
+    begins = times + np.maximum(lacking - under_way, 0.0)
     if verifiers.agents.redundant_samples:  # nobody waits for the longest scores
-        last = np.minimum(last, seconds + late)
-    return np.maximum(seconds, np.minimum(seconds + waiting, last))
+        last = last_score(verifiers.agents, begins, coming.whole, running / coming.size, 0.0)
+    else:
+        last = last_score(verifiers.agents, begins, coming.done, running)
+    never_idle = np.where(lacking > under_way, begins + under_way, 0.0)[..., -1]
+    return np.maximum(last, never_idle)
 
 
 def _closed(work: Work, asked: Replica, batch: StepBatch, shape: Shape, values: Mapping[str, Real]) -> Generation:
@@ -870,7 +905,13 @@ def _carried(work: Work, asked: Replica, batch: StepBatch, shape: Shape, values:
 def _at_points(asked: Replica) -> Replica:
     """Several instances that are one, each at all points of the drain; one by itself as it is."""
     each = {name: _last(number) for name, number in asked.numbers.items() if not isinstance(number, (int, float))}
-    return replace(asked, numbers={**asked.numbers, **each}) if each else asked
+    question, layout = asked.question, entries(asked.question.layout)
+    degrees = {name: _last(degree) for name, degree in layout.items() if not isinstance(degree, (int, float))}
+    if degrees:
+        question = replace(question, layout=replace(question.layout, **degrees))
+    if isinstance(question.memory_fraction, np.ndarray):
+        question = replace(question, memory_fraction=_last(question.memory_fraction))
+    return replace(asked, question=question, numbers={**asked.numbers, **each}) if each else asked
 
 
 def _last(value: Worked) -> Worked:

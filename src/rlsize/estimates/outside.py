@@ -31,7 +31,7 @@ _CELLS = 2**13  # of the grid
 _DEVIATE = 5.0
 _LONGER = np.concatenate([np.linspace(0.9, 0.1, 7), np.geomspace(0.05, 1e-6, 16)])
 """Shares of samples that wait longer, by which waits are told apart."""
-_BEGINS, _ENDS = 17, 65
+_ENDS = 33
 _LEAST = 1e-15  # of a share, and of what it leaves: its logarithm is worked out
 _RARE = 1e-7  # a chance of failures beyond which nothing is looked for
 _ALIKE = 32
@@ -192,23 +192,25 @@ def score_under_way(agents: Agents) -> float:
     return float(equations.scores_under_way(*scoring(agents), agents.verify_workers or 1))
 
 
-def last_score(agents: Agents, samples: Worked, first: Worked, last: Worked) -> Worked:
+def last_score(agents: Agents, begins: Worked, begun: Worked, samples: Worked, cv: float | None = None) -> Worked:
     """
-    When the last of some samples is scored, of which one after the other is begun with. [s]
+    When the last of some samples is scored. [s]
 
     Args:
         agents: How long a score takes.
-        samples: Samples. [1]
-        first: When the first is begun with. [s]
-        last: When the last is. [s]
+        begins: Some times, in the last axis. [s]
+        begun: Share of the scores that have been begun with by then. [1]
+        samples: Samples; with a last axis. [1]
+        cv: Coefficient of variation of a score's time; that of these agents where None. [1]
     """
     mean, variation = scoring(agents)
-    samples, first, last = (np.asarray(one, dtype=float)[..., None, None] for one in (samples, first, last))
-    begins = first + (last - first) * np.linspace(0.0, 1.0, _BEGINS)
-    later = _far(mean, variation) * np.linspace(0.0, 1.0, _ENDS)[:, None] ** 2
-    done = batch_drain.finished_share(np.maximum(last + later - begins, 1e-9), mean, variation, np.inf)
-    below = np.exp(samples[..., 0] * np.log(np.maximum(done, 1e-300)).mean(axis=-1))
-    return last[..., 0, 0] + np.trapezoid(1.0 - below, later[..., 0], axis=-1)
+    variation = variation if cv is None else cv
+    later = begins[..., -1:] + _far(mean, variation) * np.linspace(0.0, 1.0, _ENDS) ** 2
+    times = np.concatenate([begins, later], axis=-1)
+    since = times[..., None] - (begins[..., None, 1:] + begins[..., None, :-1]) / 2
+    scored = batch_drain.finished_share(np.maximum(since, 1e-9), mean, variation, np.inf)
+    done = begun[..., :1] + (np.diff(begun)[..., None, :] * scored).sum(axis=-1)
+    return begins[..., 0] + np.trapezoid(batch_drain.chance_of_any(np.clip(done, 0.0, 1.0), samples), times, axis=-1)
 
 
 def _repeated(seconds: float, variation: float, fails: dict[str, float]) -> tuple[float, float]:
@@ -282,10 +284,15 @@ def endings(batch: StepBatch, uncapped: Worked, cap: Worked, step_seconds: Worke
     step, mean, spread, most = (
         np.asarray(one, dtype=float)[..., None] for one in (step_seconds, uncapped, batch.response_cv, cap)
     )
-    own = (np.maximum(found.tokens - seconds / step, 1e-9) for seconds, _ in each)
-    ended = (batch_drain.finished_share(tokens, mean, spread, most) for tokens in own)
-    done = sum(share * one for (_, share), one in zip(each, ended, strict=True))
-    return found._replace(done=done, whole=done ** size[..., None])
+    left = running = 0.0
+    for seconds, share in each:
+        waited = seconds / step
+        own = np.clip(found.tokens - waited, 1e-9, most)
+        longer = share * (1.0 - batch_drain.finished_share(own, mean, spread, most))
+        response = batch_drain.mean_of_longer(own, mean, spread, most)
+        left, running = left + longer, running + longer * equations.running_share(response, waited)
+    done = 1.0 - left
+    return found._replace(done=done, whole=done ** size[..., None], running=running / np.maximum(left, _LEAST))
 
 
 class Taken(NamedTuple):
@@ -378,8 +385,16 @@ def scored_share(came: Endings, ended: Endings, needed: Worked) -> Worked:
     return np.maximum(1.0, by * ended.size / needed)
 
 
-def places(batch: StepBatch, out: Outside, running_seconds: Worked) -> Worked:
-    """Samples that may be under way in the whole fleet, scored ones included, for want of environments. [1]"""
+def places(batch: StepBatch, out: Outside, running_seconds: Worked, begin: Worked = np.inf) -> Worked:
+    """
+    Samples that may be under way in the whole fleet, scored ones included, for want of environments. [1]
+
+    Args:
+        batch: The samples.
+        out: What they wait for.
+        running_seconds: How long one of them generates. [s]
+        begin: Samples that begin in all; where there is an environment for each, nothing lacks. [1]
+    """
     agents = batch.agents
     if agents is None or agents.environments is None:
         return np.inf
@@ -388,4 +403,4 @@ def places(batch: StepBatch, out: Outside, running_seconds: Worked) -> Worked:
     share = equations.running_share(
         running_seconds=running_seconds + out.starting + out.parked, outside_seconds=out.scored
     )
-    return np.maximum(whole, group) / share
+    return np.where(agents.environments < begin, np.maximum(whole, group) / share, np.inf)

@@ -62,11 +62,13 @@ class Replica:
         question: What it is.
         numbers: Its work on each GPU, by name; arrays where several stand together.
         factors: Constants that stretch its steps and prompts as a whole.
+        exchange: The constant that stretches what its experts exchange.
     """
 
     question: EngineQuestion
     numbers: Mapping[str, Real]
     factors: tuple[str, ...]
+    exchange: str
 
     @property
     def gpus(self) -> float:
@@ -95,7 +97,8 @@ def engine(question: EngineQuestion) -> Replica:
         "rollout_unseen_slowdown": unseen,
     }
     factors = tuple(name for name, counts in stretched.items() if counts)
-    return Replica(question=question, numbers=compiled(question), factors=factors)
+    exchange = "rollout_network_exchange" if sends_over_nodes(question) else "rollout_exchange_slowdown"
+    return Replica(question=question, numbers=compiled(question), factors=factors, exchange=exchange)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -260,9 +263,8 @@ def _flow(work: Work, asked: Replica, sequences: Worked, lengths: Lengths, value
         "response_tokens": lengths.response,
     }
     host = {f"own_{part}": values[f"rollout_{part}_{runs.key}"] for part in _OWN}
-    exchange = "rollout_network_exchange" if sends_over_nodes(question) else "rollout_exchange_slowdown"
     exposed = values["rollout_host_exposed"] if runs.hides_host(question.version) else 1.0
-    host |= {"exchange_slowdown": values[exchange], "host_exposed": exposed}
+    host |= {"exchange_slowdown": values[asked.exchange], "host_exposed": exposed}
     host |= {"host_seconds": f"{'graphs' if question.graphs else 'launched'}/host_seconds"}
     plain = {"step_tokens": "sequences", "tokens_per_rank": "sequences_per_rank", "drafting_seconds": 0.0}
     drafted = {"drafts": question.drafts, "draft_acceptance": question.draft_acceptance, "layer_seconds": LAYERS}

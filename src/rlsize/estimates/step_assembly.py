@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, fields, replace
+from math import ceil, inf
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
@@ -10,14 +11,13 @@ from rlsize.equations import (
     batch_drain,
     iteration,
     kernel_time,
-    lengths,
     loop_time,
     planning,
     rl_step,
     rollout_batch,
     train_step,
 )
-from rlsize.equations._ops import exp, log, maximum, where
+from rlsize.equations._ops import exp, log, maximum, minimum, where
 from rlsize.estimates.figures import added, apply, bare, entries, numbers, predicted
 from rlsize.estimates.flow import Flow, by_result, rule
 from rlsize.facts.figure import Figure
@@ -40,6 +40,9 @@ USUAL_LATE: Mapping[Loop, Late] = MappingProxyType(
 )
 """What becomes of late samples where nobody says."""
 _HALVINGS = 5  # and a straight line between the ends that are left, so that waste is known to 0.1 %
+_ACCURATE = 10  # halvings, likewise
+_PLACES = (0.25, 0.75)  # of samples of a batch, one after the other
+_OLDER = 4  # batches with samples under way that are too late
 ROLLOUT, TRAINER, NOTHING = "rollout GPUs", "trainer GPUs", "nothing"
 
 
@@ -217,16 +220,50 @@ def _in_rhythm(parts: LoopParts) -> Worked:
 
 
 def _needed(parts: LoopParts, rule: LateRule, waste: Worked) -> Worked:
-    """Tokens that must be generated for each that is trained on, in the step that so many of them make."""
+    """Samples that must be generated for each that is trained on, in the step that so many of them make."""
     more = kernel_time.slowed(seconds=parts.generation_seconds, slowdown=waste)
     step = assembled(numbers, replace(parts, generation_seconds=more))
     after = step.train_seconds, step.sync_exposed_seconds, step.overhead_seconds
     time = rl_step.time_until_due(step.seconds, *after, rule.max_staleness)
-    mean, uncapped, cv, cap = rule.lengths
-    reached = batch_drain.reached_tokens(time, rule.sample_seconds, mean, cap)
-    share = batch_drain.finished_share(reached, uncapped, cv, cap)
-    made = lengths.capped_mean(uncapped, cv, reached)
-    return batch_drain.tokens_per_kept_token(made, batch_drain.kept_tokens(made, reached, share, 1.0))
+    reached, apart = (
+        batch_drain.reached_tokens(seconds, rule.sample_seconds, rule.lengths.response_tokens, inf)
+        for seconds in (time, step.seconds)
+    )
+    full, queued = rule.lengths.full, rule.lengths.queued
+    lags = maximum(reached - queued, minimum(reached, _reached(rule, reached, apart)))
+    complete = full * _complete(rule, lags, apart) + (1 - full) * _complete(rule, reached, 0.0)
+    return 1.0 / maximum(complete, 1e-3)
+
+
+def _complete(rule: LateRule, tokens: Worked, apart: Worked) -> Worked:
+    """Share of a batch's groups that have ended when its first samples would have so many tokens."""
+    mean, uncapped, cv, longest, group, *_ = rule.lengths
+    each = (maximum(tokens - place * apart, 1e-3 * mean) for place in _PLACES)
+    return sum(batch_drain.finished_share(one, uncapped, cv, longest) ** group for one in each) / len(_PLACES)
+
+
+def _reached(rule: LateRule, most: Worked, apart: Worked) -> Worked:
+    """
+    Length that a batch's first sample has got to when it is too late.
+
+    In a full cache samples begin when they are admitted, as prompts need little room, and are thrown out as others
+    grow. So as many are under way as the cap on staleness lets in, and those that came first go on first.
+
+    Args:
+        rule: The rule, in numbers.
+        most: It, if none waits. [token]
+        apart: By which a sample grows from one sync to the next. [token]
+    """
+    cap = float(rule.max_staleness)
+    low, high = 1e-3 * rule.lengths.response_tokens, most
+    for _ in range(_ACCURATE):
+        middle = (low + high) / 2
+        ages = range(-ceil(cap), _OLDER)
+        complete = [_complete(rule, middle + batch * apart, apart) for batch in ages]
+        unfinished = sum(min(1.0, cap + batch + 1) * (1 - one) for batch, one in zip(ages, complete, strict=True))
+        early = batch_drain.groups_lacking(unfinished, complete[ceil(cap)], cap) < 0
+        low, high = where(early, middle, low), where(early, high, middle)
+    return high
 
 
 def within_a_loop(work: Work, key: str, seconds: Worked, values: Mapping[str, Worked], *, moe: bool) -> Worked:

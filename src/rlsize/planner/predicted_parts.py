@@ -10,7 +10,7 @@ import numpy as np
 from rlsize.equations import decode_step, iteration, kernel_time, matching, rl_step, rollout_batch
 from rlsize.errors import Refused
 from rlsize.estimates.figures import apply, bare, entries, numbers, predicted
-from rlsize.estimates.generation import StepBatch, generation, shape_of
+from rlsize.estimates.generation import StepBatch, generation
 from rlsize.estimates.prefix_cache import routed_hits
 from rlsize.estimates.remembered import remembered
 from rlsize.estimates.step_assembly import REFILLING, trained_in_loop, within_a_loop
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from rlsize.estimates.figures import Worked
-    from rlsize.estimates.generation import Generation, Shape
+    from rlsize.estimates.generation import Generation
     from rlsize.estimates.rollout_prediction import Replica
     from rlsize.estimates.train_prediction import TrainQuestion
     from rlsize.planner.options import LoopProblem, Placement
@@ -55,7 +55,7 @@ def predicted_fleet(terms: Terms, place: Placement, ready: Replica) -> FleetPart
     moe = ready.question.model.architecture.moe is not None
     times = {"generation_seconds": made, "tail_seconds": tail, "sample_seconds": sample}
     seconds, tail, sample = (within_a_loop(terms.work, key, time, terms.values, moe=moe) for key, time in times.items())
-    return FleetParts(made, tail, sample, dropped, fleet.cycle).taking(seconds)
+    return FleetParts(made, tail, sample, dropped, fleet.cycle, lengths=fleet.lengths).taking(seconds)
 
 
 def shaped_fleet(terms: Terms, place: Placement, ready: Replica, seconds: Worked) -> FleetParts:
@@ -79,7 +79,7 @@ def shaped_fleet(terms: Terms, place: Placement, ready: Replica, seconds: Worked
         sample = predicted("sample_seconds", sample, "rollout_batch.cycle_time, at the known rate")
         dropped = predicted("late_dropped_fraction", dropped, "batch_drain.kept_tokens where the batch closes")
     made = terms.work("generation_seconds", kernel_time.slowed, seconds=seconds, slowdown=longer)
-    return FleetParts(fleet.seconds, tail, sample, dropped, fleet.cycle).taking(made)
+    return FleetParts(fleet.seconds, tail, sample, dropped, fleet.cycle, lengths=fleet.lengths).taking(made)
 
 
 def _generated_figures(
@@ -131,11 +131,6 @@ def _lengths(terms: Terms) -> dict[str, Worked]:
         "response_cv": terms.response_cv,
         "max_tokens": said(problem.max_tokens) if problem.max_tokens.known else None,
     }
-
-
-def shape(terms: Terms) -> Shape:
-    """The same, without the cap too."""
-    return shape_of(numbers, StepBatch(samples=1.0, instances=1.0, **_lengths(terms)))
 
 
 def generation_of(terms: Terms, place: Placement, ready: Replica) -> Generation:

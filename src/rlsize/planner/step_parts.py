@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from rlsize.equations import agents, matching, rl_step, rollout_batch, sync_pause
 from rlsize.errors import Refused
-from rlsize.estimates.figures import apply, bare
+from rlsize.estimates.figures import bare
 from rlsize.estimates.flow import Flow
 from rlsize.estimates.remembered import remembered
 from rlsize.estimates.step_assembly import OVERLAPPING, REFILLING, LateRule, LoopParts
@@ -87,36 +87,22 @@ def together(
         swap_seconds=lent[1],
         dropped_fraction=fleet.dropped,
         cycle=fleet.cycle,
-        rule=late_rule(terms, place, fleet.sample_seconds, fleet.lengths),
+        rule=late_rule(terms, place, fleet),
         **shares,
     )
 
 
-def late_rule(
-    terms: Terms, place: Placement, sample_seconds: Worked, lengths: CappedLengths | None = None
-) -> LateRule | None:
+def late_rule(terms: Terms, place: Placement, fleet: FleetParts) -> LateRule | None:
     """
-    What a loop that refills drops as too late; None where it drops nothing, or nobody knows the time of a sample.
+    What a loop that refills drops as too late; None where it drops nothing, or nobody knows how its samples end.
 
     Args:
         terms: In which the step is worked out.
         place: The placement.
-        sample_seconds: Time of the mean sample. [s]
-        lengths: Those of samples, what they wait for outside the GPUs among them; None where they wait for nothing.
+        fleet: What the fleet takes.
     """
-    if place.loop not in REFILLING or terms.problem.late_rule(place.loop) != "drop":
-        return None
-    if place.fleet.rate.known and described(terms, place, shared=place.shared) is None:
-        return None
-    if lengths is not None:
-        return LateRule(sample_seconds, place.max_staleness, lengths)
-    from rlsize.estimates.generation import CappedLengths
-    from rlsize.planner.predicted_parts import shape
-
-    found = shape(terms.bare if terms.work is apply else terms)
-    cv = terms.bare.response_cv if terms.work is apply else terms.response_cv
-    lasting = CappedLengths(found.lengths.response, found.uncapped, cv, found.cap)
-    return LateRule(sample_seconds, place.max_staleness, lasting)
+    drops = place.loop in REFILLING and terms.problem.late_rule(place.loop) == "drop"
+    return LateRule(fleet.sample_seconds, place.max_staleness, fleet.lengths) if drops and fleet.lengths else None
 
 
 def unevenness(terms: Terms) -> dict[str, Any]:
@@ -144,7 +130,7 @@ class FleetParts(NamedTuple):
         dropped: Share of generated tokens that a barrier drops. [1]
         cycle: What the time between two syncs is by that of the trainer; None where it does not hang on samples.
         taken: Mean length of the samples that are trained on over that of all; None where these are all. [1]
-        lengths: Those of samples, what they wait for outside the GPUs among them; None where they wait for nothing.
+        lengths: With refill, those of samples, what they wait for outside the GPUs among them; None where not known.
     """
 
     seconds: Any

@@ -199,7 +199,7 @@ def _agreed(engine: Replica) -> tuple[object, ...]:
     """What instances agree in that may stand together."""
     asked = engine.question
     known = (id(value) for name, value in entries(asked).items() if name not in _STACKED)
-    return (engine.factors, asked.memory_fraction is None, *known)
+    return (engine.factors, engine.exchange, asked.memory_fraction is None, *known)
 
 
 def _together(fleets: Sequence[tuple[FleetOption, Array]], *, shared: bool) -> FleetOption:

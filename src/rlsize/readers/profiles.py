@@ -236,7 +236,9 @@ class Catalogue:
                 todo = _nearest(shown, self.names(kind), aliases)
                 if kind == "model":
                     end = "" if todo.endswith("?") else "."
-                    todo += f"{end} Or name its config.json, or one of its kind, scaled to its parameters: qwen3.5-27b@9B"
+                    todo += (
+                        f"{end} Or name its config.json, or one of its kind, scaled to its parameters: qwen3.5-27b@9B"
+                    )
                 raise InputError(Fault(f"there is no {kind} profile {shown!r}", todo=todo))
             wanted = aliases[wanted]
         return files[wanted]
