@@ -328,3 +328,15 @@ def test_updates_of_a_megatron_batch_of_swift_are_written_as_they_were(rlsize: R
     assert ran.code == 0, ran.stderr
     assert "--steps_per_generation 4" in ran.stdout
     assert "--global_batch_size 32" in ran.stdout
+    assert {"--offload_model", "--offload_optimizer"} <= set(ran.stdout.split())  # as the launch has them
+
+
+def test_a_launch_of_a_framework_without_new_launches_says_so(rlsize: Run, tmp_path: Path) -> None:
+    """It asked for a framework as if none were told."""
+    run = tmp_path / "run.yaml"
+    run.write_text(
+        "model: Qwen/Qwen3-8B\nlocal_batch_size: 4\ngroup_size: 8\noff_by_n: 1\nmax_req_tokens: 512\n"
+        "max_res_tokens: 512\nservices: {policy: {procs: 1, num_replicas: 2}}\n"
+        "actors: {trainer: {procs: 2}}\nreplay_buffer: {batch_size: 4, max_policy_age: 1, dp_size: 2}\n"
+    )
+    assert "no new launch of torchforge is written" in rlsize("snippet", str(run), "--gpu", "h100").stderr

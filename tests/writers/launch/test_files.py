@@ -354,3 +354,18 @@ def test_a_word_that_a_loop_makes_is_set_behind_it_or_told_with_its_line() -> No
     assert content(before, "x.py", reference=False) == before.replace('1024}"', '1024}", "--beta=0"')
     with pytest.raises(DoesNotFitError, match=r"x\.py:11: beta is worked out here from what stands elsewhere"):
         content(after, "x.py", reference=False)
+
+
+def test_the_batch_that_torchforge_fetches_for_a_rank_follows_what_the_rank_trains() -> None:
+    """`${local_batch_size}` was replaced by what it had been: ranks would have been handed more than they train."""
+    text = (
+        "model: Qwen/Qwen3-8B\nlocal_batch_size: 12\ngroup_size: 8\noff_by_n: 1\nmax_req_tokens: 512\n"
+        "max_res_tokens: 512\nservices: {policy: {procs: 1, num_replicas: 2}}\nactors: {trainer: {procs: 2}}\n"
+        "replay_buffer: {batch_size: '${local_batch_size}', max_policy_age: 1, dp_size: 2}\n"
+    )
+    wanted = {"trainer_gpus": 8, "prompts_per_step": 3, "group_size": 8}
+    assert content(text, "x.yaml", **wanted) == (
+        text.replace("size: 12", "size: 3")
+        .replace("trainer: {procs: 2}", "trainer: {procs: 8}")
+        .replace("e: 2}\n", "e: 8}\n")
+    )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from contextlib import suppress
 from dataclasses import replace
+from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any
 
 from rlsize.errors import InputError, Refused
@@ -31,6 +32,7 @@ _SIZES = re.compile(
 )
 """What keys are named like that have to do with sizes."""
 _MOST_NAMED = 12
+_ALIKE = 0.9  # of a key's characters: a slip of the pen
 _RANKS = ("fsdp", "data_parallel")
 
 
@@ -156,7 +158,12 @@ def doubts(launch: Launch, model: str = "") -> Iterator[str]:
     untold = [f"{one.key} ({one.unknown})" for one in said if one.unknown]
     if untold:
         yield f"Set to what the script does not tell, so not known here: {', '.join(untold[:_MOST_NAMED])}."
-    named = [f"{one.key} ({one.span})" for one in launch.reading.unread() if _SIZES.search(one.key)]
+    unread = [(one, get_close_matches(one.key, asked, 1, _ALIKE)) for one in launch.reading.unread()]
+    named = [
+        f"{one.key} ({one.span}{f', or did you mean {meant[0]}?' if meant else ''})"
+        for one, meant in unread
+        if meant or _SIZES.search(one.key)
+    ]
     if named:
         more = f" and {len(named) - _MOST_NAMED} more" if len(named) > _MOST_NAMED else ""
         yield f"Not understood, and could matter: {', '.join(named[:_MOST_NAMED])}{more}."
