@@ -332,6 +332,17 @@ def test_a_key_with_a_slip_of_the_pen_is_named_with_the_one_that_is_meant(rlsize
     assert "did you mean actor_rollout_ref.rollout.tensor_model_parallel_size?" in said
 
 
+def test_a_batch_that_is_no_multiple_of_the_group_is_told(rlsize: Run, tmp_path: Path) -> None:
+    """15 samples in groups of 7 were sized as 2.14 prompts without a word."""
+    run = tmp_path / "run.sh"
+    run.write_text(
+        "accelerate launch --num_processes 3 train.py --per_device_train_batch_size 5 --num_generations 7 --use_vllm "
+        "--model_name_or_path Qwen/Qwen2.5-0.5B-Instruct --max_completion_length 2048 --vllm_mode colocate\n"
+    )
+    said = rlsize("predict", "step", str(run), "--gpu", "h100", "--json").stdout
+    assert "A step has 2.14 groups of 7 samples" in said
+
+
 def test_a_fleet_whose_sides_take_turns_piles_nothing_up(rlsize: Run, tmp_path: Path) -> None:
     """`fleet` told a backlog of a colocated loop where `backlog` says that there is none."""
     run = tmp_path / "run.sh"

@@ -356,6 +356,16 @@ def test_a_word_that_a_loop_makes_is_set_behind_it_or_told_with_its_line() -> No
         content(after, "x.py", reference=False)
 
 
+def test_a_command_whose_words_a_loop_makes_takes_new_ones_behind_its_program() -> None:
+    """They were put behind a backslash, as in a script, and refused as what cannot be set here."""
+    text = (
+        'import subprocess\nsaid = {"algorithm.adv_estimator": "grpo", "actor_rollout_ref.rollout.n": 8}\n'
+        'subprocess.run(["python", "-m", "verl.trainer.main_ppo", *[f"{k}={v}" for k, v in said.items()]])\n'
+    )
+    new = 'main_ppo", "actor_rollout_ref.rollout.tensor_model_parallel_size=4",'
+    assert content(text, "x.py", rollout_tensor_parallel=4) == text.replace('main_ppo",', new)
+
+
 def test_the_batch_that_torchforge_fetches_for_a_rank_follows_what_the_rank_trains() -> None:
     """`${local_batch_size}` was replaced by what it had been: ranks would have been handed more than they train."""
     text = (

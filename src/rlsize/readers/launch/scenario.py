@@ -140,6 +140,9 @@ def doubts(launch: Launch, model: str = "") -> Iterator[str]:
     mode, fleet, trainer = (launch.reading.value(f"loop.{key}") for key in ("mode", "rollout_gpus", "trainer_gpus"))
     if mode == "colocated" and fleet and trainer and fleet != trainer:
         yield f"Engines have {fleet} of the {trainer} GPUs that they share with the trainer: read as if they had all."
+    prompts, group = (launch.reading.value(f"loop.{key}") for key in ("prompts_per_step", "group_size"))
+    if isinstance(prompts, float) and not prompts.is_integer():
+        yield f"A step has {prompts:.3g} groups of {group} samples, and no group is whole then: trainers may refuse it."
     shards, context = (launch.reading.value(f"loop.{key}") for key in ("fsdp_size", "context_parallel"))
     if isinstance(shards, int) and isinstance(context, int) and 0 < shards < context:
         yield f"Weights are sharded over {shards} GPUs, and {context} share a sequence: read as if over those."
@@ -158,6 +161,11 @@ def doubts(launch: Launch, model: str = "") -> Iterator[str]:
     untold = [f"{one.key} ({one.unknown})" for one in said if one.unknown]
     if untold:
         yield f"Set to what the script does not tell, so not known here: {', '.join(untold[:_MOST_NAMED])}."
+    yield from _not_understood(launch, asked)
+
+
+def _not_understood(launch: Launch, asked: set[str]) -> Iterator[str]:
+    """Keys that nothing was read from and that are named like sizes, or nearly like a key that is known."""
     unread = [(one, get_close_matches(one.key, asked, 1, _ALIKE)) for one in launch.reading.unread()]
     named = [
         f"{one.key} ({one.span}{f', or did you mean {meant[0]}?' if meant else ''})"

@@ -86,6 +86,10 @@ class ItemEditor(ShellEditor):
         before = b"," + lines.newline + indent if indent is not None and alone else b", "
         return Edit(place.end, place.end, before + (before if b"\n" in raw else b", ").join(items))
 
+    def _first(self, end: int, words: list[str]) -> Edit:
+        program = self.places.get("launcher.program")
+        return super()._first(end, words) if program is None else self._behind(program, words)
+
     def _without(self, place: Place) -> Iterator[Edit]:
         """Items taken away, with their lines or the comma that parted them from others."""
         lines, start, end = self.lines, place.start, place.end

@@ -185,10 +185,13 @@ class ShellEditor:
             program = self.places.get("launcher.program")
             ends = [self.shared.get(key, 0), max(self.shared.values(), default=0), program.end if program else 0]
             end = next((end for end in ends if end), None) if not group else None
-            word = b" \\" + self.lines.newline + b"  " + shlex.join(self._words(key, value, None)).encode()
-            return None if end is None else iter([Edit(end, end, word)])
+            return None if end is None else iter([self._first(end, self._words(key, value, None))])
         place = self.places[max(kin)[-1]]
         return iter([self._behind(place, self._words(key, value, place))])
+
+    def _first(self, end: int, words: list[str]) -> Edit:
+        """Words of a command that has no kin of theirs, behind what stands last."""
+        return Edit(end, end, b" \\" + self.lines.newline + b"  " + shlex.join(words).encode())
 
     def _nearness(self, key: str, other: str) -> float:
         """How near two keys stand in the framework's own order; less for what it does not have."""
