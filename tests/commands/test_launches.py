@@ -318,3 +318,38 @@ def test_another_mode_of_a_launch_can_be_planned(rlsize: Run, tmp_path: Path, te
         "plan", str(tmp_path / name), "--gpu", "h100-sxm", "--gpus", "32", "--response-tokens", "900", "--json"
     )
     assert {mode, "colocated"} <= {row["mode"] for row in ran.document["rows"]["candidates"]}
+
+
+def test_a_key_with_a_slip_of_the_pen_is_named_with_the_one_that_is_meant(rlsize: Run, tmp_path: Path) -> None:
+    """It names nothing of sizes as it stands, and was passed over in silence."""
+    run = tmp_path / "run.sh"
+    run.write_text(
+        "python3 -m verl.trainer.main_ppo data.train_batch_size=512 data.max_response_length=4096 "
+        "actor_rollout_ref.model.path=Qwen/Qwen3-8B actor_rollout_ref.rollout.tensor_model_paralel_size=4 "
+        "actor_rollout_ref.rollout.n=8 trainer.n_gpus_per_node=8 trainer.nnodes=1\n"
+    )
+    said = rlsize("predict", "step", str(run), "--gpu", "h100", "--json").stdout
+    assert "did you mean actor_rollout_ref.rollout.tensor_model_parallel_size?" in said
+
+
+def test_a_batch_that_is_no_multiple_of_the_group_is_told(rlsize: Run, tmp_path: Path) -> None:
+    """15 samples in groups of 7 were sized as 2.14 prompts without a word."""
+    run = tmp_path / "run.sh"
+    run.write_text(
+        "accelerate launch --num_processes 3 train.py --per_device_train_batch_size 5 --num_generations 7 --use_vllm "
+        "--model_name_or_path Qwen/Qwen2.5-0.5B-Instruct --max_completion_length 2048 --vllm_mode colocate\n"
+    )
+    said = rlsize("predict", "step", str(run), "--gpu", "h100", "--json").stdout
+    assert "A step has 2.14 groups of 7 samples" in said
+
+
+def test_a_fleet_whose_sides_take_turns_piles_nothing_up(rlsize: Run, tmp_path: Path) -> None:
+    """`fleet` told a backlog of a colocated loop where `backlog` says that there is none."""
+    run = tmp_path / "run.sh"
+    run.write_text(
+        "python3 -m verl.trainer.main_ppo data.train_batch_size=512 data.max_response_length=4096 "
+        "actor_rollout_ref.model.path=Qwen/Qwen3-8B actor_rollout_ref.rollout.tensor_model_parallel_size=2 "
+        "actor_rollout_ref.rollout.n=8 trainer.n_gpus_per_node=8 trainer.nnodes=1\n"
+    )
+    said = " ".join(rlsize("fleet", str(run), "--gpu", "h100").stdout.split())
+    assert "The sides of a loop that is colocated take turns; where both ran all the time:" in said

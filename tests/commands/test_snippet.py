@@ -313,3 +313,30 @@ def test_a_megatron_trainer_of_swift_is_started_by_its_own_program(rlsize: Run, 
     ran = rlsize("snippet", str(run), "--gpu", "h100")
     assert ran.code == 0, ran.stderr
     assert "megatron rlhf --rlhf_type grpo" in ran.stdout
+
+
+def test_updates_of_a_megatron_batch_of_swift_are_written_as_they_were(rlsize: Run, tmp_path: Path) -> None:
+    """An update's batch was taken for the whole batch while no key told the updates yet, and stayed so: refused."""
+    run = tmp_path / "run.sh"
+    run.write_text(
+        "NPROC_PER_NODE=8 megatron rlhf --rlhf_type grpo --model Qwen/Qwen3-8B --tensor_model_parallel_size 4 "
+        "--global_batch_size 32 --steps_per_generation 4 --micro_batch_size 1 --num_generations 8 --use_vllm true "
+        "--vllm_mode colocate --vllm_gpu_memory_utilization 0.4 --max_length 1024 --max_completion_length 2048 "
+        "--offload_model true --offload_optimizer true --optimizer_cpu_offload true --sleep_level 2\n"
+    )
+    ran = rlsize("snippet", str(run), "--gpu", "h100")
+    assert ran.code == 0, ran.stderr
+    assert "--steps_per_generation 4" in ran.stdout
+    assert "--global_batch_size 32" in ran.stdout
+    assert {"--offload_model", "--offload_optimizer"} <= set(ran.stdout.split())  # as the launch has them
+
+
+def test_a_launch_of_a_framework_without_new_launches_says_so(rlsize: Run, tmp_path: Path) -> None:
+    """It asked for a framework as if none were told."""
+    run = tmp_path / "run.yaml"
+    run.write_text(
+        "model: Qwen/Qwen3-8B\nlocal_batch_size: 4\ngroup_size: 8\noff_by_n: 1\nmax_req_tokens: 512\n"
+        "max_res_tokens: 512\nservices: {policy: {procs: 1, num_replicas: 2}}\n"
+        "actors: {trainer: {procs: 2}}\nreplay_buffer: {batch_size: 4, max_policy_age: 1, dp_size: 2}\n"
+    )
+    assert "no new launch of torchforge is written" in rlsize("snippet", str(run), "--gpu", "h100").stderr

@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 
 # AReaL (arXiv:2505.24298), a 1.5B model on AIME24: 42.0 on policy. At a staleness of 4, 8 and 16 steps decoupled PPO
 # reaches 42.2, 41.0 and 38.7, plain PPO 23.3, 35.7 and 35.8.
-_IN_TURNS = frozenset({"colocated", "synchronous"})
 _SAFE_STALENESS = 8
 
 
@@ -67,8 +66,7 @@ def backlog(inputs: Inputs) -> Report:
         judge(inputs, "rollout", both.rate, size, "an instance's rate")
     inputs.settle()
     answer = grow_backlog(question, both.draws(inputs, question))
-    kind = "" if both.loop is None else both.loop.pools.loop
-    return bounded(_report(inputs, answer, kind if kind in _IN_TURNS else ""), both.bound)
+    return bounded(_report(inputs, answer, both.turns), both.bound)
 
 
 def _report(inputs: Inputs, answer: BacklogAnswer, turns: str) -> Report:

@@ -57,7 +57,7 @@ def fleet(inputs: Inputs) -> Report:
     if both.loop is not None:  # which is another one than the match, so what is told of that has keys that say so
         answer = replace(answer, results=tuple(_of_the_match(figure) for figure in answer.results))
     inputs.notes += _loop_note(both)
-    return bounded(_report(inputs, answer, savings), both.bound)
+    return bounded(_report(inputs, answer, savings, both.turns), both.bound)
 
 
 def _loop_note(both: Sides) -> list[str]:
@@ -108,10 +108,10 @@ def _savings(inputs: Inputs, known: Mapping[str, Figure], routing: str, answer: 
     return savings
 
 
-def _report(inputs: Inputs, answer: FleetAnswer, savings: Sequence[Figure]) -> Report:
+def _report(inputs: Inputs, answer: FleetAnswer, savings: Sequence[Figure], turns: str) -> Report:
     figures, given = ({figure.key: figure for figure in told} for told in (answer.results, inputs.shown()))
     return Report(
-        headline=_headline(answer, figures, given),
+        headline=_headline(answer, figures, given, turns),
         results=(*answer.results, *savings),
         tables={"neighbours": _neighbours(answer)},
         chart=_chart(answer, figures["required_tokens_per_second"], given["headroom"]),
@@ -120,7 +120,7 @@ def _report(inputs: Inputs, answer: FleetAnswer, savings: Sequence[Figure]) -> R
     )
 
 
-def _headline(answer: FleetAnswer, figures: dict[str, Figure], given: dict[str, Figure]) -> str:
+def _headline(answer: FleetAnswer, figures: dict[str, Figure], given: dict[str, Figure], turns: str) -> str:
     required = show(figures["required_tokens_per_second"].value, "_tokens_per_second")
     each = given.get("instance_tokens_per_second") or given[IN_LOOP_RATE]
     rate = show(each.value, "_tokens_per_second")
@@ -130,6 +130,9 @@ def _headline(answer: FleetAnswer, figures: dict[str, Figure], given: dict[str, 
     match = f"{answer.matched:,} rollout {noun}: {required} needed, {rate} each, headroom {headroom}."
     if answer.judged == answer.matched:
         return match
+    if turns:
+        match = f"{match} The sides of a loop that is {turns} take turns; where both ran all the time:"
+        return f"{match} with {answer.judged}, {_judgement(figures)}."
     return f"{match} With {answer.judged}: {_judgement(figures)}."
 
 

@@ -116,10 +116,10 @@ class Settings:
         settings: Its keys, in order, those of its parents among them.
         notes: What a reader must know: what is left out, parents that are missing, keys that stand twice.
         form: What it is written in: `yaml`, `toml`, `json`, `python`, or `log` for one that a log prints.
-        scripts: Shell scripts in it, and where they stand.
+        scripts: Shell scripts in it: each as one word, or as the words of a command that is a list.
     """
 
     settings: tuple[Setting, ...]
     notes: tuple[str, ...] = ()
     form: str = "yaml"
-    scripts: tuple[tuple[str, Span], ...] = ()
+    scripts: tuple[tuple[Word, ...], ...] = ()

@@ -192,8 +192,7 @@ def _reached(
             if (every and not turn and value is not None and (name in goals or value != 1))
             or (name in goals and not same(told.get(name), value))
         }
-        found, more = _proposed(current, wrong, {**given, **goals}, every=every)
-        more = {name: value for name, value in more.items() if name not in given}
+        found, more = _proposed(current, wrong, {**given, **goals}, given, every=every)
         if not every:
             found = {key: value for key, value in found.items() if not _holds(current, key, value)}
         if keys | found == keys and more.keys() <= goals.keys():
@@ -204,14 +203,14 @@ def _reached(
 
 
 def _proposed(
-    current: Reading, wrong: Mapping[str, Any], goals: Mapping[str, Any], *, every: bool
+    current: Reading, wrong: Mapping[str, Any], goals: Mapping[str, Any], given: Mapping[str, Any], *, every: bool
 ) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Keys, and other quantities, that what is wrong so far asks for."""
+    """Keys, and other quantities, that what is wrong so far asks for; what need not come out asks for keys alone."""
     found, more = dict[str, Any](), dict[str, Any]()
     for name, value in wrong.items():
         for way, to in _settled(current, name, value, goals, every=every).items():
             if way.startswith(QUANTITY):
-                more[way.removeprefix(QUANTITY)] = to
+                more |= {} if {name, own := way.removeprefix(QUANTITY)} & given.keys() else {own: to}
             elif way in current.framework.lacks:
                 continue
             elif way in current.settings or not way.startswith("values."):  # keys of a job file, where it is one
@@ -225,7 +224,7 @@ def _needed(
     """What is left of keys without those that have no effect: when others came, or beside what a launch has."""
     current = reading.changed(keys)
     told = values(current)
-    asked, _ = _proposed(current, {**given, **goals}, {**given, **goals}, every=True)
+    asked, _ = _proposed(current, {**given, **goals}, {**given, **goals}, given, every=True)
     said = asked if every else {key: keys.get(key) for key in reading.settings}
     carried = {reading.key(key): _carried(parsed(text)) for key, text in reading.framework.writes.items()}
     known = {QUANTITY + name for name in (*goals, *given)}

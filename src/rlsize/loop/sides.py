@@ -80,6 +80,12 @@ class Sides:
         """What the loop's step does not hold, in words; empty where it holds all."""
         return "" if self.loop is None else self.loop.bound
 
+    @property
+    def turns(self) -> str:
+        """The mode of a loop whose sides take turns, so that neither waits for the other's rate; else empty."""
+        mode = "" if self.loop is None else self.loop.pools.loop
+        return mode if mode in {"colocated", "synchronous"} else ""
+
     def draws(self, said: Said, question: object) -> Random | tuple[Draw, ...] | None:
         """The draws behind the bands of a question about them: those of the loop, where they follow from it."""
         if self.loop is not None and self.leaves:

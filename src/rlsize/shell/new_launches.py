@@ -127,7 +127,8 @@ def _chosen(inputs: Inputs, framework: str | None, variant: str | None, mode: st
     if framework is None and own in every:  # a fork is launched as its parent is
         framework = own if own in known else every[own].parent
     if not framework:
-        inputs.fault("for which framework?", "--framework", f"give one of {', '.join(known)}")
+        none = f"no new launch of {every[own].title} is written: " if own in every else ""
+        inputs.fault(f"{none}for which framework?", "--framework", f"give one of {', '.join(known)}")
         return None, ""
     named, _, version = framework.partition("@")
     name = _known(inputs, "--framework", named, known, "{!r} is no framework that is known here")
@@ -239,6 +240,9 @@ def _made(
         "engine": found.engine or ("vllm" if framework.runs is not None and "vllm" in framework.runs.engines else None),
     }
     liked = {**_assumed(inputs, framework), **_liked(inputs)}
+    if framework.quantities.get("offloaded_between", "").startswith("listed("):  # as its keys for each say
+        keys = {f"offload_{part}": True for part in liked.pop("offloaded_between", None) or ()}
+        liked |= {key: True for key in keys if key in framework.quantities}
     for key in () if found.shared else _OF_TURNS:
         liked.pop(key, None)
     caps = [liked.get(name) for name in ("max_prompt_tokens", "max_response_tokens")]

@@ -12,7 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rlsize.errors import InputError
-from rlsize.facts.launch import Settings
+from rlsize.facts.launch import Settings, Span
+from rlsize.readers.launch.bash.source import script_in
 from rlsize.readers.launch.documents import read_settings
 
 
@@ -232,11 +233,13 @@ def test_command_and_arguments_of_a_container_are_one_script() -> None:
         "kind: Job\nspec:\n  pods:\n    - name: t\n      command: [bash, -c]\n      args:\n        - echo ${X} 'a b'\n"
     )
     found = read(text)
-    ((script, span),) = found.scripts
-    assert script == """bash -c 'echo ${X} '"'"'a b'"'"''"""
-    assert span.line == 5
-    assert text[span.start : span.end].startswith("[bash, -c]")
-    assert text[span.start : span.end].endswith("'a b'")
+    (words,) = found.scripts
+    assert [word.text for word in words] == ["bash", "-c", "echo ${X} 'a b'"]
+    assert [word.span.line for word in words] == [5, 5, 7]
+    assert [text[word.span.start : word.span.end] for word in words] == ["bash", "-c", "echo ${X} 'a b'"]
+    source = script_in(text, words)
+    assert source.text.strip() == """bash -c 'echo ${X} '"'"'a b'"'"''"""
+    assert source.span(14, 18) == Span("run.yaml", 7, text.index("${X}"), text.index("${X}") + 4)
     assert not found.notes
 
 
@@ -244,7 +247,7 @@ def test_scripts_of_sky_files_keep_the_shells_variables() -> None:
     """Scripts of sky files keep the shells variables."""
     text = "resources: {accelerators: {H100: 8}}\nsetup: pip install x\nrun: |\n  python t.py \\\n    a=${A}\n"
     found = read(text)
-    assert [script for script, _ in found.scripts] == ["pip install x", "python t.py \\\n  a=${A}\n"]
+    assert [script.text for (script,) in found.scripts] == ["pip install x", "python t.py \\\n  a=${A}\n"]
     assert values(found)["resources.accelerators.H100"] == 8
     assert not found.notes
 

@@ -274,3 +274,108 @@ def test_a_key_goes_from_between_braces_with_its_comma(config: str, after: str) 
     )
     written = back(text, "roll.yaml", recompute="none").content.decode()
     assert written == text.replace(config, after)
+
+
+LISTED = """\
+import os, subprocess
+tp = 4
+cmd = ["swift", "rlhf", "--rlhf_type", "grpo", "--model", "Qwen/Qwen3-8B", "--use_vllm", "true"]
+cmd += [
+    "--vllm_mode", "colocate",  # on the same GPUs
+    "--vllm_tensor_parallel_size", str(tp),
+    '--num_generations', '8',
+]
+cmd.extend(["--per_device_train_batch_size=2", f"--max_completion_length={2 * 1024}"])
+subprocess.run(cmd, env={**os.environ, "NPROC_PER_NODE": "8"})
+"""
+FLOW = """\
+spec:
+  containers:
+    - name: t
+      env: [{name: NPROC_PER_NODE, value: "8"}]
+      command: [swift, rlhf]
+      args: ["--rlhf_type", "grpo", "--vllm_mode", "colocate", '--use_vllm', 'true',  # grpo
+             "--model", "Qwen/Qwen3-8B", "--num_generations", "8", "--deepspeed=zero3"]
+"""
+ROWS = """\
+spec:
+  containers:
+    - name: t
+      command: [swift, rlhf]
+      args:
+        - --rlhf_type
+        - grpo
+        - --use_vllm
+        - "true"
+        - --num_generations
+        - "8"  # of each prompt
+        - --model=Qwen/Qwen3-8B
+      env:
+        - name: NPROC_PER_NODE
+          value: "8"
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "name", "wanted", "old", "new"),
+    [
+        (LISTED, "x.py", {"group_size": 16}, "'--num_generations', '8'", "'--num_generations', '16'"),
+        (LISTED, "x.py", {"rollout_tensor_parallel": 2}, "str(tp)", '"2"'),
+        (LISTED, "x.py", {"max_response_tokens": 4096}, "{2 * 1024}", "4096"),
+        (LISTED, "x.py", {"memory_fraction": 0.5}, "str(tp),", 'str(tp),\n    "--vllm_gpu_memory_utilization", "0.5",'),
+        (LISTED, "x.py", {"trainer_gpus": 4}, '"NPROC_PER_NODE": "8"', '"NPROC_PER_NODE": "4"'),
+        (FLOW, "x.yaml", {"group_size": 16}, '"8", "--deep', '"16", "--deep'),
+        (FLOW, "x.yaml", {"zero_stage": 2}, "=zero3", "=zero2"),
+        (FLOW, "x.yaml", {"engine_sleep_level": 1}, '"8", "--deep', '"8", "--sleep_level", "1", "--deep'),
+        (FLOW, "x.yaml", {"trainer_gpus": 4}, 'value: "8"', 'value: "4"'),
+        (ROWS, "x.yaml", {"group_size": 16}, '- "8"  # of', '- "16"  # of'),
+        (ROWS, "x.yaml", {"rollout_tensor_parallel": 2}, "x", "x"),
+    ],
+)  # fmt: skip
+def test_a_command_that_is_a_list_is_edited_item_by_item(
+    text: str, name: str, wanted: dict[str, Any], old: str, new: str
+) -> None:
+    """Items are replaced whole or behind their `=`, and new ones stand behind their kin as these stand."""
+    if old == new:
+        new_rows = '        - --vllm_tensor_parallel_size\n        - "2"\n'
+        assert content(text, name, **wanted).replace(new_rows, "") == text
+        return
+    assert text.count(old) == 1
+    assert content(text, name, **wanted) == text.replace(old, new)
+
+
+def test_a_word_that_a_loop_makes_is_set_behind_it_or_told_with_its_line() -> None:
+    """The last word counts; where none can stand behind it, it is changed by hand."""
+    loop = 'more = {"beta": 0.1}\ncmd += [f"--{k}={v}" for k, v in more.items()]\n'
+    before, after = (
+        LISTED.replace("cmd.extend", f"{loop}cmd.extend"),
+        LISTED.replace("subprocess.run", f"{loop}subprocess.run"),
+    )
+    assert content(before, "x.py", reference=False) == before.replace('1024}"', '1024}", "--beta=0"')
+    with pytest.raises(DoesNotFitError, match=r"x\.py:11: beta is worked out here from what stands elsewhere"):
+        content(after, "x.py", reference=False)
+
+
+def test_a_command_whose_words_a_loop_makes_takes_new_ones_behind_its_program() -> None:
+    """They were put behind a backslash, as in a script, and refused as what cannot be set here."""
+    text = (
+        'import subprocess\nsaid = {"algorithm.adv_estimator": "grpo", "actor_rollout_ref.rollout.n": 8}\n'
+        'subprocess.run(["python", "-m", "verl.trainer.main_ppo", *[f"{k}={v}" for k, v in said.items()]])\n'
+    )
+    new = 'main_ppo", "actor_rollout_ref.rollout.tensor_model_parallel_size=4",'
+    assert content(text, "x.py", rollout_tensor_parallel=4) == text.replace('main_ppo",', new)
+
+
+def test_the_batch_that_torchforge_fetches_for_a_rank_follows_what_the_rank_trains() -> None:
+    """`${local_batch_size}` was replaced by what it had been: ranks would have been handed more than they train."""
+    text = (
+        "model: Qwen/Qwen3-8B\nlocal_batch_size: 12\ngroup_size: 8\noff_by_n: 1\nmax_req_tokens: 512\n"
+        "max_res_tokens: 512\nservices: {policy: {procs: 1, num_replicas: 2}}\nactors: {trainer: {procs: 2}}\n"
+        "replay_buffer: {batch_size: '${local_batch_size}', max_policy_age: 1, dp_size: 2}\n"
+    )
+    wanted = {"trainer_gpus": 8, "prompts_per_step": 3, "group_size": 8}
+    assert content(text, "x.yaml", **wanted) == (
+        text.replace("size: 12", "size: 3")
+        .replace("trainer: {procs: 2}", "trainer: {procs: 8}")
+        .replace("e: 2}\n", "e: 8}\n")
+    )

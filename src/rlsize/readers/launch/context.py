@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from rlsize.facts.framework import Framework
-    from rlsize.facts.launch import Setting, Span
+    from rlsize.facts.launch import Setting, Word
 
 _SHIPPED = re.compile(r"(?:deepspeed_)?(?:zero[0-3]|fsdp[12]?|multi_gpu|single_gpu)\w*")
 """Names of accelerate and DeepSpeed files that frameworks ship."""
@@ -114,7 +114,7 @@ class Context:
 
     def settings(
         self, text: str, name: str, overrides: Sequence[Setting] = ()
-    ) -> tuple[list[Setting], tuple[tuple[str, Span], ...]]:
+    ) -> tuple[list[Setting], tuple[tuple[Word, ...], ...]]:
         """What a configuration sets, and the scripts in it."""
         from rlsize.readers.launch.documents import read_settings
 

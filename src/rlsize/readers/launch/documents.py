@@ -7,7 +7,7 @@ from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
 
 from rlsize.errors import Fault, InputError
-from rlsize.facts.launch import Setting, Settings, Span
+from rlsize.facts.launch import Setting, Settings, Word
 from rlsize.readers.launch.literals import json_settings
 from rlsize.readers.launch.log_settings import log_settings
 from rlsize.readers.launch.nodes import settings_of
@@ -81,7 +81,7 @@ def _read(
 ) -> Settings:
     """The settings of a text of known form."""
     notes: list[str] = []
-    scripts: tuple[tuple[str, Span], ...] = ()
+    scripts: tuple[tuple[Word, ...], ...] = ()
     if form == "yaml":
         root, scripts = yaml_settings(text, name, beside, notes, overrides)
     elif form in {"python", "notebook"}:

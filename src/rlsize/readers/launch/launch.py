@@ -248,7 +248,7 @@ def _handed_on(program: Program, context: Context) -> Iterator[Program]:
     yield from _called(program, context)
     word = program.variables.get("COMMAND")
     if word is not None and any(PurePosixPath(one.text).name == "sbatch" for one in program.words[:1]):
-        inner = script_in(context.texts[context.name], word.text, word.span)
+        inner = script_in(context.texts[context.name], [word])
         for one in read_script(inner, context.name, context.beside).programs:
             yield replace(one, variables={**program.variables, **one.variables})
 
@@ -422,11 +422,11 @@ def _of_configuration(text: str, context: Context) -> tuple[Framework, list[Sett
     variables |= {key: str(setting.value) for key, setting in _sky(surroundings)}
     chosen: Framework | None = None
     beside: list[Source] = []
-    for script, where in scripts:
+    for script in scripts:
         try:
-            one, found = _of_script(script_in(text, script, where), context, variables)
+            one, found = _of_script(script_in(text, script), context, variables)
         except InputError:
-            beside.append(script_in(text, script, where))
+            beside.append(script_in(text, script))
             continue
         chosen, context.asked = one, one.name
         surroundings += found

@@ -10,20 +10,19 @@ from __future__ import annotations
 
 import ast
 import re
-import shlex
 from bisect import bisect_left
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import chain
 from typing import TYPE_CHECKING, TypeGuard
 
 from rlsize.errors import Fault, InputError
+from rlsize.facts.launch import Span, Word
 from rlsize.frameworks.expressions import UnreadableError, arithmetic
 from rlsize.readers.launch.nodes import DEEPEST, Count, Node, Places, shown
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from rlsize.facts.launch import Span
     from rlsize.readers.launch.nodes import Held
 
 _LARGEST = 2**19
@@ -48,7 +47,7 @@ class _Scope:
     bound: dict[str, list[tuple[int, ast.expr | None]]] = field(default_factory=dict)
 
 
-def python_settings(text: str, name: str, notes: list[str]) -> tuple[Node, tuple[tuple[str, Span], ...]]:
+def python_settings(text: str, name: str, notes: list[str]) -> tuple[Node, tuple[tuple[Word, ...], ...]]:
     """
     The settings of a Python script, and the commands that it starts.
 
@@ -96,8 +95,7 @@ class _Reader:
         for line in re.split(rb"(?<=\n)|(?<=\r)(?!\n)", text.encode("utf-8", "replace")):
             self._starts.append(self._starts[-1] + len(line))
         self.found: dict[str, Node] = {}
-        self.scripts: list[tuple[str, Span]] = []
-        self._lists: list[Span] = []  # those of the command that is read
+        self.scripts: list[tuple[Word, ...]] = []
 
     def read(self, tree: ast.Module) -> None:
         """Find all calls that set something."""
@@ -142,8 +140,6 @@ class _Reader:
                 self._notes.append(f"{self._span(value)}: {group}: {shown(name)} is left out")
 
     def _span(self, node: ast.expr) -> Span:
-        from rlsize.facts.launch import Span
-
         start = self._starts[node.lineno - 1] + node.col_offset
         end = self._starts[(node.end_lineno or node.lineno) - 1] + (node.end_col_offset or node.col_offset)
         return Span(self._name, node.lineno, start, end)
@@ -196,17 +192,26 @@ class _Reader:
         if module not in {"subprocess", "sp", "os"} or name not in _STARTS or not call.args:
             return
         command = self._followed(call.args[0], scope)
-        self._lists = []
         try:
             held = self._held(command, scope)
             if isinstance(held, str):
-                self.scripts.append((held, self._span(command)))
+                self.scripts.append((Word(held, self._span(command)),))
                 return
         except UnreadableError:
             pass
         if words := self._words(command, scope, 0):
-            begin = min(self._lists, key=lambda span: span.start)  # words that are appended stand further down
-            self.scripts.append((shlex.join(words), begin))
+            given = next((word.value for word in call.keywords if word.arg == "env"), None)
+            self.scripts.append((*(self._environment(given, scope) if given else ()), *words))
+
+    def _environment(self, node: ast.expr, scope: _Scope) -> Iterator[Word]:
+        """What stands before a command for the variables that it is given: `env A=1`."""
+        entries = self._entries(node, scope, 0)
+        if entries:
+            yield Word("env", self._span(node))
+        for key, value in entries.values():
+            name = key.value if isinstance(key, ast.Constant) else None
+            for word in self._word(value, scope, 0) if isinstance(name, str) and name.isidentifier() else ():
+                yield replace(word, text=f"{name!s}={word.text}")
 
     def _followed(self, node: ast.expr, scope: _Scope) -> ast.expr:
         """What a name stands for, as an expression; any other expression itself."""
@@ -217,7 +222,7 @@ class _Reader:
             node = bound
         return node
 
-    def _words(self, node: ast.expr, scope: _Scope, depth: int) -> list[str]:
+    def _words(self, node: ast.expr, scope: _Scope, depth: int) -> list[Word]:
         """The words of a list, of several that are joined, or of one that a comprehension makes of a mapping."""
         self._count.one(0, self._span(node))
         node = self._followed(node, scope)
@@ -227,24 +232,24 @@ class _Reader:
             return [word for side in (node.left, node.right) for word in self._words(side, scope, depth + 1)]
         if isinstance(node, ast.ListComp | ast.GeneratorExp):
             turns = self._turns(node, scope)
-            return [word for turn in turns for word in self._word(node.elt, turn, depth)]
+            made = [word for turn in turns for word in self._word(node.elt, turn, depth)]
+            return [replace(word, span=replace(word.span, end=word.span.start)) for word in made]
         if isinstance(node, ast.List | ast.Tuple):
-            self._lists.append(self._span(node))
             return [word for item in node.elts for word in self._word(item, scope, depth)]
         return []
 
-    def _word(self, node: ast.expr, scope: _Scope, depth: int) -> list[str]:
+    def _word(self, node: ast.expr, scope: _Scope, depth: int) -> list[Word]:
         """The word that one item of a list is, or those that a starred one is; none where only a run would tell."""
         if isinstance(node, ast.Starred):
             return self._words(node.value, scope, depth + 1)
         if isinstance(node, ast.Attribute) and node.attr == "executable":
-            return ["python3"]
+            return [Word("python3", self._span(node))]
         try:
             held = self._held(node.args[0] if _is_text(node) else node, scope, depth)
         except UnreadableError:
             self._notes.append(f"{self._span(node)}: a word of a command is left out, as only a run would tell")
             return []
-        return [] if isinstance(held, dict | list) else [str(held)]
+        return [] if isinstance(held, dict | list) else [Word(str(held), self._span(node))]
 
     def _turns(self, node: ast.ListComp | ast.GeneratorExp, scope: _Scope) -> Iterator[_Scope]:
         """The scope of each turn of a comprehension over the items of a mapping, or over a list."""

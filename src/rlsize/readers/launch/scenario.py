@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from contextlib import suppress
 from dataclasses import replace
+from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any
 
 from rlsize.errors import InputError, Refused
@@ -31,6 +32,7 @@ _SIZES = re.compile(
 )
 """What keys are named like that have to do with sizes."""
 _MOST_NAMED = 12
+_ALIKE = 0.9  # of a key's characters: a slip of the pen
 _RANKS = ("fsdp", "data_parallel")
 
 
@@ -138,6 +140,9 @@ def doubts(launch: Launch, model: str = "") -> Iterator[str]:
     mode, fleet, trainer = (launch.reading.value(f"loop.{key}") for key in ("mode", "rollout_gpus", "trainer_gpus"))
     if mode == "colocated" and fleet and trainer and fleet != trainer:
         yield f"Engines have {fleet} of the {trainer} GPUs that they share with the trainer: read as if they had all."
+    prompts, group = (launch.reading.value(f"loop.{key}") for key in ("prompts_per_step", "group_size"))
+    if isinstance(prompts, float) and not prompts.is_integer():
+        yield f"A step has {prompts:.3g} groups of {group} samples, and no group is whole then: trainers may refuse it."
     shards, context = (launch.reading.value(f"loop.{key}") for key in ("fsdp_size", "context_parallel"))
     if isinstance(shards, int) and isinstance(context, int) and 0 < shards < context:
         yield f"Weights are sharded over {shards} GPUs, and {context} share a sequence: read as if over those."
@@ -156,7 +161,17 @@ def doubts(launch: Launch, model: str = "") -> Iterator[str]:
     untold = [f"{one.key} ({one.unknown})" for one in said if one.unknown]
     if untold:
         yield f"Set to what the script does not tell, so not known here: {', '.join(untold[:_MOST_NAMED])}."
-    named = [f"{one.key} ({one.span})" for one in launch.reading.unread() if _SIZES.search(one.key)]
+    yield from _not_understood(launch, asked)
+
+
+def _not_understood(launch: Launch, asked: set[str]) -> Iterator[str]:
+    """Keys that nothing was read from and that are named like sizes, or nearly like a key that is known."""
+    unread = [(one, get_close_matches(one.key, asked, 1, _ALIKE)) for one in launch.reading.unread()]
+    named = [
+        f"{one.key} ({one.span}{f', or did you mean {meant[0]}?' if meant else ''})"
+        for one, meant in unread
+        if meant or _SIZES.search(one.key)
+    ]
     if named:
         more = f" and {len(named) - _MOST_NAMED} more" if len(named) > _MOST_NAMED else ""
         yield f"Not understood, and could matter: {', '.join(named[:_MOST_NAMED])}{more}."

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import posixpath
 import re
-import shlex
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import reduce
 from typing import TYPE_CHECKING
 
 from rlsize.errors import Fault, InputError
+from rlsize.facts.launch import Word
 from rlsize.readers.launch.interpolation import interpolated
 from rlsize.readers.launch.nodes import DEEPEST, Count, Node, Places, merged, shown
 from rlsize.readers.launch.yaml_trees import one_tree, yaml_trees
@@ -22,7 +22,7 @@ from rlsize.readers.launch.yaml_trees import one_tree, yaml_trees
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
-    from rlsize.facts.launch import Setting, Span
+    from rlsize.facts.launch import Setting
 
 _MOST_FILES = 50
 _SCRIPTS = ("setup", "run", "entrypoint", "script", "cmd", "command", "args")
@@ -122,7 +122,7 @@ def yaml_settings(
     beside: Callable[[str], str | None],
     notes: list[str],
     overrides: Iterable[Setting] = (),
-) -> tuple[Node, tuple[tuple[str, Span], ...]]:
+) -> tuple[Node, tuple[tuple[Word, ...], ...]]:
     """
     A YAML configuration with its parents, and the scripts that it holds.
 
@@ -143,8 +143,8 @@ def yaml_settings(
     for setting in overrides:
         root = _overridden(root, setting)
     scripts = list(_scripts(root))
-    raw = frozenset(id(node) for _, _, nodes in scripts for node in nodes)
-    return interpolated(root, raw, notes), tuple((words, span) for words, span, _ in scripts)
+    raw = frozenset(id(node) for _, nodes in scripts for node in nodes)
+    return interpolated(root, raw, notes), tuple(words for words, _ in scripts)
 
 
 def _overridden(root: Node, setting: Setting) -> Node:
@@ -157,22 +157,33 @@ def _overridden(root: Node, setting: Setting) -> Node:
     return merged(root, reduce(lambda node, key: Node({key: node}, span), reversed(path), Node(setting.value, span)))
 
 
-def _scripts(node: Node) -> Iterator[tuple[str, Span, list[Node]]]:
-    """Texts that are shell, with their places and nodes; `command` and `args` of a container are one command."""
+def _scripts(node: Node) -> Iterator[tuple[tuple[Word, ...], list[Node]]]:
+    """Texts that are shell, and their nodes; `command` and `args` of a container are the words of one command."""
     held = node.value
     for child in held if isinstance(held, list) else held.values() if isinstance(held, dict) else ():
         yield from _scripts(child)
     if not isinstance(held, dict):
         return
-    words: list[str] = []
+    words: list[Node] = []
     nodes: list[Node] = []
     for key in _SCRIPTS:
         value = held[key].value if key in held else None
         if isinstance(value, str) and re.search(r"\s", value.strip()):
-            yield value, held[key].span, [held[key]]
+            yield (Word(value, held[key].span),), [held[key]]
         elif isinstance(value, list) and all(isinstance(word.value, str | int | float) for word in value):
-            words += [str(word.plain) for word in value]
+            words += value
             nodes += [held[key], *value]
     if words:
-        first, last = nodes[0].span, nodes[-1].span
-        yield shlex.join(words), replace(first, end=max(first.end, last.end)), nodes
+        yield (*_environment(held.get("env")), *(Word(str(word.plain), word.span) for word in words)), nodes
+
+
+def _environment(node: Node | None) -> Iterator[Word]:
+    """What stands before a command for the variables of its container: `env A=1`."""
+    held = node.value if node is not None else None
+    for number, one in enumerate(held if isinstance(held, list) else ()):
+        pair = one.value if isinstance(one.value, dict) else {}
+        name, value = pair.get("name"), pair.get("value")
+        if number == 0:
+            yield Word("env", one.span)
+        if name is not None and value is not None and re.fullmatch(r"[A-Za-z_]\w*", str(name.value)):
+            yield Word(f"{name.value}={value.plain}", value.span)

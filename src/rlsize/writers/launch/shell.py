@@ -30,7 +30,7 @@ _UNSAFE = re.compile(r"[\"'`$\\!]")
 
 
 @dataclass(frozen=True, slots=True)
-class _Place:
+class Place:
     """
     A setting as it stands in the script.
 
@@ -72,7 +72,7 @@ class ShellEditor:
         self.lines, self.data, self.spelled, self.usual = Lines(data), data, spelled, usual
         self.ranks = {key: rank for rank, key in enumerate(usual)}
         spans = Counter(setting.span for setting in settings.values())
-        self.places: dict[str, _Place] = {}
+        self.places: dict[str, Place] = {}
         self.order = list(settings)
         self.shared: dict[str, int] = {}
         for key, setting in settings.items():
@@ -99,7 +99,7 @@ class ShellEditor:
             if value is None or off:
                 return self._without(place)
             if place.value is None:
-                return iter([] if value is True else [Edit(place.end, place.end, b" " + self._text(value))])
+                return iter([] if value is True else [self._after(place, plain(value, capitals=self.capitals))])
             begin, end = place.value
             if isinstance(value, tuple) and place.apart:
                 return iter([Edit(begin, end, b" ".join(self._text(one) for one in value))])
@@ -112,27 +112,31 @@ class ShellEditor:
         """Nothing: a new word stands for itself."""
         return iter(())
 
+    def _after(self, place: Place, word: str) -> Edit:
+        """A word directly behind another one."""
+        return Edit(place.end, place.end, b" " + shlex.quote(word).encode())
+
     def variables(self, key: str) -> set[bytes]:
         """Variables that the value of a key hangs on where it stands."""
         place = self.places.get(key)
         return set(_VARIABLE.findall(self.data[slice(*place.value)])) if place is not None and place.value else set()
 
-    def _place(self, key: str, setting: Setting) -> _Place:
+    def _place(self, key: str, setting: Setting) -> Place:
         start, end = setting.span.start, setting.span.end
         raw = self.data[start:end]
         if key.startswith(("env.", "batch.", "cluster.")) and not raw.startswith(_name(setting) + b"="):
-            return _Place(start, end, (start, end), dashes=False)
+            return Place(start, end, (start, end), dashes=False)
         if _FLAG.match(raw):
-            return _Place(start, end, None, dashes=True)
+            return Place(start, end, None, dashes=True)
         before = _FLAG_BEFORE.search(self.data[max(0, start - _LOOK_BACK) : start])
         if before and setting.key.endswith(before[1].decode().lstrip("-")):
             whole = " " not in str(setting.value) or b" " in raw  # else it is the last of several words
             begin = start - len(before[0])
-            return _Place(begin, end, (start, end) if whole else None, dashes=True, apart=True)
+            return Place(begin, end, (start, end) if whole else None, dashes=True, apart=True)
         said = _KEY.match(raw)
         value = (start + said.end(), end) if said else None
         of_file = self.data[:start].rstrip().endswith(b" @")  # `--trainer @ train.toml`
-        return _Place(start, end, value, dashes=of_file or raw.lstrip(b"'\"").startswith(b"-"))
+        return Place(start, end, value, dashes=of_file or raw.lstrip(b"'\"").startswith(b"-"))
 
     def _text(self, value: object) -> bytes:
         return shlex.quote(plain(value, capitals=self.capitals)).encode()
@@ -146,7 +150,7 @@ class ShellEditor:
         quote = raw[:1] if raw[:1] in (b"'", b'"') and raw[-1:] == raw[:1] and len(raw) > 1 else b""
         return quote + text.encode() + quote if quote and not _UNSAFE.search(text) else shlex.quote(text).encode()
 
-    def _without(self, place: _Place) -> Iterator[Edit]:
+    def _without(self, place: Place) -> Iterator[Edit]:
         """A setting taken away, with its line where nothing else stands on it."""
         indent, rest = self.lines.indent(place.start), self.lines.rest(place.end)
         start, end = place.start, place.end
@@ -181,10 +185,13 @@ class ShellEditor:
             program = self.places.get("launcher.program")
             ends = [self.shared.get(key, 0), max(self.shared.values(), default=0), program.end if program else 0]
             end = next((end for end in ends if end), None) if not group else None
-            word = b" \\" + self.lines.newline + b"  " + self._word(key, value, None)
-            return None if end is None else iter([Edit(end, end, word)])
+            return None if end is None else iter([self._first(end, self._words(key, value, None))])
         place = self.places[max(kin)[-1]]
-        return iter([self._behind(place, self._word(key, value, place))])
+        return iter([self._behind(place, self._words(key, value, place))])
+
+    def _first(self, end: int, words: list[str]) -> Edit:
+        """Words of a command that has no kin of theirs, behind what stands last."""
+        return Edit(end, end, b" \\" + self.lines.newline + b"  " + shlex.join(words).encode())
 
     def _nearness(self, key: str, other: str) -> float:
         """How near two keys stand in the framework's own order; less for what it does not have."""
@@ -201,21 +208,22 @@ class ShellEditor:
                 return iter([Edit(start, start, key.removeprefix("env.").encode() + b"=" + self._text(value) + b" ")])
         return None
 
-    def _word(self, key: str, value: object, kin: _Place | None) -> bytes:
+    def _words(self, key: str, value: object, kin: Place | None) -> list[str]:
         """A setting in the way in which its kin is written."""
         bare = self.spelled(key)
         for prefix in ("launcher.", "server."):
             bare = bare.removeprefix(prefix)
+        text = plain(value, capitals=self.capitals)
         if not (self.flags if kin is None else kin.dashes):
-            return shlex.quote(f"{bare}={plain(value, capitals=self.capitals)}").encode()
-        flag = f"--{bare.replace('_', '-') if self.dashed else bare}".encode()
+            return [f"{bare}={text}"]
+        flag = f"--{bare.replace('_', '-') if self.dashed else bare}"
         if value is True:
-            return flag
-        return flag + (b" " if kin is None or kin.apart or kin.value is None else b"=") + self._text(value)
+            return [flag]
+        return [flag, text] if kin is None or kin.apart or kin.value is None else [f"{flag}={text}"]
 
-    def _behind(self, place: _Place, word: bytes) -> Edit:
-        """A word behind another: on a line of its own where the other one has one."""
-        lines = self.lines
+    def _behind(self, place: Place, words: list[str]) -> Edit:
+        """Words behind another: on a line of their own where the other one has one."""
+        lines, word = self.lines, shlex.join(words).encode()
         indent, rest = lines.indent(place.start), lines.rest(place.end)
         if indent is None or not (rest in (b"", b"\\") or rest.startswith(b"#")):
             return Edit(place.end, place.end, b" " + word)

@@ -12,6 +12,7 @@ from rlsize.errors import DoesNotFitError, Fault, InputError
 from rlsize.frameworks.wanted import changes, same, spelled
 from rlsize.quantities.table import QUANTITIES
 from rlsize.writers.launch.edits import edited
+from rlsize.writers.launch.items import ItemEditor, is_item
 from rlsize.writers.launch.rows import RowEditor
 from rlsize.writers.launch.shell import AROUND, ShellEditor, plain, uses
 from rlsize.writers.launch.tree import TreeEditor
@@ -31,6 +32,7 @@ _TOLD = re.compile(
 )
 _BOM = b"\xef\xbb\xbf"
 _TABLE = re.compile(rb"^\s*\[[\w.]+\]\s*$", re.MULTILINE)
+_LISTS = {"py", "yaml", "yml", "json"}  # endings of files in which a command may be a list
 _ROUNDS = 3  # what follows from a key that changes is pinned, and that may have followers of its own
 _FEW = 3  # keys that are named
 
@@ -219,13 +221,18 @@ def _editor(data: bytes, name: str, reading: Reading) -> RowEditor | TreeEditor 
     ending = name.rpartition(".")[2].lower()
     said = partial(spelled, reading)
     program = reading.settings.get("launcher.program")
-    if program is None or program.span.file != name or ending == "py":
+    inside = program is not None and program.span.file == name
+    usual = reading.framework.defaults
+    usual = {key: usual.get(key) for key in (*map(reading.key, reading.framework.writes), *usual)}
+    if program is not None and inside and ending in _LISTS and is_item(data, program.span):
+        items = ItemEditor(data, name, reading.settings, said, usual)
+        items.code = ending == "py"
+        return items
+    if not inside or ending == "py":
         if ending in {"toml", "py"} or (ending == "txt" and _TABLE.search(data)):
             return RowEditor(data, name, reading.settings, said, python=ending == "py")
         if ending in {"yaml", "yml", "json"}:
             return TreeEditor(data, name, reading.settings, said)
-    usual = reading.framework.defaults
-    usual = {key: usual.get(key) for key in (*map(reading.key, reading.framework.writes), *usual)}
     return ShellEditor(data, name, reading.settings, said, usual)
 
 
@@ -241,7 +248,9 @@ def _by_hand(
     for key in [key for key in missed if key in keys] or keys:
         setting = reading.settings.get(key)
         where = str(setting.span) if setting is not None else name
-        what = why or f"{key} cannot be set here without changing {others or 'more'}"
+        made = name.endswith(".py") and setting is not None and setting.span.end <= setting.span.start
+        alone = f"cannot be set here without changing {others}" if others else "cannot be set here by itself"
+        what = why or f"{key} {'is worked out here from what stands elsewhere' if made else alone}"
         yield Fault(what, where, _line(reading, key, keys[key], name))
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 from array import array
 from dataclasses import dataclass, replace
 from itertools import islice
@@ -12,7 +13,7 @@ from rlsize.facts.launch import Span, Word
 from rlsize.readers.launch.nodes import Places
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,28 +194,55 @@ def variables_of(headers: dict[str, Word]) -> dict[str, Word]:
     return set_here
 
 
-def script_in(text: str, script: str, where: Span) -> Source:
+def script_in(text: str, words: Sequence[Word]) -> Source:
     """
     A script inside a file, with its places there.
 
     Args:
         text: The file's text.
-        script: The script, without what quotes and indents it there.
-        where: The script in the file.
+        words: The script as it stands there, or the words of a command that is a list.
 
     Returns:
         The script. What does not stand in the file as it stands in the script has no place but its beginning.
     """
-    at = begin = len(text.encode()[: where.start].decode())
-    starts = array("L", [begin]) * len(script)
-    ends = array("L", [begin]) * len(script)
-    for line in re.finditer(r"[^\n]*\S", script):
+    data = text.encode()
+    parts = [_standing(text, data, word) for word in words]
+    if len(parts) == 1:
+        return parts[0]
+    script, starts, ends = "", array("L"), array("L")
+    for part in parts:
+        quoted = part.joined(_quoted(part.text))
+        script += f"{quoted.text} "
+        starts.extend([*quoted.starts, *quoted.starts[-1:]])
+        ends.extend([*quoted.ends, *quoted.starts[-1:]])
+    return Source(script, starts, ends, parts[0].places)
+
+
+def _quoted(text: str) -> Iterator[tuple[str, int, int]]:
+    """A word as the shell quotes it, in parts that stand for parts of it."""
+    if shlex.quote(text) == text:
+        yield text, 0, len(text)
+        return
+    yield "'", 0, 0
+    for found in re.finditer("[^']+|'", text):
+        yield found[0].replace("'", "'\"'\"'"), *found.span()
+    yield "'", len(text), len(text)
+
+
+def _standing(text: str, data: bytes, word: Word) -> Source:
+    """A text with its places where it stands in a file; a word of a list stands for all that makes it there."""
+    script, where = word.text, word.span
+    at, stop = (len(data[:end].decode(errors="ignore")) for end in (where.start, where.end))
+    whole = re.search(r"\s", script) is None
+    starts = array("L", [at]) * len(script)
+    ends = array("L", [stop if whole else at]) * len(script)
+    for line in () if whole else re.finditer(r"[^\n]*\S", script):
         words = [line] if line[0] in text[at:] else re.finditer(r"\S+", line[0])
-        for word in words:
-            place = text.find(word[0], at)
+        for piece in words:
+            place = text.find(piece[0], at)
             if place >= 0:
-                at = place + len(word[0])
-                own = line.start() + (0 if word is line else word.start())
-                starts[own : own + len(word[0])] = array("L", range(place, at))
-                ends[own : own + len(word[0])] = array("L", range(place + 1, at + 1))
+                at = place + len(piece[0])
+                own = line.start() + (0 if piece is line else piece.start())
+                starts[own : own + len(piece[0])] = array("L", range(place, at))
+                ends[own : own + len(piece[0])] = array("L", range(place + 1, at + 1))
     return Source(script, starts, ends, Places(text, where.file))
