@@ -91,7 +91,7 @@ def test_instances_of_a_model_that_no_node_holds_lie_over_nodes_in_every_way() -
 @pytest.mark.parametrize(
     ("said", "rollout", "trainer"),
     [
-        ({"model": "qwen3-8b", "gpus": 32}, "tp4", "fsdp"),
+        ({"model": "qwen3-8b", "gpus": 32}, "tp2", "fsdp"),
         ({"model": "llama3.1-70b", "gpus": 128, "prompts_per_step": 128, "response_tokens": "8k"}, "tp8", "fsdp cp4"),
     ],
 )

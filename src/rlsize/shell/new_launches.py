@@ -240,9 +240,6 @@ def _made(
         "engine": found.engine or ("vllm" if framework.runs is not None and "vllm" in framework.runs.engines else None),
     }
     liked = {**_assumed(inputs, framework), **_liked(inputs)}
-    if framework.quantities.get("offloaded_between", "").startswith("listed("):  # as its keys for each say
-        keys = {f"offload_{part}": True for part in liked.pop("offloaded_between", None) or ()}
-        liked |= {key: True for key in keys if key in framework.quantities}
     for key in () if found.shared else _OF_TURNS:
         liked.pop(key, None)
     caps = [liked.get(name) for name in ("max_prompt_tokens", "max_response_tokens")]
