@@ -10,7 +10,7 @@ trained on; the engine says what those steps take, and the trainer's time which 
 from __future__ import annotations
 
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -21,8 +21,12 @@ from rlsize.estimates.remembered import remembered
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from numpy.typing import NDArray
+
     from rlsize.equations._ops import Real
     from rlsize.estimates.generation import Late
+
+    Array = NDArray[np.float64]
 
 _RHYTHMS = 10  # from a trainer that takes no time to one that never waits; the simulator's steps are within 1 % with 40
 _PHASES = 9  # of a rhythm
@@ -52,15 +56,15 @@ class Rhythm(NamedTuple):
         more: How many times the time from then on training on the whole batch may take. [1]
     """
 
-    tokens: Any
-    due: Any
-    waiting: Any
-    training: Any
-    waiting_grown: Any
-    training_grown: Any
-    started: Any
-    ahead: Any
-    more: Any
+    tokens: Real
+    due: Real
+    waiting: Real
+    training: Real
+    waiting_grown: Real
+    training_grown: Real
+    started: Real
+    ahead: Real
+    more: Real
 
 
 class Cycle(NamedTuple):
@@ -78,16 +82,16 @@ class Cycle(NamedTuple):
         scored_seconds: Time in which few verifiers, which no sync stops, score the samples of a step. [s]
     """
 
-    training: tuple[Any, ...]
-    whole: tuple[Any, ...]
-    started: tuple[Any, ...]
-    waiting_share: Any = 0.0
-    wait_seconds: Any = 1.0
-    token_seconds: Any = 0.0
-    full_share: Any = 0.0
-    scored_seconds: Any = 0.0
+    training: tuple[Real, ...]
+    whole: tuple[Real, ...]
+    started: tuple[Real, ...]
+    waiting_share: Real = 0.0
+    wait_seconds: Real = 1.0
+    token_seconds: Real = 0.0
+    full_share: Real = 0.0
+    scored_seconds: Real = 0.0
 
-    def each(self, change: Callable[[Any], Any]) -> Cycle:
+    def each(self, change: Callable[[Real], Real]) -> Cycle:
         """The same, each number changed."""
         return Cycle(*(tuple(map(change, numbers)) for numbers in self[:3]), *map(change, self[3:]))
 
@@ -123,16 +127,16 @@ class _Lengths(NamedTuple):
 
     late: Late
     endings: Endings | None
-    mean: Any
-    uncapped: Any
-    cv: Any
-    cap: Any
-    staleness: Any
-    group: Any
-    samples: Any
-    places: Any
+    mean: Array
+    uncapped: Array
+    cv: Array
+    cap: Array
+    staleness: Array
+    group: Array
+    samples: Array
+    places: Array
 
-    def finished(self, tokens: Any) -> Any:  # noqa: ANN401 (arrays)
+    def finished(self, tokens: Array) -> Real:
         """Share of samples that are no longer; tokens have two axes more."""
         if self.endings is not None:
             return self.endings.finished(tokens)
@@ -143,7 +147,7 @@ class _Lengths(NamedTuple):
         done[running] = batch_drain.finished_share(*some)
         return done
 
-    def longer(self, tokens: Any) -> Any:  # noqa: ANN401 (arrays)
+    def longer(self, tokens: Array) -> Real:
         """The integral of the share that is longer, from some tokens on; these have one axis more."""
         if self.endings is not None:
             return self.endings.longer(tokens)
@@ -152,7 +156,7 @@ class _Lengths(NamedTuple):
             return np.zeros(tokens.shape)
         return self.mean[..., None] - lengths.capped_mean(uncapped, cv, np.clip(tokens, 1e-9, cap))
 
-    def waits(self, tokens: Any) -> list[Any]:  # noqa: ANN401 (arrays)
+    def waits(self, tokens: Array) -> list[Array]:
         """
         How long some of the groups of a batch wait for environments, in rhythms of so many tokens.
 
@@ -165,7 +169,7 @@ class _Lengths(NamedTuple):
         lacks = np.clip(2.0 - np.mean(held, axis=0) - self.places, 0.0, 1.0)
         return [turn * np.maximum(0.0, place - 1.0 + lacks) for place in _TURNS]
 
-    def left(self, tokens: Any, phases: Any) -> tuple[Any, Any, Any]:  # noqa: ANN401 (arrays)
+    def left(self, tokens: Array, phases: Array) -> tuple[Array, Array, Array]:
         """
         Samples that run at some phases of a rhythm, groups that have not finished, and the tokens that these samples
         have in all; over the samples of a batch.
@@ -175,7 +179,7 @@ class _Lengths(NamedTuple):
         before = self.longer(tokens[..., None] * (phases + _BATCHES - _HALF)) / tokens[..., None]
         return running + before, groups + self.group[..., None] * before, grown + _BATCHES * tokens[..., None] * before
 
-    def _left_after(self, tokens: Any, phases: Any, wait: Any) -> tuple[Any, Any, Any]:  # noqa: ANN401 (arrays)
+    def _left_after(self, tokens: Array, phases: Array, wait: Array) -> tuple[Array, Array, Array]:
         """The same of groups that have waited so long, but for batches of long ago."""
         ages = tokens[..., None, None] * (phases[..., None] + np.arange(_BATCHES)) - wait
         done = self.finished(ages)
@@ -183,7 +187,7 @@ class _Lengths(NamedTuple):
         running = (ages >= 0) * (1 - done) * (1.0 if self.endings is None else self.endings.run(ages))
         return running.sum(axis=-1), (1 - complete).sum(axis=-1), (running * ages).sum(axis=-1)
 
-    def kept(self, tokens: Any, phases: Any) -> Any:  # noqa: ANN401 (arrays)
+    def kept(self, tokens: Array, phases: Array) -> Real:
         """Share of groups that are trained on, where those that are too stale are dropped."""
         if self.late != "drop":
             return np.ones(np.broadcast_shapes(tokens[..., None].shape, phases.shape))
@@ -201,7 +205,7 @@ class _Lengths(NamedTuple):
         groups = self.left(tokens, phases)[1] if groups is None else groups
         return groups - allowed * self.kept(tokens, phases)
 
-    def played(self) -> tuple[Any, Any]:
+    def played(self) -> tuple[Array, Array]:
         """
         Rhythms where each batch is waited for in turn, and the share of each until its batch is there.
 
@@ -299,7 +303,7 @@ def _by_phase(heights: Real, within: Real) -> tuple[Real, Real]:
     return before / np.maximum(until, _NONE), (whole - before) / np.maximum(_PHASES - 1 - until, _NONE)
 
 
-def _first(loop: _Lengths, phase: float, low: Any) -> Any:  # noqa: ANN401 (arrays)
+def _first(loop: _Lengths, phase: float, low: Array) -> Array:
     """The shortest rhythm in which a batch can be taken at a phase, above some; twice the cap where there is none."""
     high = 2.0 * loop.cap
     for _ in range(_HALVINGS):
