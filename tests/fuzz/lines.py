@@ -27,11 +27,11 @@ from rlsize.quantities.table import PLACES
 from rlsize.shell.progress import INTERRUPTED
 
 ROWS = [PLACES[place] for place in sorted(PLACES)]
-SLOW = 120.0
+SLOW = 40.0
 """
 Seconds of a processor after which an answer counts as hanging.
 
-Most take one or two. A plan that drops late samples of a full cache takes up to 40, as it looks for the length that a
+Most take one or two. A plan that drops late samples of a full cache takes up to 20, as it looks for the length that a
 batch has got to when it is too late, for each candidate.
 """
 

@@ -34,7 +34,7 @@ def test_what_cannot_be_is_seen(answer: Answer) -> None:
 
 def test_an_answer_that_takes_too_long_is_seen() -> None:
     """In seconds of a processor, as machines have other work."""
-    assert [*broken(Answer("fleet", 0, {}, ""), 130.0)]
+    assert [*broken(Answer("fleet", 0, {}, ""), 60.0)]
 
 
 def test_a_figure_that_goes_the_wrong_way_is_seen() -> None:
