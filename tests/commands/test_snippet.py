@@ -301,33 +301,28 @@ def test_a_framework_that_treats_late_samples_otherwise_says_so(rlsize: Run, sce
     assert "verl drops late samples" in forced
 
 
-def test_a_megatron_trainer_of_swift_is_started_by_its_own_program(rlsize: Run, tmp_path: Path) -> None:
-    """`swift rlhf` was written with Megatron's flags, which it does not take."""
+@pytest.mark.parametrize(
+    ("said", "written"),
+    [
+        ("--global_batch_size 128", "megatron rlhf --rlhf_type grpo"),
+        ("--global_batch_size 32 --steps_per_generation 4", "--steps_per_generation 4"),
+        ("--global_batch_size 32 --steps_per_generation 4", "--global_batch_size 32"),
+    ],
+)
+def test_a_megatron_trainer_of_swift_is_written_as_it_is_launched(
+    rlsize: Run, tmp_path: Path, said: str, written: str
+) -> None:
+    """By its own program, as `swift rlhf` takes none of its flags; with the updates of a batch that it had."""
     run = tmp_path / "run.sh"
     run.write_text(
-        "NPROC_PER_NODE=8 megatron rlhf --rlhf_type grpo --model Qwen/Qwen3-8B --tensor_model_parallel_size 4 "
-        "--global_batch_size 128 --micro_batch_size 1 --num_generations 8 --use_vllm true --vllm_mode colocate "
+        f"NPROC_PER_NODE=8 megatron rlhf --rlhf_type grpo --model Qwen/Qwen3-8B --tensor_model_parallel_size 4 {said} "
+        "--micro_batch_size 1 --num_generations 8 --use_vllm true --vllm_mode colocate "
         "--vllm_gpu_memory_utilization 0.4 --max_length 1024 --max_completion_length 2048 --offload_model true "
         "--offload_optimizer true --optimizer_cpu_offload true --sleep_level 2\n"
     )
     ran = rlsize("snippet", str(run), "--gpu", "h100")
     assert ran.code == 0, ran.stderr
-    assert "megatron rlhf --rlhf_type grpo" in ran.stdout
-
-
-def test_updates_of_a_megatron_batch_of_swift_are_written_as_they_were(rlsize: Run, tmp_path: Path) -> None:
-    """An update's batch was taken for the whole batch while no key told the updates yet, and stayed so: refused."""
-    run = tmp_path / "run.sh"
-    run.write_text(
-        "NPROC_PER_NODE=8 megatron rlhf --rlhf_type grpo --model Qwen/Qwen3-8B --tensor_model_parallel_size 4 "
-        "--global_batch_size 32 --steps_per_generation 4 --micro_batch_size 1 --num_generations 8 --use_vllm true "
-        "--vllm_mode colocate --vllm_gpu_memory_utilization 0.4 --max_length 1024 --max_completion_length 2048 "
-        "--offload_model true --offload_optimizer true --optimizer_cpu_offload true --sleep_level 2\n"
-    )
-    ran = rlsize("snippet", str(run), "--gpu", "h100")
-    assert ran.code == 0, ran.stderr
-    assert "--steps_per_generation 4" in ran.stdout
-    assert "--global_batch_size 32" in ran.stdout
+    assert written in ran.stdout
 
 
 def test_a_launch_of_a_framework_without_new_launches_says_so(rlsize: Run, tmp_path: Path) -> None:

@@ -91,6 +91,12 @@ def config(tmp_path: Path) -> Callable[..., Path]:
     return write
 
 
+def counted() -> list[tuple[dict[str, Any], int]]:
+    """Configurations of model types, and their parameters as their modelling code has them."""
+    lines = (CONFIGS.parent / "transformers_counts.jsonl").read_text(encoding="utf-8").splitlines()
+    return [(known["config"], known["params"]) for known in map(json.loads, lines)]
+
+
 def complaint(path: Path) -> str:
     """What reading says is wrong."""
     with pytest.raises(InputError) as caught:
@@ -122,23 +128,20 @@ def test_families_count_as_their_modelling_code_does(tmp_path: Path) -> None:
     Exact but for what no profile counts, at most a part in ten thousand: corrections of routers, which are buffers
     there, and single vectors.
     """
-    told = (CONFIGS.parent / "transformers_counts.jsonl").read_text(encoding="utf-8").splitlines()
-    assert len(told) == 39
-    for line in told:
-        known = json.loads(line)
+    assert len(counted()) == 39
+    for known, params in counted():
         path = tmp_path / "config.json"
-        path.write_text(json.dumps(known["config"]), encoding="utf-8")
-        kind, computed = known["config"]["model_type"], read_model(path).computed
-        nearly = kind in NEARLY or {"top_k_experts", "num_kv_shared_layers"} & {*known["config"]}
+        path.write_text(json.dumps(known), encoding="utf-8")
+        kind, computed = known["model_type"], read_model(path).computed
+        nearly = kind in NEARLY or {"top_k_experts", "num_kv_shared_layers"} & {*known}
         assert computed is not None
-        off = abs(computed.params - known["params"])
-        assert off == 0 if not nearly else 0 < off <= 1.5e-4 * known["params"], (kind, off)
+        off = abs(computed.params - params)
+        assert off == 0 if not nearly else 0 < off <= 1.5e-4 * params, (kind, off)
 
 
 def test_full_layers_of_gemma_4_have_heads_of_their_own(tmp_path: Path) -> None:
     """Layer by layer, as Transformers 5 writes it, or once for all, as it was before; their keys are their values."""
-    lines = (CONFIGS.parent / "transformers_counts.jsonl").read_text(encoding="utf-8").splitlines()
-    known = next(json.loads(line) for line in lines if '"top_k_experts"' in line)["config"]
+    known = next(config for config, _ in counted() if '"top_k_experts"' in json.dumps(config))
     now, before = tmp_path / "now.json", tmp_path / "before.json"
     now.write_text(json.dumps(known), encoding="utf-8")
     once = {"per_layer_config": None, "global_head_dim": 512, "num_global_key_value_heads": 2}
@@ -158,8 +161,7 @@ def test_full_layers_of_gemma_4_have_heads_of_their_own(tmp_path: Path) -> None:
 
 def test_layers_that_share_a_cache_keep_none(tmp_path: Path) -> None:
     """Gemma 4's small models: the last third of the layers read the cache of others, and each layer has embeddings."""
-    lines = (CONFIGS.parent / "transformers_counts.jsonl").read_text(encoding="utf-8").splitlines()
-    known = next(json.loads(line) for line in lines if '"num_kv_shared_layers"' in line)["config"]
+    known = next(config for config, _ in counted() if '"num_kv_shared_layers"' in json.dumps(config))
     path = tmp_path / "config.json"
     path.write_text(json.dumps(known), encoding="utf-8")
     sharing = read_model(path)
@@ -175,8 +177,7 @@ def test_layers_that_share_a_cache_keep_none(tmp_path: Path) -> None:
 
 def test_kimi_linears_own_configuration_is_read_as_other_hybrids(tmp_path: Path) -> None:
     """Its linear layers are nested and numbered from one; its full layers have latent attention."""
-    lines = (CONFIGS.parent / "transformers_counts.jsonl").read_text(encoding="utf-8").splitlines()
-    known = next(json.loads(line) for line in lines if '"kimi_linear"' in line)["config"]
+    known = next(config for config, _ in counted() if '"kimi_linear"' in json.dumps(config))
     path = tmp_path / "config.json"
     path.write_text(json.dumps(known), encoding="utf-8")
     nested = {

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 QkNorm = Literal["none", "head", "full"]
 LinearKind = Literal["gated_deltanet", "lightning", "kda", "short_conv"]
 
+Sharing = Annotated[int, Quantity("count", "Of the layers, those that read the cache of another.", least=0, whole=True)]
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Attention:
@@ -47,9 +49,7 @@ class Attention:
             whole=True,
         ),
     ] = 2
-    sharing: Annotated[
-        int, Quantity("count", "Of the layers, those that read the cache of another.", least=0, whole=True)
-    ] = 0
+    sharing: Sharing = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,9 +82,7 @@ class Sliding:
     head_dim: Annotated[
         int, Quantity("count", "Width of one head; 0 where it is that of full layers.", least=0, whole=True)
     ] = 0
-    sharing: Annotated[
-        int, Quantity("count", "Of the layers, those that read the cache of another.", least=0, whole=True)
-    ] = 0
+    sharing: Sharing = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
