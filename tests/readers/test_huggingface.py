@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+from contextlib import suppress
 from dataclasses import replace
+from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -137,6 +139,24 @@ def test_families_count_as_their_modelling_code_does(tmp_path: Path) -> None:
         assert computed is not None
         off = abs(computed.params - params)
         assert off == 0 if not nearly else 0 < off <= 1.5e-4 * params, (kind, off)
+
+
+_ODD = (None, -1, 0, "x", [], [{}], {}, {"a": 1}, {"kda_layers": [[]], "num_heads": "x"}, True, 1e300)
+_RARE: tuple[str, ...] = (
+    "full_attn_idxs", "linear_attn_config", "per_layer_config", "layers_block_type", "block_ffn_dim_multiplier",
+    "block_auto_adjust_ff_dim", "num_kv_shared_layers", "use_double_wide_mlp", "moe_layer_end_index", "text_config",
+)  # fmt: skip
+
+
+@pytest.mark.long
+def test_no_odd_value_of_any_key_ends_in_a_traceback(tmp_path: Path) -> None:
+    """A configuration is read, or refused with a reason."""
+    path = tmp_path / "config.json"
+    for known, _ in counted():
+        for key, value in product([*known, *_RARE], _ODD):
+            path.write_text(json.dumps({**known, key: value}), encoding="utf-8")
+            with suppress(InputError):
+                read_model(path)
 
 
 def test_full_layers_of_gemma_4_have_heads_of_their_own(tmp_path: Path) -> None:

@@ -75,7 +75,7 @@ def read_model(path: str | Path, name: str = "") -> Model:
     model_type = "minimax_m2" if minimax else data.get("model_type")
     family = FAMILIES.get(model_type, UNKNOWN) if isinstance(model_type, str) else UNKNOWN
     keys = Keys(data, place, family.defaults)
-    if not family.known and data.get("hidden_act") in UNGATED:
+    if not family.known and str(data.get("hidden_act")) in UNGATED:
         family = replace(family, matrices=2)
     _refuse(keys, model_type, family)
     shape = read_architecture(keys, family, "config")

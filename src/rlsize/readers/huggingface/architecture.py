@@ -32,6 +32,7 @@ LayerKind: TypeAlias = Literal["full", "sliding", "linear", "mamba", "dense", "m
 
 MOST_LAYERS = 2000
 LONGEST_CONTEXT = 10**9
+_LARGEST_FACTOR = 100.0
 _EXPERTS = ("num_experts", "n_routed_experts", "num_local_experts", "moe_num_experts")
 _CHOSEN = ("num_experts_per_tok", "num_experts_per_token", "experts_per_token", "moe_topk", "moe_k", "top_k_experts")
 _LAYER_TYPES: Mapping[str, LayerKind] = {
@@ -170,7 +171,7 @@ def read_architecture(keys: Keys, family: Family, source: str) -> Architecture |
         family: What its family fixes.
         source: The key of the profile's `sources` that names the configuration.
     """
-    blocks_listed = len(keys.data.get("layers_block_type") or ()) or None
+    blocks_listed = len(keys.entries("layers_block_type") or ()) or None
     counts = "num_hidden_layers", "n_layer", "num_layers", "n_layers"
     layers = keys.whole(*counts, default=blocks_listed, most=MOST_LAYERS)
     hidden = keys.whole("hidden_size", "n_embd", "d_model")
@@ -344,10 +345,12 @@ def _mamba(keys: Keys, layers: int) -> Mamba:
 def _feed_forward(keys: Keys, family: Family, layers: int) -> FeedForward:
     width = keys.whole(family.dense_width, "ffn_hidden_size", "n_inner", "block_ff_dim")
     if keys.flag("block_auto_adjust_ff_dim"):  # LFM2: two thirds, rounded up
-        _, factor = keys.found("block_ffn_dim_multiplier")
+        name, factor = keys.found("block_ffn_dim_multiplier")
         multiple = keys.whole("block_multiple_of", default=256)
-        scaled = int((factor if isinstance(factor, (int, float)) else 1) * int(2 * width / 3))
-        width = multiple * math.ceil(scaled / multiple)
+        if factor is not None and (not isinstance(factor, (int, float)) or not 0 < factor <= _LARGEST_FACTOR):
+            keys.fault(name, f"{shown(factor)} is no factor of a width")
+            factor = None
+        width = multiple * math.ceil(int((factor or 1) * int(2 * width / 3)) / multiple)
     if keys.flag("use_double_wide_mlp"):  # in layers that share a cache; the mean has as many weights
         width = round(width * (1 + sum(_sharing(keys, family).values()) / layers))
     return FeedForward(
