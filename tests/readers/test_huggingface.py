@@ -141,8 +141,8 @@ def test_families_count_as_their_modelling_code_does(tmp_path: Path) -> None:
         assert off == 0 if not nearly else 0 < off <= 1.5e-4 * params, (kind, off)
 
 
-_ODD = (None, -1, 0, "x", [], [{}], {}, {"a": 1}, {"kda_layers": [[]], "num_heads": "x"}, True, 1e300)
-_RARE: tuple[str, ...] = (
+_ODD: tuple[Any, ...] = (None, -1, 0, "x", [], [{}], {}, {"a": 1}, {"kda_layers": [[]], "num_heads": "x"}, True, 1e300)
+_RARE = (
     "full_attn_idxs", "linear_attn_config", "per_layer_config", "layers_block_type", "block_ffn_dim_multiplier",
     "block_auto_adjust_ff_dim", "num_kv_shared_layers", "use_double_wide_mlp", "moe_layer_end_index", "text_config",
 )  # fmt: skip
