@@ -183,7 +183,8 @@ def _stage(said: Said, zero: Figure, fsdp: Figure, data: Figure, gpus: Figure) -
             what = f"ZeRO-{zero.number:g} contradicts --fsdp, which is ZeRO-3"
             said.fault(what, zero.source, "give --data-parallel in place of --fsdp")
         if not (fsdp.known or data.known or gpus.known):
-            said.fault("ZeRO shards over data-parallel ranks, and none are given", zero.source, "add --data-parallel")
+            what = "ZeRO shards over data-parallel ranks, and none are given"
+            said.fault(what, zero.source, "give --gpus, or --data-parallel")
         return zero
     if data.known and not fsdp.known:
         why = "plain data parallelism; --zero shards it"
