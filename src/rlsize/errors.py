@@ -138,17 +138,24 @@ def nearest(name: str, known: Iterable[str], most: int = 3) -> list[str]:
     return [lowered[match] for match in get_close_matches(name.lower(), lowered, n=most, cutoff=0.6)]
 
 
-def suggestion(name: str, known: Iterable[str]) -> str:
+def suggestion(name: str, known: Iterable[str], places: Iterable[str] = ()) -> str:
     """
     A sentence that offers the nearest names, or all of them where they are few.
+
+    Args:
+        name: What was said.
+        known: The names that can be said there.
+        places: Keys with what they stand below: one that ends like the name is it, said elsewhere.
 
     >>> suggestion("traner", ["rollout", "trainer"])
     'did you mean trainer?'
     >>> suggestion("xyz", ["rollout", "trainer"])
     'known: rollout, trainer'
+    >>> suggestion("gpu", ["engine"], ["cluster.gpu"])
+    'did you mean cluster.gpu?'
     """
-    names = list(known)
-    close = nearest(name, names)
+    names, last = list(known), name.rpartition(".")[2]
+    close = [place for place in places if place.rpartition(".")[2] == last][:3] or nearest(name, names)
     if close:
         return f"did you mean {' or '.join(close)}?"
     shown = ", ".join(names[:20])

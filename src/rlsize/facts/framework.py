@@ -20,6 +20,7 @@ class Era:
         default_factory=dict
     )
     lacks: Annotated[tuple[str, ...], Says("Keys that these versions do not have yet: none is written.")] = ()
+    later: Annotated[tuple[str, ...], Says("Trainers of `variants` that came after them.")] = ()
     refuses: Annotated[
         dict[str, tuple[str, ...]], Says("Modes that these versions cannot run: why, and what does.")
     ] = field(default_factory=dict)

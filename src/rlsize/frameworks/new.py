@@ -77,9 +77,10 @@ def new_launch(
         needed = {**needed, **merged, "max_staleness": int(cap) if cap == int(cap) else cap, "sync_every": 1}
     given["samples_per_step"] = needed["prompts_per_step"] * needed["group_size"]
     job, unset = _job(framework, given), list[str]()
+    sets = {key: value for key, value in variant.sets.items() if key not in framework.lacks}
     while True:
         kept = {name: value for name, value in liked.items() if name not in unset}
-        made, told = whole(framework, {**job, **variant.sets}, {**kept, **needed}, given)
+        made, told = whole(framework, {**job, **sets}, {**kept, **needed}, given)
         missed = {fault.where for fault in made.refused}
         if not missed & kept.keys():
             break

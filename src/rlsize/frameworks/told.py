@@ -10,12 +10,13 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal
 
 from rlsize.facts.launch import Setting, Span
+from rlsize.frameworks.abilities import framework_mode
 from rlsize.frameworks.expressions import UnreadableError, evaluate, names
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from rlsize.facts.framework import Era, Framework
+    from rlsize.facts.framework import Abilities, Era, Framework
 
 Provenance = Literal["said", "inherited", "default"]
 QUANTITY = "loop."
@@ -75,7 +76,15 @@ def inherited(child: Framework, parent: Framework) -> Framework:
         name: getattr(child, name) or getattr(parent, name)
         for name in ("configurations", "unread", "runs", "servers", "eras")
     }
-    return replace(child, **merged, **taken, silent=(*parent.silent, *child.silent))
+    taken["runs"] = _without(taken["runs"], child.refuses)
+    added: dict[str, Any] = {name: (*getattr(parent, name), *getattr(child, name)) for name in ("silent", "lacks")}
+    return replace(child, **merged, **taken, **added)
+
+
+def _without(runs: Abilities | None, refuses: Iterable[str]) -> Abilities | None:
+    """What can be run, but for some modes."""
+    gone = {framework_mode(mode) for mode in refuses}
+    return runs and replace(runs, modes={mode: late for mode, late in runs.modes.items() if mode not in gone})
 
 
 def in_era(framework: Framework, era: Era | None) -> Framework:
@@ -84,14 +93,17 @@ def in_era(framework: Framework, era: Era | None) -> Framework:
         return framework
     later = framework.eras[framework.eras.index(era) :]
     defaults, quantities = dict(framework.defaults), dict(framework.quantities)
-    lacks, refuses = framework.lacks, dict(framework.refuses)
+    lacks, refuses, runs = framework.lacks, dict(framework.refuses), framework.runs
+    variants = {name: way for name, way in framework.variants.items() if not any(name in one.later for one in later)}
     for one in reversed(later):  # what changed last is undone first
         lacks += one.lacks
         refuses |= one.refuses
+        runs = _without(runs, one.refuses)
         defaults |= one.defaults
         quantities |= one.quantities
     older = any(one.older_names for one in later)
-    return replace(framework, defaults=defaults, quantities=quantities, older_names=older, lacks=lacks, refuses=refuses)
+    changed: dict[str, Any] = {"lacks": lacks, "refuses": refuses, "runs": runs, "variants": variants}
+    return replace(framework, defaults=defaults, quantities=quantities, older_names=older, **changed)
 
 
 class Reading:
@@ -308,8 +320,10 @@ def era_of(framework: Framework, settings: Sequence[Setting], version: str = "")
     Args:
         framework: The framework.
         settings: What is set.
-        version: Its version, where somebody says; empty where nobody does.
+        version: Its version, where somebody says, or `<VERSION` for those before one; empty where nobody does.
     """
+    if version.startswith("<"):
+        return next((era for era in framework.eras if _numbers(version[1:]) <= _numbers(era.below)), None)
     if version:
         return next((era for era in framework.eras if _numbers(version) < _numbers(era.below)), None)
     said = {normal(setting.key) for setting in settings}

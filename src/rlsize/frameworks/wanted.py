@@ -151,9 +151,11 @@ def spelled(reading: Reading, key: str) -> str:
     How a key is written that is not set yet.
 
     As the framework spells it, if that is not as it is named (`+actor.x`, `num-gpus`); by its older name in a launch
-    that has such names.
+    that has such names, or in a version that has no other.
     """
     framework = reading.framework
+    if key in framework.lacks:
+        return next(_older(framework, key), key)
     names = {normal(one.key): other for other, one in reading.settings.items() if one.span.file}
     if framework.older_names or any(own != other for own, other in names.items()):
         for old, new in framework.renamed.items():
@@ -164,6 +166,11 @@ def spelled(reading: Reading, key: str) -> str:
                 if older or not today:
                     return old[:-1] + key[len(new) - 1 :]
     return next((written for written in framework.writes if reading.key(written) == key), key)
+
+
+def _older(framework: Framework, key: str) -> Iterator[str]:
+    """Names that a key had and that a framework still takes."""
+    return (old for old, new in framework.renamed.items() if new == key and old not in framework.lacks)
 
 
 def values(reading: Reading) -> dict[str, Any]:
@@ -211,7 +218,7 @@ def _proposed(
         for way, to in _settled(current, name, value, goals, every=every).items():
             if way.startswith(QUANTITY):
                 more |= {} if {name, own := way.removeprefix(QUANTITY)} & given.keys() else {own: to}
-            elif way in current.framework.lacks:
+            elif way in current.framework.lacks and not any(_older(current.framework, way)):
                 continue
             elif way in current.settings or not way.startswith("values."):  # keys of a job file, where it is one
                 found.setdefault(current.key(way), to)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from rlsize.errors import Fault, InputError
-from rlsize.frameworks.told import inherited
+from rlsize.frameworks.told import era_of, in_era, inherited
 
 if TYPE_CHECKING:
     from rlsize.facts.framework import Framework
@@ -16,19 +16,30 @@ _KIND = "framework"
 
 def framework(catalogue: Catalogue, name: str) -> Framework:
     """
-    A framework by name or alias.
+    A framework by name or alias, as it was in a version where one is said: `NAME` or `NAME@VERSION`.
 
     Raises:
         InputError: There is none, or its profile or that of a parent is wrong.
     """
+    name, _, version = name.partition("@")
     found: Framework = catalogue.get(_KIND, name)
-    if not found.parent:
-        return found
+    if found.parent:
+        found = inherited(found, _parent(catalogue, found))
+    return in_era(found, era_of(found, (), version)) if version else found
+
+
+def _parent(catalogue: Catalogue, found: Framework) -> Framework:
+    """
+    What a framework is a fork of.
+
+    Raises:
+        InputError: There is none, or it is a fork itself.
+    """
     parent: Framework = catalogue.get(_KIND, found.parent)
     if parent.parent:
         todo = f"name {parent.parent}, of which {parent.name} is a fork itself"
-        raise InputError(Fault(f"{parent.name} is no parent of forks", str(catalogue.path_of(_KIND, name)), todo))
-    return inherited(found, parent)
+        raise InputError(Fault(f"{parent.name} is no parent of forks", str(catalogue.path_of(_KIND, found.name)), todo))
+    return parent
 
 
 def frameworks(catalogue: Catalogue) -> dict[str, Framework]:

@@ -286,7 +286,7 @@ def _changed(document: Document, changes: Iterable[str]) -> Document:
         if not equals:
             faults.append(Fault(f"{change[:60]!r} has no value", "--set", "write key=value"))
         elif place not in (*PLACES, "workload.response_tokens") and not place.startswith("budget."):
-            faults.append(Fault(f"the key {place[:60]} is unknown", "--set", suggestion(place[:60], PLACES)))
+            faults.append(Fault(f"the key {place[:60]} is unknown", "--set", suggestion(place[:60], PLACES, PLACES)))
         elif not _put(data, place.split("."), parse_document(f"value: {value.strip()}", "--set").data["value"]):
             faults.append(Fault(f"{place} lies below a key that holds a value", "--set", "change that key instead"))
     refuse(faults)

@@ -127,7 +127,7 @@ def _faults(errors: list[ErrorDetails], kind: type, document: Document, path: Pa
         where = document.where(location)
         if error["type"] in {"unexpected_keyword_argument", "extra_forbidden"}:
             known = _keys_at(kind, location[len(path) : -1])
-            todo = _FORMER.get(str(location[-1])) or suggestion(str(location[-1]), known)
+            todo = _FORMER.get(str(location[-1])) or suggestion(str(location[-1]), known, _places_in(kind))
             faults[where] = Fault(f"the key {location[-1]} is unknown", where, todo)
         elif error["type"] in {"missing", "missing_argument"}:
             faults[where] = Fault("is missing", where, "add it")
@@ -182,6 +182,15 @@ def _keys_at(kind: type, path: Path_) -> list[str]:
     if not dataclasses.is_dataclass(current):
         return []
     return [field.name for field in dataclasses.fields(current)]
+
+
+def _places_in(kind: type, above: tuple[type, ...] = ()) -> Iterator[str]:
+    """All keys that a dataclass takes, with what they stand below."""
+    for name, hint in get_type_hints(kind).items():
+        yield name
+        for nested in _dataclasses_named(hint):
+            if nested not in (kind, *above):
+                yield from (f"{name}.{place}" for place in _places_in(nested, (kind, *above)))
 
 
 def _dataclasses_named(hint: Any) -> list[type]:  # noqa: ANN401 (a type hint)

@@ -546,7 +546,7 @@ class Inputs:
         from rlsize.readers.frameworks import framework
 
         try:
-            found = framework(self.catalogue, str(chosen).partition("@")[0])
+            found = framework(self.catalogue, str(chosen))
         except InputError as error:
             self.blame(error, where)
             return None

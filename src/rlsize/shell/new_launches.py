@@ -85,10 +85,11 @@ def prepared(inputs: Inputs, source: str, framework: str | None, variant: str | 
         DoesNotFitError: The framework cannot run the loop, or it dies as the framework keeps its memory.
     """
     found = allocation_of(inputs, source)
-    known, way = _chosen(inputs, framework, variant, found.mode)
+    asked = framework or str(inputs.name("framework")[0] or "")
+    known, way = _chosen(inputs, asked, variant, found.mode)
     numbers = _numbers(inputs, found)
     chosen = inputs.settled(known)
-    version = str(framework).partition("@")[2]
+    version = asked.partition("@")[2]
     named = f"{chosen.name}@{version}" if version else chosen.name
     # What becomes of late samples in the step that was planned; empty where none comes late
     from rlsize.loop.late import late_samples
@@ -111,7 +112,7 @@ def prepared(inputs: Inputs, source: str, framework: str | None, variant: str | 
     return able[0]
 
 
-def _chosen(inputs: Inputs, framework: str | None, variant: str | None, mode: str) -> tuple[Framework | None, str]:
+def _chosen(inputs: Inputs, asked: str, variant: str | None, mode: str) -> tuple[Framework | None, str]:
     """
     The framework and which of its trainers; None where there is none of that name, which is noted.
 
@@ -123,16 +124,12 @@ def _chosen(inputs: Inputs, framework: str | None, variant: str | None, mode: st
 
     every = frameworks(inputs.catalogue)
     known = {name: one for name, one in every.items() if one.variants}
-    own, _ = inputs.name("framework")
-    if framework is None and own in every:  # a fork is launched as its parent is
-        framework = own if own in known else every[own].parent
-    if not framework:
-        none = f"no new launch of {every[own].title} is written: " if own in every else ""
-        inputs.fault(f"{none}for which framework?", "--framework", f"give one of {', '.join(known)}")
-        return None, ""
-    named, _, version = framework.partition("@")
-    name = _known(inputs, "--framework", named, known, "{!r} is no framework that is known here")
-    if not name:
+    named, _, version = asked.partition("@")
+    name = _known(inputs, "--framework", named, every, "{!r} is no framework that is known here") if named else ""
+    if name not in known:
+        if name or not named:
+            none = f"no new launch of {every[name].title} is written: " if name else ""
+            inputs.fault(f"{none}for which framework?", "--framework", f"give one of {', '.join(known)}")
         return None, ""
     found = in_era(known[name], era_of(known[name], (), version)) if version else known[name]
     if not mode:
@@ -165,6 +162,8 @@ def _known(inputs: Inputs, flag: str, text: str, known: Iterable[str], wrong: st
 def _refusal(found: Framework, mode: str) -> Fault:
     """Why a framework cannot run a loop so, and what comes nearest."""
     reason, near = found.refuses.get(mode, ("", ""))
+    if mode in {LOOPS.get(name) for name in found.runs.modes if found.runs}:
+        return Fault(f"of this version of {found.title} no new launch is written that is {mode}", "--mode", "nearest: a later version")
     if not reason:
         _, other = found.refuses.get("async", ("", "--mode async"))
         reason = "no key was read for trainer GPUs that generate while they wait"

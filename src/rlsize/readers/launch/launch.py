@@ -71,6 +71,7 @@ class Launch:
         reading: What it tells.
         notes: What a reader must know.
         texts: Texts of the files that it was read from, by name.
+        version: The framework's version, or `<VERSION` for one before it; empty for today's.
     """
 
     name: str
@@ -78,6 +79,12 @@ class Launch:
     reading: Reading
     notes: tuple[str, ...]
     texts: Mapping[str, str] = field(default_factory=dict)
+    version: str = ""
+
+    @property
+    def dated(self) -> str:
+        """The framework with its version, as `--framework` takes it."""
+        return f"{self.framework.name}@{self.version}" if self.version else self.framework.name
 
     @property
     def gaps(self) -> tuple[str, ...]:
@@ -147,7 +154,8 @@ def read_launch(
     reading = Reading(dated, settings, given)
     if not version:
         context.notes += _undated(chosen, era, reading)
-    return Launch(path, dated, reading, tuple(dict.fromkeys(context.notes)), context.texts)
+    version = version or (f"<{era.below}" if era else "")
+    return Launch(path, dated, reading, tuple(dict.fromkeys(context.notes)), context.texts, version)
 
 
 def _other_bases(framework: Framework, notes: Iterable[str]) -> list[str]:

@@ -54,7 +54,7 @@ def scenario_of_launch(
     moved = {key for key in _RANKS if other_gpus and launch.reading.hangs_on(key, "trainer_gpus")}
     if "data_parallel" in moved and "zero_stage" not in told:
         told["zero_stage"] = replace(told["data_parallel"], key="zero_stage", value=0)
-    data: dict[str, Any] = {"framework": launch.framework.name}
+    data: dict[str, Any] = {"framework": launch.dated}
     lines: dict[Path_, int] = {}
     places: dict[str, str] = {}
     for key, one in _kept(told):
