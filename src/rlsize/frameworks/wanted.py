@@ -155,7 +155,7 @@ def spelled(reading: Reading, key: str) -> str:
     """
     framework = reading.framework
     if key in framework.lacks:
-        return next(_older(framework, key), key)
+        return next(iter(_taken(framework, key)), key)
     names = {normal(one.key): other for other, one in reading.settings.items() if one.span.file}
     if framework.older_names or any(own != other for own, other in names.items()):
         for old, new in framework.renamed.items():
@@ -168,9 +168,11 @@ def spelled(reading: Reading, key: str) -> str:
     return next((written for written in framework.writes if reading.key(written) == key), key)
 
 
-def _older(framework: Framework, key: str) -> Iterator[str]:
-    """Names that a key had and that a framework still takes."""
-    return (old for old, new in framework.renamed.items() if new == key and old not in framework.lacks)
+def _taken(framework: Framework, key: str) -> list[str]:
+    """Names of a key that a version takes, that of its own time first."""
+    older = [old for old, new in framework.renamed.items() if new == key]
+    every = older or [key] if framework.older_names else [key, *older]
+    return [name for name in every if name not in framework.lacks]
 
 
 def values(reading: Reading) -> dict[str, Any]:
@@ -218,7 +220,7 @@ def _proposed(
         for way, to in _settled(current, name, value, goals, every=every).items():
             if way.startswith(QUANTITY):
                 more |= {} if {name, own := way.removeprefix(QUANTITY)} & given.keys() else {own: to}
-            elif way in current.framework.lacks and not any(_older(current.framework, way)):
+            elif current.framework.lacks and not _taken(current.framework, way):
                 continue
             elif way in current.settings or not way.startswith("values."):  # keys of a job file, where it is one
                 found.setdefault(current.key(way), to)

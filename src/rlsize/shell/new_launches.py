@@ -161,9 +161,11 @@ def _known(inputs: Inputs, flag: str, text: str, known: Iterable[str], wrong: st
 
 def _refusal(found: Framework, mode: str) -> Fault:
     """Why a framework cannot run a loop so, and what comes nearest."""
+    from rlsize.frameworks.abilities import framework_mode
+
     reason, near = found.refuses.get(mode, ("", ""))
-    if mode in {LOOPS.get(name) for name in found.runs.modes if found.runs}:
-        return Fault(f"of this version of {found.title} no new launch is written that is {mode}", "--mode", "nearest: a later version")
+    if not reason and found.runs is not None and framework_mode(mode) in found.runs.modes:
+        reason, near = "how this version launches that was not read", "a later version"
     if not reason:
         _, other = found.refuses.get("async", ("", "--mode async"))
         reason = "no key was read for trainer GPUs that generate while they wait"
@@ -305,6 +307,9 @@ def _assumed(inputs: Inputs, framework: Framework) -> dict[str, Any]:
         found["micro_batch_tokens"] = int(train.micro_batch_tokens)
         if "logprob_micro_batch_tokens" in framework.quantities:
             found["logprob_micro_batch_tokens"] = int(train.micro_batch_tokens)
+    fraction = loop.stages.rollout.engine.memory_fraction
+    if loop.pools.shared and fraction is not None and "memory_fraction" in framework.quantities:
+        found["memory_fraction"] = fraction
     own = Reading(framework, ())
     if not own.value("loop.trainer_backend") or not own.value("loop.zero_stage"):  # of its own accord it shards nothing
         found["zero_stage"] = next(stage for stage, shared in SHARED.items() if shared == train.sharding)
