@@ -24,6 +24,15 @@ placement: {mode: async, max_staleness: 2, rollout_gpus: 16, trainer_gpus: 16}
 rollout: {engine: vllm, tensor_parallel: 2, memory_fraction: 0.85}
 trainer: {parallelism: {tensor: 2}}
 """
+SHARED = """\
+rlsize: {kind: scenario, version: 1}
+model: qwen2.5-7b
+cluster: {gpu: h100-sxm, gpus: 8}
+workload: {prompts_per_step: 64, group_size: 8, prompt_tokens: 300, response_tokens: {mean: 1000, max: 4096}}
+placement: {mode: colocated}
+rollout: {tensor_parallel: 2}
+trainer: {parallelism: {tensor: 2}}
+"""
 FLAGS = {
     "--mode": "async", "--instances": "8", "--rollout-tensor-parallel": "2", "--trainer-gpus": "16",
     "--gpus-per-node": "8", "--max-staleness": "2", "--prompts": "64", "--group": "8", "--engine": "vllm",
@@ -190,9 +199,9 @@ def test_no_junk_is_a_traceback(rlsize: Run, spoilt: Run, checked: Run, data: st
 
 
 def test_keys_of_an_older_version_have_their_older_names(rlsize: Run, scenario: str) -> None:
-    """OpenRLHF had no dots in its flags until 0.10.3; an unknown version is today's."""
+    """OpenRLHF had no dots in its flags until 0.10.2; an unknown version is today's."""
     line = ("snippet", scenario, "--set", "trainer.parallelism.tensor=1", "-f")
-    older, newer = (rlsize(*line, name).stdout for name in ("openrlhf@0.9", "openrlhf@0.11"))
+    older, newer = (rlsize(*line, name).stdout for name in ("openrlhf@0.9.7", "openrlhf@0.11"))
     assert "--vllm_num_engines 8" in older
     assert "--vllm.num_engines 8" in newer
     assert rlsize(*line, "openrlhf").stdout == newer
@@ -206,6 +215,42 @@ def test_a_key_is_written_from_its_first_version_on(rlsize: Run, scenario: str, 
     assert ("--vllm_mode colocate" in ran.stdout, "--vllm_enable_sleep_mode" in ran.stdout) == (True, sleeps), (
         ran.stderr
     )
+
+
+@pytest.mark.parametrize(
+    ("version", "has", "lacks"),
+    [
+        ("verl@0.5", ("--config-name=ppo_megatron_trainer.yaml",), ("use_v1", "model_engine")),
+        ("verl@0.8", ("model_engine=megatron",), ("use_v1", "--config-name")),
+        ("verl@0.9.1", ("trainer.use_v1=true", "model_engine=megatron"), ("--config-name",)),
+        ("openrlhf@0.9.7", ("--generate_max_len", "--use_dynamic_batch"), ("--max_new_tokens", "--rollout.")),
+        ("openrlhf@0.10.1", ("--max_new_tokens", "--max_len"), ("--generate_max_len", "--rollout.")),
+        ("openrlhf@0.7.5", ("--generate_max_len", "--micro_train_batch_size"), ("--use_dynamic_batch",)),
+    ],
+)
+def test_a_snippet_has_the_keys_of_its_version(
+    rlsize: Run, tmp_path: Path, version: str, has: tuple[str, ...], lacks: tuple[str, ...]
+) -> None:
+    """By the packages of these releases; what one of them lacks ends its start."""
+    path = tmp_path / "shared.yaml"
+    path.write_text(SHARED, encoding="utf-8")
+    said = rlsize("snippet", str(path), "-f", version)
+    words = "".join(word for word in said.stdout.splitlines(keepends=True) if not word.startswith("#"))
+    assert [one for one in has if one not in words] == [], said.stderr or words
+    assert [one for one in lacks if one in words] == [], words
+
+
+@pytest.mark.parametrize(("version", "mode"), [("verl@0.4", "async"), ("trl@0.29", "async"), ("openrlhf@0.7", "async")])
+def test_no_plan_is_in_a_mode_that_a_version_lacks(rlsize: Run, scenario: str, version: str, mode: str) -> None:
+    """Asked for it is refused, with what the version runs."""
+    ran = rlsize("plan", scenario, "--framework", version, "--mode", mode, "--response-tokens", "500", "--prompt-tokens", "200")
+    assert (ran.code, f"cannot run a loop that is {mode}" in ran.stderr) == (2, True), ran.stderr
+
+
+def test_a_fork_has_no_new_launch(rlsize: Run, scenario: str) -> None:
+    """Its keys are not its parent's; what is known of it is a framework all the same."""
+    ran = rlsize("snippet", scenario, "-f", "easyr1")
+    assert (ran.code, "no new launch of EasyR1 is written" in ran.stderr) == (2, True)
 
 
 @pytest.mark.parametrize(("cap", "every", "threshold"), [(0.5, 1, "0.5"), (1, 2, "0.5"), (2, 1, "2")])

@@ -55,7 +55,7 @@ PPO = "python3 -m openrlhf.cli.train_ppo_ray --actor.model_name_or_path a/b --ac
 
 
 def test_flags_with_dots_and_with_underscores_mean_the_same(tmp_path: Path) -> None:
-    """The flags changed their form with 0.10.3, and some of them their name."""
+    """The flags changed their form with 0.10.2, and some of them their name."""
     pairs = {
         "actor.model_name_or_path a/b": "pretrain a/b",
         "actor.num_nodes 2": "actor_num_nodes 2",
@@ -134,12 +134,14 @@ def test_defaults_that_hang_on_a_version_nobody_said_are_told(tmp_path: Path) ->
     """Those of older versions, where nothing in the script is set in their place."""
     text = "python3 -m openrlhf.cli.train_ppo_ray --pretrain a/b --vllm_num_engines 2"
     note = (
-        "Read as OpenRLHF before 0.10.3, by its keys; before 0.5.8: ds.grad_accum_dtype fp32; before 0.6: "
-        "vllm.gpu_memory_utilization None; before 0.8: vllm.gpu_memory_utilization 0.9 (--framework openrlhf@VERSION)."
+        "Read as OpenRLHF before 0.10.2, by its keys; before 0.5.8: ds.grad_accum_dtype fp32; before 0.6: "
+        "vllm.gpu_memory_utilization None; before 0.8: vllm.gpu_memory_utilization 0.9; before 0.9.8: prompt_max_len "
+        "1024, rollout.max_new_tokens 1024, data.max_len None (--framework openrlhf@VERSION)."
     )
     assert launch(tmp_path, text).notes == (note,)
-    short = "Read as OpenRLHF before 0.10.3, by its keys (--framework openrlhf@VERSION)."
-    assert launch(tmp_path, f"{text} --vllm_gpu_memory_utilization 0.5 --grad_accum_dtype bf16").notes == (short,)
+    lengths = "--prompt_max_len 512 --generate_max_len 512"
+    short = "Read as OpenRLHF before 0.9.8, by its keys (--framework openrlhf@VERSION)."
+    assert launch(tmp_path, f"{text} --vllm_gpu_memory_utilization 0.5 --grad_accum_dtype bf16 {lengths}").notes == (short,)
     assert launch(tmp_path, text, framework="openrlhf@0.6.1").notes == ()
     assert launch(tmp_path, f"{PPO} --vllm.num_engines 2").notes == ()  # no older version takes such flags
 

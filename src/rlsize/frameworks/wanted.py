@@ -159,7 +159,7 @@ def spelled(reading: Reading, key: str) -> str:
     names = {normal(one.key): other for other, one in reading.settings.items() if one.span.file}
     if framework.older_names or any(own != other for own, other in names.items()):
         for old, new in framework.renamed.items():
-            if new == key:
+            if new == key and old not in framework.lacks:
                 return old
             if len(new) > 1 and new.endswith("*") and key.startswith(new[:-1]):
                 today, older = ([own for own in names if own.startswith(one[:-1])] for one in (new, old))

@@ -164,7 +164,7 @@ def _refusal(found: Framework, mode: str) -> Fault:
     from rlsize.frameworks.abilities import framework_mode
 
     reason, near = found.refuses.get(mode, ("", ""))
-    if not reason and found.runs is not None and framework_mode(mode) in found.runs.modes:
+    if not reason and mode != "hybrid" and found.runs is not None and framework_mode(mode) in found.runs.modes:
         reason, near = "how this version launches that was not read", "a later version"
     if not reason:
         _, other = found.refuses.get("async", ("", "--mode async"))
