@@ -19,7 +19,7 @@ from rlsize.reports.wording import band, bare, counted, gap, numbered, percent, 
 from rlsize.shell.answer import check_form
 from rlsize.shell.command import CI_PANEL, TERMINAL, Force, in_own_words, option, switch
 from rlsize.shell.inputs import Inputs
-from rlsize.shell.quantity_flags import ANSWER, PRICES, Changes, ScenarioFile, asks_beside_files
+from rlsize.shell.quantity_flags import ANSWER, PRICES, Changes, ScenarioFile, asks
 from rlsize.units import show, some_of, unit_of
 
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ _SIDES = {"max": "at most", "max_increase": "at most", "min": "at least", "max_d
 _SIGNS = {"max_increase": "+", "max_decrease": "-"}
 
 
-@asks_beside_files(once=False, Prices=PRICES, Run=("steps",), Inputs=ANSWER)
+@asks(beside_files=True, once=False, Prices=PRICES, Run=("steps",), Inputs=ANSWER)
 def check(
     inputs: Inputs,
     context: typer.Context,

@@ -16,7 +16,7 @@ from rlsize.facts.figure import Figure
 from rlsize.reports.report import Report
 from rlsize.shell.command import argument, option
 from rlsize.shell.inputs import Inputs
-from rlsize.shell.quantity_flags import ANSWER, PRICES, asks_beside_files
+from rlsize.shell.quantity_flags import ANSWER, PRICES, asks
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -38,7 +38,7 @@ _ENDS = ", of one loop, so low is compared with low and high with high"
 _WITHOUT_CAUSES = "Saved numbers cannot tell which change did it"
 
 
-@asks_beside_files(Prices=PRICES, Run=("steps",), Inputs=(*ANSWER, "accept_lower_bound"))
+@asks(beside_files=True, Prices=PRICES, Run=("steps",), Inputs=(*ANSWER, "accept_lower_bound"))
 def diff(
     inputs: Inputs,
     context: typer.Context,

@@ -11,7 +11,7 @@ from rlsize.errors import Refused
 from rlsize.reports.report import Report
 from rlsize.shell.command import option
 from rlsize.shell.inputs import Inputs
-from rlsize.shell.quantity_flags import AGENTS, PRICES, REFUSED, asks_once
+from rlsize.shell.quantity_flags import AGENTS, PRICES, REFUSED, asks
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -86,7 +86,8 @@ class Orders:
         return bool(self.output.get("force"))
 
 
-@asks_once(
+@asks(
+    once=True,
     Loop_and_policies=LOOP,
     Lengths=LENGTHS,
     Engine=ENGINE,
