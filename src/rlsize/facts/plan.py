@@ -58,7 +58,7 @@ class Plan:
     inputs: Annotated[dict[str, PlanFigure], Says("What it was worked out from, by key.")] = field(default_factory=dict)
     scenario: Annotated[
         dict[str, Any] | None,
-        Says("The loop as a scenario: every command takes the plan in its place; absent of hybrids."),
+        Says("The loop as a scenario: every command takes the plan in its place; absent before 0.2, and of hybrids."),
     ] = None
     prices_as_of: Annotated[str, Says("Day of the prices; empty without prices.")] = ""
     prices_region: Annotated[str, Says("Region of the prices; empty where nobody said.")] = ""
