@@ -20,6 +20,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from benchmarks.coverage import consistent
+from benchmarks.holdout import held_out
 
 from rlsize.estimates.recorded.registry import fold, number_type, predictors
 from rlsize.readers.profiles import Catalogue
@@ -27,7 +29,6 @@ from rlsize.readers.records.listing import profiles_of, published_files, read_re
 from rlsize.verdicts.board import board
 from rlsize.verdicts.contests import contests
 from rlsize.verdicts.grading import point, score, transfer_grades
-from rlsize.verdicts.holdout import held_out
 from rlsize.verdicts.predictions import predictions
 from rlsize.verdicts.transfer import transfer
 from rlsize.writers.files import write_whole
@@ -108,8 +109,8 @@ def shipped(found: Predictions) -> str:
     for trusted in (True, False):
         records = [record for record in found.records if record.trusted == trusted]
         rows += [
-            [name, cell if trusted else f"{cell} (low trust)", field, str(own.n), str(own.sources), *errors(own)]
-            for name, cell, field, own in scores(records)
+            [name, cell if trusted else f"{cell} (low trust)", field, str(own.n), str(own.sources), *errors(own, fits)]
+            for name, cell, field, own, fits in scores(records)
         ]
     return table(["class", "of these", "field", "n", "sources", *ERRORS], rows)
 
@@ -140,7 +141,7 @@ def without(
     for name in known:
         own = [record for record in again if record.class_name == name]
         lost = sum(record.trusted for record in found.records if record.class_name == name) - len(own)
-        rows += [[name, cell, field, str(part.n), *errors(part)] for _, cell, field, part in scores(own)]
+        rows += [[name, cell, field, str(part.n), *errors(part, fits)] for _, cell, field, part, fits in scores(own)]
         if own and lost:
             rows.append([name, "not predicted", "", str(lost), *[""] * len(ERRORS)])
     return table(["class", "of these", "field", "n", *ERRORS], rows)
@@ -251,8 +252,8 @@ def constants(known: dict[str, Predictor], moved: dict[str, list[str]]) -> str:
     return table(header, rows)
 
 
-def scores(records: Sequence[PredictedRecord]) -> list[tuple[str, str, str, Score]]:
-    """Class, cell, field and score: the field that counts for each cell, then the other fields."""
+def scores(records: Sequence[PredictedRecord]) -> list[tuple[str, str, str, Score, bool]]:
+    """Class, cell, field, score, whether its bands hold 80 %: the field that counts for each cell, then the others."""
     found = []
     for name, cell in sorted({(record.class_name, record.cell) for record in records}):
         own = [record for record in records if (record.class_name, record.cell) == (name, cell)]
@@ -265,7 +266,7 @@ def scores(records: Sequence[PredictedRecord]) -> list[tuple[str, str, str, Scor
                 for f in record.fields
                 if f.name == field
             ]
-            found.append((name, cell, field, score(points, SEED)))
+            found.append((name, cell, field, score(points, SEED), consistent(points)))
     return found
 
 
@@ -275,11 +276,11 @@ NOT_80 = "not 80"
 ERRORS = ("median / p90 %", "bias %", "in band % (95 % interval)", "band ends")
 
 
-def errors(own: Score) -> list[str]:
-    """The cells of a score."""
+def errors(own: Score, fits: bool) -> list[str]:
+    """The cells of a score, and whether its bands hold as much as bands of 80 % do."""
     low, high = own.coverage_interval or (None, None)
     held = f"{percent(own.coverage)} ({percent(low)} to {percent(high)}, by {own.resampled})" if own.banded else "-"
-    held += "" if own.consistent else f"; {NOT_80}"
+    held += "" if fits else f"; {NOT_80}"
     return [both(own), f"{100 * math.expm1(own.bias):+.0f}", held, f"x {own.width:.2f}" if own.width else "-"]
 
 

@@ -11,9 +11,9 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from benchmarks.fitting import fitted
 
 from rlsize.errors import Refused
-from rlsize.estimates.fitting import fitted
 from rlsize.estimates.recorded.registry import contradictions, predictors, table
 from rlsize.readers.profiles import Catalogue
 from rlsize.readers.records.listing import profiles_of, published_files, read_records

@@ -21,6 +21,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import yaml
+from benchmarks.coverage import expected_coverage
+from benchmarks.fitting import untuned
 from benchmarks.normal import HALF_NORMAL
 
 from rlsize.commands.calibrate import calibration_of
@@ -29,7 +31,6 @@ from rlsize.commands.calibrate.run import Run
 from rlsize.errors import InputError, Refused
 from rlsize.estimates.belief import interval, scattered
 from rlsize.estimates.calibrating import EDGE, Measurable, Point, calibrated
-from rlsize.estimates.fitting import untuned
 from rlsize.estimates.recorded import rl_step
 from rlsize.estimates.run_twin import AGAIN, REPEATED, left_of_step
 from rlsize.estimates.step_prediction import predicted_step
@@ -41,7 +42,6 @@ from rlsize.loop.resolve import resolve
 from rlsize.readers.profiles import Catalogue
 from rlsize.readers.records.listing import profiles_of, read_records
 from rlsize.shell.inputs import Inputs
-from rlsize.verdicts.grading import expected_coverage
 from rlsize.writers.yaml_file import plain, yaml_text
 
 if TYPE_CHECKING:

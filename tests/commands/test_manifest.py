@@ -18,16 +18,12 @@ rlsize: {kind: plan, version: 1}
 command: rlsize plan
 rlsize_version: 0.1.0
 facts_digest: abc
-placement:
-  mode: {value: MODE}
-  instances: {value: 13.0}
-  gpus_per_instance: {value: 2.0}
-  rollout_gpus: {value: 26.0}
-  trainer_gpus: {value: 32.0}
-  rollout_gpu: {value: h100-sxm}
+placement: {}
 results: {}
-inputs:
-  engine: {value: vllm}
+scenario:
+  cluster: {gpu: h100-sxm}
+  placement: {mode: MODE, instances: 13, rollout_gpus: 26, trainer_gpus: 32}
+  rollout: {engine: vllm, tensor_parallel: 2}
 """
 SCENARIO = """\
 rlsize: {kind: scenario, version: 1}
@@ -58,15 +54,11 @@ def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
     texts = {
         "plan.yaml": PLAN.replace("MODE", "async"),
-        "rated.yaml": PLAN.replace("MODE", "async").replace(
-            "results", "  rollout_tensor_parallel: {value: 4}\nresults"
-        ),
         "shared.yaml": PLAN.replace("MODE", "colocated"),
         "scenario.yaml": SCENARIO,
         "before.yaml": OBSERVATION,
         "base.yaml": BASE,
-        "whole.yaml": f"{PLAN}scenario:\n  {SCENARIO.partition(chr(10))[2].strip().replace(chr(10), chr(10) + '  ')}\n",
-        "hybrid.yaml": PLAN.replace("MODE", "hybrid"),
+        "hybrid.yaml": PLAN.partition("scenario:")[0],
     }
     for name, text in texts.items():
         (tmp_path / name).write_text(text, encoding="utf-8")
@@ -81,10 +73,8 @@ def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         (("plan.yaml", "--instances", "5"), 5),
         (("plan.yaml", "--rollout-gpus", "8"), 4),
         (("plan.yaml", "--gpus-per-instance", "1"), 26),
-        (("rated.yaml",), 13),
         (("scenario.yaml",), 16),
         (("scenario.yaml", "--set", "placement.trainer_gpus=48"), 8),
-        (("whole.yaml",), 16),
         (("before.yaml",), 8),
         (("--instances", "3", "--gpus-per-instance", "8"), 3),
         (("plan.yaml", "--rollback", "before.yaml"), 8),
@@ -93,7 +83,7 @@ def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     ],
 )
 def test_replicas_come_from_whatever_says_the_allocation(rlsize: Run, line: tuple[str, ...], replicas: int) -> None:
-    """A flag, a plan, its scenario where it holds one, an observation; stdout is the patch and nothing else."""
+    """A flag, a plan, a scenario, an observation; stdout is the patch and nothing else."""
     ran = rlsize("manifest", *line, "--platform", "deployment", "-n", "rl")
     assert ran.code == 0
     assert yaml.safe_load(ran.stdout) == {
@@ -167,7 +157,7 @@ def test_kueue_has_a_queue_for_each_side_and_a_caution(rlsize: Run) -> None:
         (("plan.yaml",), ("--platform", "deployment, keda, kueue")),
         (("plan.yaml", "--platform", "deploymnt"), ("'deploymnt' is no platform", "did you mean deployment?")),
         (("shared.yaml", "--platform", "deployment"), ("no rollout fleet to resize",)),
-        (("hybrid.yaml", "--platform", "deployment"), ("before 0.2 cannot be read", "rlsize plan SCENARIO --save")),
+        (("hybrid.yaml", "--platform", "deployment"), ("is a plan without a scenario", "rlsize plan SCENARIO --save")),
         (("plan.yaml", "--platform", "deployment", "--cohort", "rl"), ("--cohort: says nothing about a deployment",)),
         (("base.yaml", "--platform", "deployment"), ("base.yaml: is neither a scenario nor a launch",)),
         (("nothing.yaml", "--platform", "deployment"), ("nothing.yaml: no such file",)),

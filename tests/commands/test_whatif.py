@@ -12,6 +12,7 @@ from statistics import median
 from typing import Any
 
 import pytest
+from benchmarks.coverage import expected_coverage
 from benchmarks.twins import (
     Told,
     beside,
@@ -37,7 +38,6 @@ from rlsize.quantities.table import QUANTITIES
 from rlsize.shell.inputs import Inputs
 from rlsize.shell.launches import can_change, in_own_keys
 from rlsize.shell.observation import shown_by
-from rlsize.verdicts.grading import expected_coverage
 from rlsize.verdicts.whatif import Outcome, outcome_in, outcome_of, outcomes, pairs
 
 EXAMPLES = Path(__file__).parents[2] / "examples" / "launch"

@@ -6,9 +6,10 @@ from statistics import median
 
 import numpy as np
 import pytest
+from benchmarks.coverage import expected_coverage
 from benchmarks.frameworks import predicted, runs
 
-from rlsize.verdicts.grading import Point, expected_coverage, score
+from rlsize.verdicts.grading import Point, score
 
 
 @pytest.fixture(scope="module")

@@ -7,9 +7,9 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from benchmarks.holdout import held_out
 
 from rlsize.estimates.constants import Constant, Stage
-from rlsize.verdicts.holdout import held_out
 
 MODELS = ("qwen3-8b", "qwen3-14b", "qwen3-32b")
 

@@ -19,7 +19,7 @@ from rlsize.reports.wording import band, bare, counted, gap, numbered, percent, 
 from rlsize.shell.answer import check_form
 from rlsize.shell.command import CI_PANEL, TERMINAL, Force, in_own_words, option, switch
 from rlsize.shell.inputs import Inputs
-from rlsize.shell.quantity_flags import ANSWER, PRICES, Changes, ScenarioFile, asks_beside_files
+from rlsize.shell.quantity_flags import ANSWER, PRICES, Changes, ScenarioFile, asks
 from rlsize.units import show, some_of, unit_of
 
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ _SIDES = {"max": "at most", "max_increase": "at most", "min": "at least", "max_d
 _SIGNS = {"max_increase": "+", "max_decrease": "-"}
 
 
-@asks_beside_files(once=False, Prices=PRICES, Run=("steps",), Inputs=ANSWER)
+@asks(beside_files=True, once=False, Prices=PRICES, Run=("steps",), Inputs=ANSWER)
 def check(
     inputs: Inputs,
     context: typer.Context,
@@ -241,10 +241,8 @@ def _said(against: _Against, found: Evaluation) -> Iterator[str]:
     """Which loop was judged, and by which budget where there are two."""
     from rlsize.facts.budget import set_limits
 
-    words = {key: show(figure.value) for key, figure in found.placement.items()}
-    if words:
-        fleet = f"{words['rollout_gpus']} rollout GPUs ({words['instances']} x {words['gpus_per_instance']})"
-        yield f"Judged: {words['mode']}, {fleet}, {words['trainer_gpus']} trainer GPUs."
+    if found.placement:
+        yield f"Judged: {_loop_words(found.placement)}."
     if len(against.budgets) > 1:
         first, other = against.budgets
         limits = set_limits(other.budget)
@@ -417,11 +415,14 @@ def check_report(
         no=bool(checked.refused or checked.impossible),
         quiet=frozenset(figure.key for figure in results),
         decision=Decision(
-            take=_judged_loop(checked),
+            take=[f"the loop as it is: {_loop_words(checked.placement)}."] if checked.placement else [],
             figures=[*dict.fromkeys(line.quantity for line in checked.ranked)][:_FIGURES],
             why=[sentence(_told(line)) for line in checked.ranked if line.status == "fail"],
             sure=[_sure(checked)] if checked.lines else [],
-            change=[*_tightest(checked)],
+            change=[
+                f"{words(line.quantity)} has {_margin(line).lstrip('+')} of room to {_asked(line)}."
+                for line in _tightest(checked)
+            ],
             assumed=assumed,
             done=done,
             then=then.format(checked.loop.file or "SCENARIO"),
@@ -430,13 +431,11 @@ def check_report(
     )
 
 
-def _judged_loop(checked: Checked) -> list[str]:
+def _loop_words(placement: Mapping[str, Figure]) -> str:
     """Which loop was judged."""
-    if not checked.placement:
-        return []
-    words_of = {key: show(figure.value) for key, figure in checked.placement.items()}
-    fleet = f"{words_of['rollout_gpus']} rollout GPUs ({words_of['instances']} x {words_of['gpus_per_instance']})"
-    return [f"the loop as it is: {words_of['mode']}, {fleet}, {words_of['trainer_gpus']} trainer GPUs."]
+    said = {key: show(figure.value) for key, figure in placement.items()}
+    fleet = f"{said['rollout_gpus']} rollout GPUs ({said['instances']} x {said['gpus_per_instance']})"
+    return f"{said['mode']}, {fleet}, {said['trainer_gpus']} trainer GPUs"
 
 
 def _sure(checked: Checked) -> str:
@@ -446,12 +445,15 @@ def _sure(checked: Checked) -> str:
     return f"{kept}; {', '.join(doubtful)} at one end only." if doubtful else f"{kept}."
 
 
-def _tightest(checked: Checked) -> Iterator[str]:
-    """The limits with the least room, which a change of the loop would break first."""
+def _tightest(checked: Checked) -> list[Line]:
+    """The limits that are kept with the least room, as a share of them; a change of the loop would break them first."""
     known = [line for line in checked.lines if line.status != "fail" and line.margin_fraction.known]
-    for line in sorted(known, key=lambda one: one.margin_fraction.number)[:3]:
-        room = bare(signed(line.margin.number, line.quantity), line.quantity)
-        yield f"{words(line.quantity)} has {room.lstrip('+')} of room to {_asked(line)}."
+    return sorted(known, key=lambda one: one.margin_fraction.number)[:3]
+
+
+def _margin(line: Line) -> str:
+    """The room of a limit, without its unit's name."""
+    return bare(signed(line.margin.number, line.quantity), line.quantity)
 
 
 def findings(checked: Checked) -> tuple[Finding, ...]:
@@ -506,7 +508,11 @@ def _headline(checked: Checked) -> str:
     limits = numbered(len(checked.lines), "limit")
     broken, doubtful = checked.count("fail"), checked.count("warn")
     if not broken and not doubtful:
-        return f"Within budget: {limits} kept{_closest(checked)}."
+        closest = [
+            f"; the closest is {words(line.quantity)}, {show(line.value.value, line.quantity)} with {_asked(line)}"
+            for line in _tightest(checked)[:1]
+        ]
+        return f"Within budget: {limits} kept{''.join(closest)}."
     verb = "is" if (broken or doubtful) == 1 else "are"
     told = sentence(_told(checked.ranked[0]))
     if broken:
@@ -515,24 +521,12 @@ def _headline(checked: Checked) -> str:
     return f"{begin}: {doubtful} of {limits} {verb} crossed by a band. {told}"
 
 
-def _closest(checked: Checked) -> str:
-    """The limit with the least room, as a share of it."""
-    known = [line for line in checked.lines if line.margin_fraction.known]
-    if not known:
-        return ""
-    line = min(known, key=lambda one: one.margin_fraction.number)
-    return f"; the closest is {words(line.quantity)}, {show(line.value.value, line.quantity)} with {_asked(line)}"
-
-
 def _table(checked: Checked) -> Table:
     def place(line: Line) -> Place:
         return checked.places.get(line.name, checked.loop)
 
     def value(line: Line) -> Value:
         return line.value.value
-
-    def room(line: Line) -> str:
-        return bare(signed(line.margin.number, line.quantity), line.quantity)
 
     ends = Column("_band", "80 % band", of=lambda line: bare(band(line.value), line.quantity))
     change = Column("_change", "change", of=lambda line: _moved(line) if line.baseline else "")
@@ -546,7 +540,7 @@ def _table(checked: Checked) -> Table:
         *([ends] if any(line.value.band for line in checked.lines) else []),
         *([change] if any(line.baseline for line in checked.lines) else []),
         Column("limit", "limit", "left", wide=True, of=lambda line: line.limit.value, told=_bound),
-        Column("margin", "room", of=lambda line: line.margin.value, told=room),
+        Column("margin", "room", of=lambda line: line.margin.value, told=_margin),
         Unseen("margin_fraction", lambda line: line.margin_fraction.value),
         Unseen("baseline", lambda line: line.baseline and line.baseline.value),
         Unseen("change", lambda line: line.change.value),

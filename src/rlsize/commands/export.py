@@ -20,7 +20,7 @@ from rlsize.shell.access import AUTHORITY, INSECURE, TOKEN_FILE, access_to, blam
 from rlsize.shell.command import argument, option, switch, tell
 from rlsize.shell.inputs import Inputs
 from rlsize.shell.live_engines import Map
-from rlsize.shell.quantity_flags import PRICES, asks_beside_files
+from rlsize.shell.quantity_flags import PRICES, asks
 from rlsize.writers.metrics_page import CONTENT_TYPE
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ _HIGHEST = 65535
 _LONGEST, _MOST = 8192, 100  # bytes of a line, and lines, of a request's head
 
 
-@asks_beside_files(Inputs=("rollout_gpus", "trainer_gpus", "every_seconds", "timeout_seconds"), Prices=PRICES)
+@asks(beside_files=True, Inputs=("rollout_gpus", "trainer_gpus", "every_seconds", "timeout_seconds"), Prices=PRICES)
 def export(
     inputs: Inputs,
     sources: list[str] | None = argument(

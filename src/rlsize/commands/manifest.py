@@ -16,7 +16,7 @@ from rlsize.shell.allocation import ALLOCATION, Source, allocation_of, read_pool
 from rlsize.shell.answer import delivered
 from rlsize.shell.command import Force, option
 from rlsize.shell.inputs import Inputs
-from rlsize.shell.quantity_flags import Changes, asks_beside_files
+from rlsize.shell.quantity_flags import Changes, asks
 from rlsize.version import VERSION
 from rlsize.writers.files import check_target
 from rlsize.writers.manifests.resize import commented, pasted, pods_of, yaml_documents
@@ -88,7 +88,8 @@ class ObjectFlags:
     force: Force = False
 
 
-@asks_beside_files(
+@asks(
+    beside_files=True,
     Inputs=(*ALLOCATION, "concurrency"),
     Object=("group_index", "min_replicas", "max_replicas", "gpus_per_pod"),
     KEDA=("threshold",),

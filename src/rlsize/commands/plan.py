@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from rlsize.planner.options import Placement
 
 
-@asks(**PLANNED)
+@asks(PLANNED)
 def plan(
     inputs: Inputs,
     save: str | None = option(

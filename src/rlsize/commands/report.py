@@ -45,7 +45,7 @@ from rlsize.reports.report import Column, Report, Table
 from rlsize.reports.wording import words
 from rlsize.shell.command import Force, option
 from rlsize.shell.inputs import Inputs
-from rlsize.shell.quantity_flags import PLANNED, asks_once
+from rlsize.shell.quantity_flags import PLANNED, asks
 from rlsize.units import show
 
 if TYPE_CHECKING:
@@ -106,7 +106,7 @@ _STRIPS: dict[Phases, Strip] = {
 }
 
 
-@asks_once(**PLANNED)
+@asks(PLANNED, once=True)
 def report(
     inputs: Inputs,
     output: str | None = option("--output|-o", "The page: FILE.html or FILE.md.", None, "FILE"),

@@ -13,7 +13,7 @@ from rlsize.shell.answer import check_files, delivered
 from rlsize.shell.command import Force, option
 from rlsize.shell.inputs import Inputs
 from rlsize.shell.new_launches import Prepared, prepared
-from rlsize.shell.quantity_flags import Changes, asks_beside_files
+from rlsize.shell.quantity_flags import Changes, asks
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -32,7 +32,7 @@ _LATE = {
 }
 
 
-@asks_beside_files(Inputs=_ASKED)
+@asks(beside_files=True, Inputs=_ASKED)
 def snippet(
     inputs: Inputs,
     context: typer.Context,

@@ -5,8 +5,6 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-import typer
-
 from rlsize.equations import matching, rollout_batch, sync_pause
 from rlsize.errors import suggestion
 from rlsize.estimates.figures import apply
@@ -27,12 +25,11 @@ from rlsize.shell.quantity_flags import asks, short
 from rlsize.units import show
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Mapping
 
     from rlsize.estimates.sync import LinkFigures
     from rlsize.loop.resolve import Loop
     from rlsize.planner.sync_cadence import SyncAnswer
-    from rlsize.reports.chart import Role
 
 _LIKE = {  # classes of transport of which predictions are made, by the method that sends as they do
     "nccl-per-tensor": "nccl-broadcast",
@@ -45,9 +42,6 @@ _LIKE = {  # classes of transport of which predictions are made, by the method t
 
 _SLOW_PATH = 0.3  # less of the link than this is what one send per tensor reaches, not a bucketed one
 _LOG_RANGE = 30.0  # beyond it the short bars of a linear scale are lines
-_MOST_BARS = 11  # as many names stand side by side
-_FEWEST_LINKS = 4
-_CLOSE = 1.05  # links within five percent of each other are one bar
 
 
 @asks(
@@ -64,7 +58,6 @@ _CLOSE = 1.05  # links within five percent of each other are one bar
 )  # fmt: skip
 def sync(
     inputs: Inputs,
-    ctx: typer.Context,
     compare_links: bool = switch("--compare-links", "The same sync over every link profile.", "Inputs"),
 ) -> Report:
     """
@@ -101,9 +94,8 @@ def sync(
     if question.measured_seconds.known and not question.measured_seconds.number:
         inputs.fault("a sync takes time", inputs.place("sync_seconds"), "leave it out where nobody measured one")
     inputs.settle()
-    wanted = question.params.known and (compare_links or bool((ctx.obj or {}).get("plot")))
     share = ways.between.achievable_fraction if ways.between.basis == "given" else None
-    links = all_links(inputs, share) if wanted else ()
+    links = all_links(inputs, share) if compare_links and question.params.known else ()
     answer = plan_sync(question, links, random_for(inputs, question))
     return sync_report(answer, inputs)
 
@@ -348,66 +340,23 @@ def _path_name(question: SyncQuestion) -> str:
 
 
 def _chart(answer: SyncAnswer) -> Chart | None:
-    """Bars for methods and links, in powers of ten where the range needs it; None where no time is known."""
+    """A bar for each method, in powers of ten where the range needs it; None where no time is known."""
     sent = next(figure for figure in answer.results if figure.key == "transfer_bytes")
-    methods = [
-        (str(row["method"]), row["transfer_seconds"].number) for row in answer.methods if row["transfer_seconds"].known
-    ]
-    links = _shown_links(answer, max(_FEWEST_LINKS, _MOST_BARS - len(methods)))
-    if not (methods or links) or not sent.known:
+    found = {str(row["method"]): row["transfer_seconds"] for row in answer.methods}
+    seconds = {method: figure.number for method, figure in found.items() if figure.known}
+    if not seconds or not sent.known:
         return None
-    method = answer.question.method
-    groups: list[tuple[str, Role, list[tuple[str, float]]]] = [("methods", "main", methods), ("links", "other", links)]
-    parts = [f"methods over {_path_name(answer.question)}"] if methods else []
-    parts += [f"links by {method}"] if links else []
-    heights = [seconds for _, seconds in (*methods, *links) if seconds > 0]
+    method, quickest = answer.question.method, next(iter(seconds))
+    best = show(seconds[quickest], "_seconds")
+    title = f"{quickest} is the quickest of these: {best}"
+    if method in seconds and quickest != method:
+        title = f"{quickest} takes {best} where {method} takes {show(seconds[method], '_seconds')}"
+    heights = [height for height in seconds.values() if height > 0]
     return Chart(
-        title=_takeaway(methods, links, method),
+        title=title,
         y_label="seconds per sync, nameplate",
-        series=tuple(Series.of(name, bars, role) for name, role, bars in groups if bars),
-        kind="stacked",  # each name has one bar only, so that bars of both groups are equally wide
+        series=(Series.of("methods", seconds.items()),),
+        kind="bars",
         log_y=bool(heights) and max(heights) > _LOG_RANGE * min(heights),
-        subtitle=f"{show(sent.value, sent.key)}: {', '.join(parts)}",
+        subtitle=f"{show(sent.value, sent.key)}: methods over {_path_name(answer.question)}",
     )
-
-
-def _shown_links(answer: SyncAnswer, most: int) -> list[tuple[str, float]]:
-    """Links that differ, spread from the quickest to the slowest, the chosen one among them."""
-    links = _distinct_links(answer)
-    if len(links) <= most:
-        return links
-    last = len(links) - 1
-    picked = {round(index * last / (most - 1)) for index in range(most)}
-    own = _chosen_link(answer.question).name
-    chosen = next((index for index, (name, _) in enumerate(links) if name == own), None)
-    if chosen is not None and chosen not in picked:
-        picked.remove(min(picked, key=lambda index: (index in {0, last}, abs(index - chosen))))
-        picked.add(chosen)
-    return [links[index] for index in sorted(picked)]
-
-
-def _distinct_links(answer: SyncAnswer) -> list[tuple[str, float]]:
-    """Of links within five percent of each other one stands for all, best the chosen or a verified one."""
-    own = _chosen_link(answer.question).name
-    groups: list[list[Mapping[str, Any]]] = []
-    for row in (row for row in answer.links if row["transfer_seconds"].known and row["transfer_seconds"].number > 0):
-        if groups and row["transfer_seconds"].number <= groups[-1][0]["transfer_seconds"].number * _CLOSE:
-            groups[-1].append(row)
-        else:
-            groups.append([row])
-    best = [
-        min(group, key=lambda row: (row["link"] != own, not row["expected_transfer_seconds"].verified))
-        for group in groups
-    ]
-    return [(str(row["link"]), row["transfer_seconds"].number) for row in best]
-
-
-def _takeaway(methods: Sequence[tuple[str, float]], links: Sequence[tuple[str, float]], method: str) -> str:
-    if links:
-        quickest, slowest = links[0], links[-1]
-        least, most = show(quickest[1], "_seconds"), show(slowest[1], "_seconds")
-        return f"{method}: {least} over {quickest[0]}, {most} over {slowest[0]}"
-    quickest, own = methods[0], dict(methods).get(method)
-    if own is None or quickest[0] == method:
-        return f"{quickest[0]} is the quickest of these: {show(quickest[1], '_seconds')}"
-    return f"{quickest[0]} takes {show(quickest[1], '_seconds')} where {method} takes {show(own, '_seconds')}"

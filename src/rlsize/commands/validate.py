@@ -22,7 +22,7 @@ from rlsize.reports.wording import counted
 from rlsize.shell.command import Force, argument, option, switch
 from rlsize.shell.inputs import Inputs
 from rlsize.shell.observation import DECIDED, read_run, shown_by
-from rlsize.shell.quantity_flags import Changes, asks_beside_files
+from rlsize.shell.quantity_flags import Changes, asks
 from rlsize.units import short, show, some_of
 from rlsize.verdicts.board import worsened
 from rlsize.verdicts.contests import CLOSE
@@ -95,7 +95,7 @@ _COLUMNS = {
 _ERRORS = ("median_error_fraction", "p90_error_fraction")
 
 
-@asks_beside_files(Inputs=("framework", "seed"))
+@asks(beside_files=True, Inputs=("framework", "seed"))
 def validate(
     inputs: Inputs,
     context: typer.Context,

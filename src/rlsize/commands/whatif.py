@@ -14,7 +14,7 @@ from rlsize.reports.wording import interval, peak_words
 from rlsize.shell.command import option, switch
 from rlsize.shell.inputs import Inputs
 from rlsize.shell.launches import in_own_keys
-from rlsize.shell.quantity_flags import ALGORITHM, ANSWER, LOOP, PRICES, WORKLOAD, ScenarioFile, asks_beside_files
+from rlsize.shell.quantity_flags import ALGORITHM, ANSWER, LOOP, PRICES, WORKLOAD, ScenarioFile, asks
 from rlsize.units import listed, show
 from rlsize.verdicts.whatif import best_of
 
@@ -45,7 +45,7 @@ _LABEL = 44  # characters beside a picture, so that it keeps most of the width
 _AS_MUCH = 1.005  # a gain that is told as none
 
 
-@asks_beside_files(Loop=LOOP, Workload=WORKLOAD, Passes=ALGORITHM, Prices=PRICES, Inputs=ANSWER)
+@asks(beside_files=True, Loop=LOOP, Workload=WORKLOAD, Passes=ALGORITHM, Prices=PRICES, Inputs=ANSWER)
 def whatif(
     inputs: Inputs,
     scenario: ScenarioFile = None,

@@ -43,7 +43,7 @@ def read_rates(source: str | Document) -> Rates:
     if document.kind == "observation":
         observed = read_observation(document).rates
         if observed is None:
-            todo = "observe again with --record, or with --save for a rates file; rlsize before 0.2 recorded none"
+            todo = "observe again with --record, or with --save for a rates file"
             raise InputError(Fault("is an observation without rates", document.name, todo))
         return _in_response_tokens(observed)
     document = opened(document, "rates")

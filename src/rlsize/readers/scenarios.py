@@ -40,15 +40,6 @@ _COUNTS = ("gpus", "rollout_gpus", "trainer_gpus", "gpus_per_node")
 _LENGTHS = ["workload", "response_tokens"]
 _YES_OR_NO = frozenset({"true", "false", "yes", "no", "on", "off", "y", "n", "t", "f", "1", "0"})
 _IN_PLAN = "scenario"  # the key of a saved plan below which its scenario stands
-_SPREAD = ("rollout_tensor_parallel", "rollout_pipeline_parallel", "rollout_data_parallel", "rollout_expert_parallel")
-_KEYS = (
-    *("model", "gpu", "rollout_gpu", "trainer_gpu", "gpus", "gpus_per_node", "mode", "max_staleness", "sync_every"),
-    *("instances", "rollout_gpus", "trainer_gpus", "engine", "concurrency", "memory_fraction", "reference", *_SPREAD),
-    *("tensor_parallel", "pipeline_parallel", "context_parallel", "expert_parallel"),
-    *("prompts_per_step", "group_size", "mini_batches"),
-)
-"""What an allocation is made of."""
-_AGAIN = "make it again with `rlsize plan SCENARIO --save FILE`"
 
 
 @dataclass(frozen=True, slots=True)
@@ -248,7 +239,7 @@ def _opened(document: Document) -> Document:
     plan = opened(document, "plan")
     found = plan.data.get(_IN_PLAN)
     if not isinstance(found, dict):
-        what = f"is a plan without a {_IN_PLAN}: rlsize before 0.2 wrote none, and that of a hybrid loop has none"
+        what = f"is a plan without a {_IN_PLAN}, as that of a hybrid loop is"
         todo = "make it again with `rlsize plan SCENARIO --save`, or name the scenario that it was made from"
         raise InputError(Fault(what, document.name, todo))
     lines = {path[1:]: line for path, line in plan.lines.items() if path[:1] == (_IN_PLAN,)}
@@ -336,43 +327,18 @@ def read_allocation(path: str, changes: Iterable[str] = (), **launch: Any) -> Sc
         return read_scenario(path, changes, **launch)
     document = read_document(path)
     kind = document.kind
-    if kind == "scenario" or (kind == "plan" and "scenario" in document.data):
+    if kind in {"scenario", "plan"}:
         return read_scenario(path, changes)
-    if kind not in {"plan", "observation"}:
+    if kind != "observation":
         what = f"is {a_file(str(kind)[:40])}, and holds no allocation"
         todo = "name a saved plan (`rlsize plan ... --save FILE`), a scenario, a launch or an observation"
         raise InputError(Fault(what, path, todo))
-    said = _planned(document) if kind == "plan" else _observed(document)
-    data: dict[str, Any] = {}
-    lines: dict[Path_, int] = {}
-    for key in (key for key in _KEYS if said.get(key, (None,))[0] is not None):
-        value, place = said[key]
-        data[QUANTITIES[key].scenario] = value
-        lines[tuple(QUANTITIES[key].scenario.split("."))] = document.lines.get(place, 1)
-    return scenario_of(Document(path, nested(data), lines), changes)
-
-
-def _planned(document: Document) -> dict[str, tuple[Any, Path_]]:
-    """What a plan says that holds no scenario, as rlsize before 0.2 wrote it; its placement goes before its inputs."""
-    from rlsize.readers.saved_files import read_plan
-
-    plan = read_plan(document)
-    parts = (("inputs", plan.inputs), ("placement", plan.placement))
-    found: dict[str, tuple[Any, Path_]] = {
-        key: (figure.value, (part, key)) for part, figures in parts for key, figure in figures.items()
+    said = {QUANTITIES[key].scenario: one for key, one in _observed(document).items() if one[0] is not None}
+    data = {place: value for place, (value, _) in said.items()}
+    lines: dict[Path_, int] = {
+        tuple(place.split(".")): document.lines.get(path, 1) for place, (_, path) in said.items()
     }
-    mode, where = found.get("mode", ("", ()))
-    if mode == "synchronous":
-        found["mode"] = ("sync", where)
-    elif mode == "hybrid":
-        raise InputError(Fault("a hybrid plan of rlsize before 0.2 cannot be read", document.where(where), _AGAIN))
-    size, *degrees = (found.get(key, (None, ()))[0] for key in ("gpus_per_instance", *_SPREAD[:-1]))
-    spread = 1.0
-    for degree in degrees:
-        spread *= float(degree or 1)
-    if isinstance(size, (int, float)) and size != spread:  # a given rate is that of another layout
-        found |= dict.fromkeys(_SPREAD, (None, ()))
-    return found
+    return scenario_of(Document(path, nested(data), lines), changes)
 
 
 def _observed(document: Document) -> dict[str, tuple[Any, Path_]]:

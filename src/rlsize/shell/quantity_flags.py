@@ -7,6 +7,7 @@ import sys
 from collections.abc import Mapping
 from dataclasses import fields, is_dataclass, replace
 from functools import partial, wraps
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, TypeAlias, get_type_hints
 
 import typer
@@ -286,48 +287,32 @@ def _help(row: Row) -> str:
     return f"{text}."
 
 
-def asks(**panels: tuple[Asked, ...]) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+def asks(
+    shared: Mapping[str, tuple[Asked, ...]] = MappingProxyType({}),
+    /,
+    *,
+    beside_files: bool = False,
+    once: bool | None = None,
+    **panels: tuple[Asked, ...],
+) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """
     Let a command ask for quantities: it becomes a function of `Inputs`, and of flags of its own.
 
     Args:
+        shared: Panels that several commands have.
+        beside_files: Whether the command declares the files that it takes, and reads them by `Inputs.read`; else it
+            takes a scenario and `--set`.
+        once: Whether it takes too long, or does too much, to be asked again with other values; by default where it
+            declares its files. One that declares them and is asked again takes a `scenario` and `changes`, and finds
+            neither then, as the scenario is in its inputs.
         panels: Keys by panel; an underscore in the panel's name stands for a space. Those of the panel `Refused` are
             taken to be refused with a reason, and not shown in help.
 
-    The command takes a scenario, `--set`, `--profiles`, and the flags of the quantities, beside what it declares. A
-    parameter whose type is a dataclass stands for its fields, each of which is a flag.
+    The command takes `--profiles`, and the flags of the quantities, beside what it declares. A parameter whose type is
+    a dataclass stands for its fields, each of which is a flag.
     """
-    return _asking(panels, reads=True)
-
-
-def asks_once(**panels: tuple[Asked, ...]) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """
-    As `asks`, for a command that takes too long, or does too much, to be asked again with other values.
-
-    Args:
-        panels: Keys by panel.
-    """
-    return _asking(panels, reads=True, once=True)
-
-
-def asks_beside_files(
-    *, once: bool = True, **panels: tuple[Asked, ...]
-) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """
-    As `asks`, for a command that declares the files that it takes, and reads them by `Inputs.read`.
-
-    Args:
-        once: Whether it is never asked again; one that is takes a `scenario` and `changes`, and finds neither then, as
-            the scenario is in its inputs.
-        panels: Keys by panel.
-    """
-    return _asking(panels, reads=False, once=once)
-
-
-def _asking(
-    panels: Mapping[str, tuple[Asked, ...]], *, reads: bool, once: bool = False
-) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    asked = Asks({name.replace("_", " "): keys for name, keys in panels.items()})
+    reads, once = not beside_files, beside_files if once is None else once
+    asked = Asks({name.replace("_", " "): keys for name, keys in {**shared, **panels}.items()})
 
     def decorated(command: Callable[..., Any]) -> Callable[..., Any]:
         signature = inspect.signature(command, eval_str=True)

@@ -215,8 +215,6 @@ def differences(
     before: Mapping[str, Figure],
     after: Mapping[str, Figure],
     draws: tuple[Draws, Draws] | None = None,
-    *,
-    one_loop: bool = False,
 ) -> tuple[Difference, ...]:
     """
     Every result that has a number on either side, in the order of the first side, then of the second.
@@ -224,16 +222,14 @@ def differences(
     Args:
         before: Results of the first side, by key.
         after: Those of the second.
-        draws: Both sides on common draws, by key; None where they were saved.
-        one_loop: Whether bands that were saved are of one loop, and so of the same draws.
+        draws: Both sides on common draws, by key; None where they were drawn apart.
     """
     found = []
     for key in dict.fromkeys((*before, *after)):
         first, second = (_number(side.get(key), key) for side in (before, after))
         if first.known or second.known:
             drawn = (draws[0][key], draws[1][key]) if draws and key in draws[0] and key in draws[1] else None
-            one = _difference(key, first, second, drawn)
-            found.append(_by_ends(one) if one_loop and one.verdict == "bands overlap" else one)
+            found.append(_difference(key, first, second, drawn))
     return tuple(found)
 
 
@@ -294,17 +290,6 @@ def _told(change: Figure, moves: Array, least: float) -> Verdict:
     if low > least or high < -least:
         return "higher" if low > least else "lower"
     return "too close to call"
-
-
-def _by_ends(one: Difference) -> Difference:
-    """The same with a verdict on both ends of bands that were drawn together."""
-    pairs = zip(*(ends(figure) for figure in (one.before, one.after)), strict=True)
-    sides = (*pairs, (one.before.number, one.after.number))
-    moves = [equations.change_from_baseline(value=second, baseline=first) for first, second in sides]
-    least = _least(one.before, one.after)
-    if all(move > least for move in moves):
-        return replace(one, verdict="higher")
-    return replace(one, verdict="lower" if all(move < -least for move in moves) else "too close to call")
 
 
 def _apart(before: Figure, after: Figure) -> Verdict:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass, replace
-from math import comb
-from statistics import fmean
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -84,7 +82,6 @@ class Score:
         coverage: Share of those whose band holds the measurement; None without any. [1]
         coverage_interval: Its 95 % bootstrap interval.
         resampled: What the bootstrap draws: source, family or row.
-        held_by_source: Coverage with each source counted once, since points of one err together; None without any.
         width: Median of a band's upper end over its lower; None without any. [1]
     """
 
@@ -98,14 +95,7 @@ class Score:
     coverage: float | None
     coverage_interval: tuple[float, float] | None
     resampled: str
-    held_by_source: float | None
     width: float | None
-
-    @property
-    def consistent(self) -> bool:
-        """Whether bands of 80 % may hold as much as these do, for as many sources."""
-        low, high = expected_coverage(self.sources)
-        return self.held_by_source is None or low <= round(self.held_by_source, 9) <= high
 
 
 def score(points: Sequence[Point], seed: int = 0) -> Score:
@@ -135,16 +125,8 @@ def score(points: Sequence[Point], seed: int = 0) -> Score:
         coverage=float(inside.mean()) if banded else None,
         coverage_interval=_interval(inside, groups, seed) if banded else None,
         resampled=resampled,
-        held_by_source=_by_source(banded) if banded else None,
         width=float(np.median(ratios)) if ratios else None,
     )
-
-
-def expected_coverage(sources: int, share: float = 0.8) -> tuple[float, float]:
-    """Shares of so many sources that bands of 80 % hold in 95 of 100 cases (binomial, both tails alike)."""
-    chances = [comb(sources, k) * share**k * (1 - share) ** (sources - k) for k in range(sources + 1)]
-    likely = [k for k in range(sources + 1) if min(sum(chances[: k + 1]), sum(chances[k:])) > _ENDS[0]]
-    return likely[0] / sources, likely[-1] / sources
 
 
 def quantile(values: NDArray[np.float64], weights: NDArray[np.float64], share: float) -> float:
@@ -161,14 +143,6 @@ def quantile(values: NDArray[np.float64], weights: NDArray[np.float64], share: f
     order = np.argsort(values, kind="stable")
     reached = np.cumsum(weights[order]) / weights.sum()
     return float(values[order][np.searchsorted(reached, share - 1e-12)])
-
-
-def _by_source(banded: Sequence[Point]) -> float:
-    """Share of bands that hold, each source counted once."""
-    own: dict[str, list[bool]] = {}
-    for one in banded:
-        own.setdefault(one.source, []).append(bool(one.inside))
-    return fmean(map(fmean, own.values()))
 
 
 def _interval(inside: NDArray[np.float64], groups: Sequence[str], seed: int) -> tuple[float, float]:

@@ -22,7 +22,7 @@ from rlsize.reports.wording import counted
 from rlsize.shell.answer import delivered
 from rlsize.shell.command import Force, argument, option, switch
 from rlsize.shell.inputs import Inputs
-from rlsize.shell.quantity_flags import Changes, asks_beside_files
+from rlsize.shell.quantity_flags import Changes, asks
 from rlsize.shell.selectors import LONGEST, brief, matchers
 from rlsize.units import printable
 from rlsize.writers.files import check_target, make_folder, write_whole
@@ -89,7 +89,8 @@ class AlertFlags:
         return Path(self.output)
 
 
-@asks_beside_files(
+@asks(
+    beside_files=True,
     Inputs=("instance_tokens_per_second", "accept_lower_bound", "gpus_per_instance", "train_seconds", "calibration"),
     Signals=("engine",),
 )

@@ -30,7 +30,7 @@ from rlsize.shell.observation import (
     shown_by,
 )
 from rlsize.shell.progress import INTERRUPTED
-from rlsize.shell.quantity_flags import PRICES, Changes, Unassumed, asks_beside_files
+from rlsize.shell.quantity_flags import PRICES, Changes, Unassumed, asks
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping
@@ -65,7 +65,8 @@ _RATES = (
 )  # fmt: skip
 
 
-@asks_beside_files(
+@asks(
+    beside_files=True,
     Inputs=(*_RATES, *WATCH, *POOLS),
     Limits=("idle_target_fraction", "sync_target_fraction", Unassumed("max_staleness")),
     Prices=PRICES,

@@ -31,7 +31,7 @@ from rlsize.shell.live_engines import (
 )
 from rlsize.shell.named_inputs import NamedInputs, is_address, printed_launch, sort_of
 from rlsize.shell.observation import POOLS, pools_of
-from rlsize.shell.quantity_flags import Changes, Unassumed, asks_beside_files
+from rlsize.shell.quantity_flags import Changes, Unassumed, asks
 from rlsize.units import printable, show
 
 if TYPE_CHECKING:
@@ -219,7 +219,8 @@ class _Watch(NamedTuple):
         }
 
 
-@asks_beside_files(
+@asks(
+    beside_files=True,
     Inputs=(
         "consumption_tokens_per_second", "instance_tokens_per_second", "accept_lower_bound", "headroom",
         "tokens_generated_per_trained_token", "train_seconds", *POOLS, "skipped_steps", "every_seconds",

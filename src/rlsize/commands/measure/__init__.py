@@ -13,7 +13,7 @@ from rlsize.shell.access import AUTHORITY, INSECURE, TOKEN_FILE
 from rlsize.shell.command import Force, option, switch, tell
 from rlsize.shell.inputs import Inputs
 from rlsize.shell.progress import INTERRUPTED
-from rlsize.shell.quantity_flags import BATCH, LENGTHS, asks_once, short
+from rlsize.shell.quantity_flags import BATCH, LENGTHS, asks, short
 
 if TYPE_CHECKING:
     from rlsize.facts.rates import Rates
@@ -21,7 +21,8 @@ if TYPE_CHECKING:
 _ROLLOUT, _TRAINER, _SYNC = "Rollout", "Trainer", "Weight sync"
 
 
-@asks_once(
+@asks(
+    once=True,
     Inputs=("model", ("measurement_seconds", "--seconds|--measurement-seconds"), "device", "seed"),
     Workload=(*BATCH, *LENGTHS, "temperature"),
     Rollout=(

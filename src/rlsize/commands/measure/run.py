@@ -8,8 +8,8 @@ import os
 import shlex
 import sys
 import tempfile
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, fields, is_dataclass, replace
+from collections.abc import Callable
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -512,13 +512,13 @@ class Journal:
     def keep_level(self, concurrency: int, runs: list[PhaseRun]) -> None:
         """Keep a level of the rollout that is over."""
         self.levels[concurrency] = runs
-        self._add({"level": concurrency, "runs": _plain(runs)})
+        self._add({"level": concurrency, "runs": runs})
 
     def keep_stage(self, stage: Stage, result: StageResult[Any]) -> None:
         """Keep a stage that is over."""
         self.stages[stage] = result
         kept = [one.name for one in fields(RolloutResult if stage == "rollout" else StageResult)]
-        self._add({"stage": stage, "result": {name: _plain(getattr(result, name)) for name in kept}})
+        self._add({"stage": stage, "result": {name: getattr(result, name) for name in kept}})
 
     def close(self, *, whole: bool) -> None:
         """Take it away where all was measured; else say how to go on, if anything was."""
@@ -528,6 +528,9 @@ class Journal:
             sys.stderr.write(f"what is whole is kept: the same command with --resume {self.path} goes on\n")
 
     def _add(self, entry: dict[str, Any]) -> None:
+        from pydantic_core import to_jsonable_python
+
+        entry = to_jsonable_python(entry, fallback=dict)  # labels are read-only mappings
         lines = [entry] if self._begun else [self._head, entry]
         try:
             with self.path.open("a" if self._begun else "w", encoding="utf-8") as file:
@@ -572,15 +575,6 @@ class Journal:
                 for name, value in said.items()
             }
         )
-
-
-def _plain(value: Any) -> Any:
-    """A value as JSON takes it; labels are read-only, which `asdict` cannot copy."""
-    if is_dataclass(value):
-        return {one.name: _plain(getattr(value, one.name)) for one in fields(value)}
-    if isinstance(value, Mapping):
-        return {str(name): _plain(one) for name, one in value.items()}
-    return [_plain(one) for one in value] if isinstance(value, list | tuple) else value
 
 
 def _object(line: str) -> dict[str, Any] | None:

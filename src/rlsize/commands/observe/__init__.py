@@ -26,7 +26,7 @@ from rlsize.shell.live_engines import WATCH, WatchFlags, check_watch, watched_en
 from rlsize.shell.named_inputs import NamedInputs, named_inputs
 from rlsize.shell.observation import POOLS, pools_of, rates_of, read_run, save_observation
 from rlsize.shell.progress import INTERRUPTED
-from rlsize.shell.quantity_flags import PRICES, asks_beside_files
+from rlsize.shell.quantity_flags import PRICES, asks
 from rlsize.units import listed, show
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ _QUIET = frozenset((
 _QUANTILES = ("response_p50_tokens", "response_p90_tokens", "response_p99_tokens")
 
 
-@asks_beside_files(Inputs=(*WATCH, "concurrency", "prompt_share", *POOLS), Prices=PRICES)
+@asks(beside_files=True, Inputs=(*WATCH, "concurrency", "prompt_share", *POOLS), Prices=PRICES)
 def observe(
     inputs: Inputs,
     context: typer.Context,

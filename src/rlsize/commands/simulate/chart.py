@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
-from itertools import chain, islice
+from dataclasses import replace
+from itertools import islice
 from math import ceil
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from rlsize.reports.chart import Bar, Chart, Gantt, Mark, Panels, Series
+from rlsize.simulator.ledger import Span
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from rlsize.reports.chart import Role
-    from rlsize.simulator.ledger import Ledger, Span
+    from rlsize.simulator.ledger import Ledger
 
 MOST_POINTS = 300  # of a line; longer runs are drawn in parts of several steps
 _CAUSES: tuple[tuple[str, str, Role], ...] = (
@@ -28,12 +29,6 @@ _INSTANCE = "instance "
 
 MOST_BARS = 20_000
 _TOUCHING = 1e-9  # of the time shown: spans that are no further apart follow each other
-# What may differ within a bar, and shall: share of the slots by which batches differ, share of the time shown that a
-# bar lasts at least. Each rung draws fewer bars than the one before.
-_RUNGS = (
-    (0.0, 0.0), (1 / 64, 0.0), (1 / 32, 1 / 4000), (1 / 16, 1 / 2000), (1 / 12, 1 / 1000), (1 / 8, 1 / 500),
-    (1 / 6, 1 / 250), (1 / 4, 1 / 120),
-)  # fmt: skip
 _ROLES: Mapping[str, Role] = {
     "update": "update", "logprob": "logprob", "waiting": "waiting",
     "sync": "sync", "swap": "swap", "failure": "failure", "overhead": "other",
@@ -145,8 +140,8 @@ def bars_of(spans: Sequence[Span], slots: int, unit: float) -> tuple[Bar, ...]:
         unit: What times are counted in. [s]
 
     Returns:
-        At most `MOST_BARS`, unless there are as many tracks: similar batches are averaged, short ones with what is
-        beside them, idleness included.
+        At most `MOST_BARS`, unless there are as many tracks: of too many, short ones are averaged with what is beside
+        them, idleness included.
     """
     tracks: dict[str, list[Span]] = {}
     for span in spans:
@@ -163,86 +158,55 @@ def bars_of(spans: Sequence[Span], slots: int, unit: float) -> tuple[Bar, ...]:
 
 
 def _few(tracks: Mapping[str, Sequence[Span]], most: int, long: float, slots: int, unit: float) -> list[Bar]:
-    """Bars of some tracks, coarser and coarser until they are few enough."""
+    """Bars of some tracks: as they are, or as long as lets no more of them be than `most`."""
 
-    def bars(near: float, least: float) -> Iterator[Bar]:
-        rules = _Rules(near * slots, least * long, _TOUCHING * long, slots, unit)
-        return chain.from_iterable(_bars(track, own, rules) for track, own in tracks.items())
+    def bars(least: float) -> Iterator[Bar]:
+        for track, own in tracks.items():
+            for group in _groups(own, least * long, _TOUCHING * long):
+                yield from _bar(track, group, slots, unit)
 
-    for near, least in _RUNGS:
-        found = list(islice(bars(near, least), most + 1))  # no more than tells that there are too many
-        if len(found) <= most:
-            return found
-    # no more bars than `most` last as long as this share of the time shown
-    return list(bars(_RUNGS[-1][0], len(tracks) / max(most - len(tracks), 1)))
+    found = list(islice(bars(0.0), most + 1))  # no more than tells that there are too many
+    return found if len(found) <= most else list(bars(len(tracks) / max(most - len(tracks), 1)))
 
 
-class _Rules(NamedTuple):
-    near: float  # batches that differ by no more are alike [1]
-    least: float  # a bar lasts at least so long, if something follows it [s]
-    touching: float  # gaps that are none [s]
-    slots: int
-    unit: float
+def _groups(spans: Iterable[Span], least: float, touching: float) -> Iterator[list[Span]]:
+    """Spans of a track that become one bar: alike, or shorter together than a bar lasts. [s]"""
+    held: list[Span] = []
+    for span in _with_gaps(spans, touching):
+        if held and held[-1].end - held[0].start >= least and _kind(held[-1]) != _kind(span):
+            yield held
+            held = []
+        held.append(span)
+    yield held
 
 
-@dataclass(slots=True)
-class _Open:
-    """A bar that may still grow."""
-
-    start: float
-    end: float
-    name: str  # of what came last
-    low: int  # smallest batch in it
-    high: int
-    filled: float = 0.0  # batch times seconds
-    seconds: dict[str, float] = field(default_factory=dict)  # of each name
+def _kind(span: Span) -> tuple[bool | str, int]:
+    return not span.track.startswith(_INSTANCE) and span.name, span.batch
 
 
-def _bars(track: str, spans: Iterable[Span], rules: _Rules) -> Iterator[Bar]:
-    """Bars of one track."""
-    held: _Open | None = None
-    for start, end, name, batch in _with_gaps(track, spans, rules):
-        if held is None or not _grows(held, name, batch, rules):
-            if held is not None:
-                yield from _closed(held, track, rules)
-            held = _Open(start, end, name, batch, batch)
-        held.end, held.name, held.low, held.high = end, name, min(held.low, batch), max(held.high, batch)
-        held.filled += batch * (end - start)
-        held.seconds[name] = held.seconds.get(name, 0.0) + end - start
-    if held is not None:
-        yield from _closed(held, track, rules)
-
-
-def _with_gaps(track: str, spans: Iterable[Span], rules: _Rules) -> Iterator[tuple[float, float, str, int]]:
-    """Start, end, name and batch of each span, and of the time in between, which has no name."""
+def _with_gaps(spans: Iterable[Span], touching: float) -> Iterator[Span]:
+    """The spans, and the time in between as spans without a name; each begins where the one before ends."""
     last: float | None = None
     for span in spans:
-        if last is not None and span.start - last > rules.touching:
-            yield last, span.start, "", 0
+        if last is not None and span.start - last > touching:
+            yield Span(span.track, "", last, span.start)
             last = span.start
-        name = "busy" if track.startswith(_INSTANCE) else span.name
-        yield (span.start if last is None else last), span.end, name, span.batch
+        yield span if last is None else replace(span, start=last)
         last = span.end
 
 
-def _grows(held: _Open, name: str, batch: int, rules: _Rules) -> bool:
-    """Whether what follows a bar becomes part of it."""
-    near = max(held.high, batch) - min(held.low, batch) <= rules.near
-    return held.end - held.start < rules.least or (near and name == held.name)
-
-
-def _closed(held: _Open, track: str, rules: _Rules) -> Iterator[Bar]:
-    start, end = held.start / rules.unit, held.end / rules.unit
+def _bar(track: str, group: Sequence[Span], slots: int, unit: float) -> Iterator[Bar]:
+    """The bar of some spans; none of idleness."""
+    start, end = group[0].start, group[-1].end
+    seconds: dict[str, float] = {}
+    for span in group:
+        seconds[span.name] = seconds.get(span.name, 0.0) + span.end - span.start
+    name = max(seconds, key=seconds.__getitem__)
+    mean = sum(span.batch * (span.end - span.start) for span in group) / (end - start)
+    said: dict[str, Any] = {"name": name, "role": _ROLES.get(name, "other")}
     if track.startswith(_INSTANCE):
-        mean = held.filled / (held.end - held.start)
-        if mean > 0.0:
-            yield Bar(lane=track, start=start, end=end, shade=min(mean / rules.slots, 1.0))
-        return
-    name = max(held.seconds, key=lambda name: held.seconds[name])
-    if not name:
-        return
-    if track == "sync":
-        short = name.replace("version ", "v")
-        yield Bar(lane=track, start=start, end=end, name="sync", role="sync", label=short)
-    else:
-        yield Bar(lane=track, start=start, end=end, name=name, role=_ROLES.get(name, "other"))
+        said = {"shade": min(mean / slots, 1.0)} if mean > 0.0 else {}
+    elif track == "sync":
+        said = {"name": "sync", "role": "sync", "label": name.replace("version ", "v")}
+    if said and (name or "shade" in said):
+        yield Bar(lane=track, start=start / unit, end=end / unit, **said)

@@ -16,10 +16,10 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from benchmarks.fitting import fitted
 
 from rlsize.errors import Refused
 from rlsize.estimates.belief import prior
-from rlsize.estimates.fitting import fitted
 from rlsize.estimates.recorded.registry import as_unseen, fold, kinds, table
 from rlsize.verdicts.predictions import Views, asked, fields
 

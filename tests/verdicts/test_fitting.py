@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
+from benchmarks.fitting import fitted, untuned
 
 from rlsize.estimates.constants import Constant, Stage
-from rlsize.estimates.fitting import fitted, untuned
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
