@@ -80,6 +80,7 @@ ADDS_NO_KEY: Mapping[str, str] = MappingProxyType(
         "--namespace": "it is text of the manifest",
         "--record": "it writes a file",
         "--rollback": "it names a recorded observation or plan",
+        "--backend": _WORK,
         "--jobs": _WORK,
         "--most-samples": _WORK,
         "--runs": "it names a file of finished runs",

@@ -322,12 +322,26 @@ def test_ten_thousand_instances_are_refused_with_what_would_fit(rlsize: Run, ref
         ({"seed": "٣"}, "not a whole number"),
         ({"jobs": "0"}, "--jobs"),
         ({"most_samples": "0"}, "--most-samples"),
+        ({"backend": "thread"}, "did you mean threads?"),
+        ({"backend": ""}, "'' is unknown"),
     ],
     ids=lambda value: " ".join(f"{k}={v[:12]}" for k, v in value.items()) if isinstance(value, dict) else "",
 )
 def test_wrong_input_is_named_with_its_flag(refused: Run, change: dict[str, str], says: str) -> None:
     """What is wrong, where, and what to do."""
     assert says in refused(*line(**change))
+
+
+@pytest.mark.parametrize("backend", ["ray", "dask"])
+def test_a_cluster_that_is_not_installed_is_refused_at_once(
+    refused: Run, backend: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Before anything runs, with what to install."""
+    monkeypatch.setattr("rlsize.commands.simulate.runs.find_spec", lambda _: None)
+    said = refused(*line(backend=backend))
+    assert f"{backend} is not installed" in said
+    assert "pip install" in said
+    assert "runs" not in said
 
 
 def test_instances_must_fit_on_their_gpus(refused: Run) -> None:

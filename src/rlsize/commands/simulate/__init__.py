@@ -56,6 +56,7 @@ class Orders:
     Args:
         steps: Optimizer steps of each run. [1]
         seeds: Seeds of the runs.
+        backend: Where they work.
         workers: How many at the same time; -1 for as many as there are cores.
         most_samples: That all of them may generate. [1]
         runs: File of finished runs; None for none.
@@ -66,6 +67,7 @@ class Orders:
 
     steps: int
     seeds: tuple[int, ...]
+    backend: str
     workers: int
     most_samples: float
     runs: str | None
@@ -106,6 +108,9 @@ def simulate(
         "Runs",
         "KEY=RANGE",
     ),
+    backend: str | None = option(
+        "--backend", "Where runs work: processes, threads, ray or dask.", "Runs", metavar="NAME"
+    ),
     runs: str | None = option(
         "--runs", "Keep finished runs in this file, and take from it what is there.", "Runs", "FILE"
     ),
@@ -120,8 +125,10 @@ def simulate(
     Example:  rlsize simulate --mode async --max-staleness 4 --instances 13 --per-instance 4000 --concurrency 64
     --prompts 64 --group 8 --response-tokens 1536 --train-seconds 20 --sync-seconds 2 --steps 200
     """
-    from rlsize.commands.simulate.runs import MOST_SAMPLES, check_targets
+    from rlsize.commands.simulate.runs import MOST_SAMPLES, backend_fault, check_targets
 
+    fault = backend_fault("processes" if backend is None else backend)
+    inputs.faults += [] if fault is None else [fault]
     steps, count = (inputs.ask(key) for key in ("simulated_steps", "seeds"))
     workers, most = inputs.apart().ask("parallel_runs"), inputs.apart().ask("most_samples")
     seed, _ = inputs.name("seed")
@@ -129,6 +136,7 @@ def simulate(
     orders = Orders(
         steps=round(steps.number) if steps.known else 1,
         seeds=tuple(range(first, first + round(count.number) if count.known else first + 1)),
+        backend=backend or "processes",
         workers=round(workers.number) if workers.known else -1,
         most_samples=most.number if most.known else MOST_SAMPLES,
         runs=runs,

@@ -9,15 +9,16 @@ import signal
 import sys
 import threading
 from concurrent.futures.process import BrokenProcessPool
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass
 from functools import partial
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 import typer
 
-from rlsize.errors import Fault, InputError, noting
+from rlsize.errors import Fault, InputError, noting, suggestion
 from rlsize.facts.figure import Figure
 from rlsize.reports.wording import numbered
 from rlsize.shell.progress import INTERRUPTED
@@ -35,6 +36,8 @@ if TYPE_CHECKING:
     from rlsize.simulator.outcome import Outcome
     from rlsize.simulator.setting import Setting
 
+BACKENDS = {"processes": "loky", "threads": "threading", "ray": "ray", "dask": "dask"}
+_INSTALLED = {"ray": ("ray", "ray"), "dask": ("distributed", "dask distributed")}  # module, and what to install for it
 MOST_SAMPLES = 200e6
 COMPILED = "compiled_fraction"
 """Key of the share of the runs that the kernel played."""
@@ -45,6 +48,7 @@ _LONG = 5.0  # seconds from which on the time to come is told
 _BYTES_PER_SAMPLE = 700  # of a sample under way, with its group
 _MOST_BYTES = 8e9
 _MOST_INSTANCES = 100_000
+_LISTS_ONLY = frozenset({"ray"})  # back ends that give results when all are there, so they get a few jobs at a time
 _TOLD = 10  # times that progress is told
 _DIGITS = 24  # of a run's key
 _LARGEST_FILE = 256 * 2**20
@@ -102,6 +106,22 @@ class Done(NamedTuple):
     ledger: Ledger | None = None
     steps: int = 0
     compiled: bool = False
+
+
+def backend_fault(backend: str) -> Fault | None:
+    """
+    What is wrong with a back end; None where it can be used.
+
+    Args:
+        backend: Its name.
+    """
+    if backend not in BACKENDS:
+        return Fault(f"{backend!r} is unknown", "--backend", suggestion(backend, BACKENDS))
+    module, package = _INSTALLED.get(backend, ("joblib", "joblib"))
+    if find_spec(module) is None:
+        todo = f"install it (pip install {package}), or leave --backend out"
+        return Fault(f"{backend} is not installed", "--backend", todo)
+    return None
 
 
 def check_bounds(jobs: Sequence[Job], most_samples: float) -> None:
@@ -211,7 +231,7 @@ def _to_come(jobs: Sequence[Job]) -> str:
 
 
 def run_all(
-    jobs: Sequence[Job], say: Callable[[str, float], None], *, workers: int, kept: KeptRuns | None
+    jobs: Sequence[Job], say: Callable[[str, float], None], *, backend: str, workers: int, kept: KeptRuns | None
 ) -> dict[int, Done]:
     """
     Finished runs by the number of the job: all of them, unless Ctrl-C keeps some from it.
@@ -219,6 +239,7 @@ def run_all(
     Args:
         jobs: What to run.
         say: Takes what is being done and the share that is done.
+        backend: One of `BACKENDS`.
         workers: Runs at the same time; -1 for as many as there are cores.
         kept: A file of finished runs to take from and add to.
 
@@ -235,7 +256,7 @@ def run_all(
     if long:
         say(f"{len(done)} of {len(jobs)} runs{_to_come([jobs[i] for i in left])}", len(done) / len(jobs))
     try:
-        for index, result in zip(left, _results([jobs[i] for i in left], workers), strict=True):
+        for index, result in zip(left, _results([jobs[i] for i in left], backend, workers), strict=True):
             done[index] = result
             if kept is not None and result.outcome is not None:
                 kept.add(jobs[index].key, result.outcome)
@@ -246,7 +267,7 @@ def run_all(
     return done
 
 
-def _results(jobs: Sequence[Job], workers: int) -> Iterator[Done]:
+def _results(jobs: Sequence[Job], backend: str, workers: int) -> Iterator[Done]:
     """Results in the order of the jobs."""
     from rlsize.simulator.played import covers, installed
     from rlsize.simulator.run import WORTH
@@ -254,12 +275,13 @@ def _results(jobs: Sequence[Job], workers: int) -> Iterator[Done]:
     samples = sum(job.samples for job in jobs)
     kernel = installed() and all(covers(job.setting) for job in jobs)
     play = partial(run_job, compiled=samples >= WORTH)
-    if len(jobs) <= 1 or workers == 1 or samples < (_SMALL_COMPILED if kernel else _SMALL):
+    small = backend == "processes" and samples < (_SMALL_COMPILED if kernel else _SMALL)
+    if len(jobs) <= 1 or workers == 1 or small:
         yield from map(play, jobs)
         return
     over = 0
     try:
-        for done in _side_by_side(jobs, play, workers):
+        for done in _side_by_side(jobs, play, backend, workers):
             yield done
             over += 1
     except BrokenProcessPool:
@@ -267,9 +289,9 @@ def _results(jobs: Sequence[Job], workers: int) -> Iterator[Done]:
         yield from map(play, jobs[over:])
 
 
-def _side_by_side(jobs: Sequence[Job], play: Callable[[Job], Done], workers: int) -> Iterator[Done]:
+def _side_by_side(jobs: Sequence[Job], play: Callable[[Job], Done], backend: str, workers: int) -> Iterator[Done]:
     """
-    Results in the order of the jobs, by processes.
+    Results in the order of the jobs, by a back end of joblib.
 
     Raises:
         BrokenProcessPool: A worker was killed.
@@ -280,8 +302,31 @@ def _side_by_side(jobs: Sequence[Job], play: Callable[[Job], Done], workers: int
 
     guard()  # workers that wait for work would outlive a parent that was killed
     threading.excepthook = lambda _: None  # joblib's threads would tell at length of work that they lose to a signal
-    at_work = joblib.Parallel(n_jobs=workers, return_as="generator", pre_dispatch="3*n_jobs")
-    yield from at_work(joblib.delayed(play)(job) for job in jobs)
+    with _registered(backend), joblib.parallel_config(backend=BACKENDS[backend], n_jobs=workers):
+        at_once = len(jobs)
+        if backend in _LISTS_ONLY:
+            at_once = 2 * joblib.effective_n_jobs(workers)
+        for first in range(0, len(jobs), at_once):
+            how = {} if backend in _LISTS_ONLY else {"return_as": "generator", "pre_dispatch": "3*n_jobs"}
+            yield from joblib.Parallel(**how)(joblib.delayed(play)(job) for job in jobs[first : first + at_once])
+
+
+@contextmanager
+def _registered(backend: str) -> Iterator[None]:
+    """Have joblib know a cluster's back end, which the user has installed; a local cluster ends with the runs."""
+    with ExitStack() as stack:
+        if backend == "ray":
+            import ray
+            from ray.util.joblib import register_ray
+
+            ray.init(log_to_driver=False)  # where RAY_ADDRESS says, else on this machine; its talk would go to stdout
+            stack.callback(ray.shutdown)
+            register_ray()
+        elif backend == "dask":
+            from dask.distributed import Client
+
+            stack.enter_context(Client())  # where DASK_SCHEDULER_ADDRESS says, else on this machine
+        yield
 
 
 def run(jobs: Sequence[Job], orders: Orders) -> tuple[dict[int, Done], bool]:
@@ -291,7 +336,7 @@ def run(jobs: Sequence[Job], orders: Orders) -> tuple[dict[int, Done], bool]:
     check_bounds(jobs, orders.most_samples)
     kept = KeptRuns(orders.runs) if orders.runs is not None else None
     with progress() as say:
-        done = run_all(jobs, say, workers=orders.workers, kept=kept)
+        done = run_all(jobs, say, backend=orders.backend, workers=orders.workers, kept=kept)
     return done, len(done) < len(jobs)
 
 
