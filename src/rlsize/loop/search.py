@@ -326,7 +326,11 @@ def _modes(said: Said, framework: Framework | None) -> tuple[Kind, ...]:
         what = f"{framework.title} cannot run a loop that is {mode}"
         said.fault(what, said.flag("searched_modes"), f"it runs {', '.join(framework.runs.modes)}")
     runs -= framework.refuses.keys() - {LOOPS.get(str(said.said("placement.mode")))}
-    return asked or tuple(mode for mode in _UNASKED if mode in runs)
+    found = asked or tuple(mode for mode in _UNASKED if mode in runs)
+    if not found:
+        why = next((reason for reason, *_ in framework.refuses.values()), "none of its modes is searched")
+        said.fault(f"this {framework.title} cannot be planned: {why}", said.flag("framework"), "give a later @VERSION")
+    return found
 
 
 def _space(said: Said, loop: Loop, wanted: _Wanted, budget: tuple[Budget | None, str], rejected: Rejections) -> Space:
