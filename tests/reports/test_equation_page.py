@@ -72,10 +72,10 @@ def test_a_full_name_loads_its_own_file_only(monkeypatch: pytest.MonkeyPatch) ->
         ("xyzzy", "`rlsize explain` lists all"),
         ("the sync of it", "sync or "),
         ("", "no equation is called"),
-        ("_ops.minimum", "no equation is called _ops.minimum"),
-        ("os.getcwd", "no equation is called os.getcwd"),
-        ("..x", "no equation is called ..x"),
-        ("a" * 5000, "no equation is called aaaa"),
+        ("_ops.minimum", "no equation is called '_ops.minimum'"),
+        ("os.getcwd", "no equation is called 'os.getcwd'"),
+        ("..x", "no equation is called '..x'"),
+        ("a" * 5000, "no equation is called 'aaaa"),
     ],
 )
 def test_an_unknown_name_is_told(look_up: object, name: str, told: str) -> None:

@@ -328,7 +328,7 @@ def _modes(said: Said, framework: Framework | None) -> tuple[Kind, ...]:
     runs -= framework.refuses.keys() - {LOOPS.get(str(said.said("placement.mode")))}
     found = asked or tuple(mode for mode in _UNASKED if mode in runs)
     if not found:
-        why = next((reason for reason, *_ in framework.refuses.values()), "none of its modes is searched")
+        why = "; ".join(dict.fromkeys(reason for reason, *_ in framework.refuses.values()))
         said.fault(f"this {framework.title} cannot be planned: {why}", said.flag("framework"), "give a later @VERSION")
     return found
 

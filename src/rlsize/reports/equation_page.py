@@ -214,7 +214,7 @@ def _full_name(name: str) -> str:
     functions = {full: full.rpartition(".")[2] for full in known}
     candidates = [full for full, function in functions.items() if function == name]
     if not candidates:
-        raise InputError(Fault(f"no equation is called {name[:80]}", todo=_offered(name[:80], functions)))
+        raise InputError(Fault(f"no equation is called {name[:80]!r}", todo=_offered(name[:80], functions)))
     if len(candidates) > 1:
         todo = f"write one of {', '.join(candidates)}"
         raise InputError(Fault(f"{name} is the name of several equations", todo=todo))

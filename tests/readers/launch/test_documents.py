@@ -243,6 +243,15 @@ def test_command_and_arguments_of_a_container_are_one_script() -> None:
     assert not found.notes
 
 
+def test_a_container_in_json_is_one_in_yaml() -> None:
+    """The words stand where they are written, so that they can be changed there."""
+    text = '{"kind": "Job", "spec": {"pods": [{"command": ["a", "b"],\n "args": ["x.y=2"]}]}}'
+    (words,) = read(text, "job.json").scripts
+    assert [(text[word.span.start : word.span.end], word.span.line) for word in words] == [
+        ("a", 1), ("b", 1), ("x.y=2", 2),
+    ]  # fmt: skip
+
+
 def test_scripts_of_sky_files_keep_the_shells_variables() -> None:
     """Scripts of sky files keep the shells variables."""
     text = "resources: {accelerators: {H100: 8}}\nsetup: pip install x\nrun: |\n  python t.py \\\n    a=${A}\n"

@@ -14,7 +14,7 @@ from rlsize.readers.launch.nodes import settings_of
 from rlsize.readers.launch.notebooks import notebook_code
 from rlsize.readers.launch.python_settings import python_settings
 from rlsize.readers.launch.toml_settings import toml_settings
-from rlsize.readers.launch.yaml_settings import yaml_settings
+from rlsize.readers.launch.yaml_settings import scripts_in, yaml_settings
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -89,6 +89,7 @@ def _read(
         root, scripts = python_settings(code, name, notes)
     else:
         root = _READERS[form](text, name, notes)
+        scripts = tuple(words for words, _ in scripts_in(root)) if form == "json" else ()
     settings = settings_of(root, name, notes)
     told = tuple(dict.fromkeys(notes))
     if len(told) > _MOST_NOTES:

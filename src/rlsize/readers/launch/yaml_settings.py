@@ -142,7 +142,7 @@ def yaml_settings(
         raise InputError(Fault("holds no settings: it is no mapping of keys to values", name, "write `key: value`"))
     for setting in overrides:
         root = _overridden(root, setting)
-    scripts = list(_scripts(root))
+    scripts = list(scripts_in(root))
     raw = frozenset(id(node) for _, nodes in scripts for node in nodes)
     return interpolated(root, raw, notes), tuple(words for words, _ in scripts)
 
@@ -157,11 +157,11 @@ def _overridden(root: Node, setting: Setting) -> Node:
     return merged(root, reduce(lambda node, key: Node({key: node}, span), reversed(path), Node(setting.value, span)))
 
 
-def _scripts(node: Node) -> Iterator[tuple[tuple[Word, ...], list[Node]]]:
+def scripts_in(node: Node) -> Iterator[tuple[tuple[Word, ...], list[Node]]]:
     """Texts that are shell, and their nodes; `command` and `args` of a container are the words of one command."""
     held = node.value
     for child in held if isinstance(held, list) else held.values() if isinstance(held, dict) else ():
-        yield from _scripts(child)
+        yield from scripts_in(child)
     if not isinstance(held, dict):
         return
     words: list[Node] = []
