@@ -248,7 +248,7 @@ def test_a_container_in_json_is_one_in_yaml() -> None:
     text = '{"kind": "Job", "spec": {"pods": [{"command": ["a", "b"],\n "args": ["x.y=2"]}]}}'
     (words,) = read(text, "job.json").scripts
     assert [(text[word.span.start : word.span.end], word.span.line) for word in words] == [
-        ("a", 1), ("b", 1), ("x.y=2", 2),
+        ('"a"', 1), ('"b"', 1), ('"x.y=2"', 2),
     ]  # fmt: skip
 
 
