@@ -243,7 +243,8 @@ def test_a_snippet_has_the_keys_of_its_version(
 @pytest.mark.parametrize(("version", "mode"), [("verl@0.4", "async"), ("trl@0.29", "async"), ("openrlhf@0.7", "async")])
 def test_no_plan_is_in_a_mode_that_a_version_lacks(rlsize: Run, scenario: str, version: str, mode: str) -> None:
     """Asked for it is refused, with what the version runs."""
-    ran = rlsize("plan", scenario, "--framework", version, "--mode", mode, "--response-tokens", "500", "--prompt-tokens", "200")
+    lengths = ("--response-tokens", "500", "--prompt-tokens", "200")
+    ran = rlsize("plan", scenario, "--framework", version, "--mode", mode, *lengths)
     assert (ran.code, f"cannot run a loop that is {mode}" in ran.stderr) == (2, True), ran.stderr
 
 

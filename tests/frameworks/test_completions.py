@@ -141,7 +141,8 @@ def test_defaults_that_hang_on_a_version_nobody_said_are_told(tmp_path: Path) ->
     assert launch(tmp_path, text).notes == (note,)
     lengths = "--prompt_max_len 512 --generate_max_len 512"
     short = "Read as OpenRLHF before 0.9.8, by its keys (--framework openrlhf@VERSION)."
-    assert launch(tmp_path, f"{text} --vllm_gpu_memory_utilization 0.5 --grad_accum_dtype bf16 {lengths}").notes == (short,)
+    told = f"{text} --vllm_gpu_memory_utilization 0.5 --grad_accum_dtype bf16 {lengths}"
+    assert launch(tmp_path, told).notes == (short,)
     assert launch(tmp_path, text, framework="openrlhf@0.6.1").notes == ()
     assert launch(tmp_path, f"{PPO} --vllm.num_engines 2").notes == ()  # no older version takes such flags
 
