@@ -10,14 +10,12 @@ from rlsize.equations import kv_cache, matching, memory, memory_fit, training_pe
 from rlsize.estimates.engine_memory import kv_capacity
 from rlsize.estimates.figures import apply, rounded, total
 from rlsize.estimates.memory import (
-    TRAINER_POOL,
-    bill,
-    instance_of,
+    engine_layout,
     on_trainer,
     overheads,
     reserved,
-    sample_per_gpu,
-    weights_per_gpu,
+    rollout_weights,
+    sample_cache,
 )
 from rlsize.estimates.trainer_layout import WEIGHT_STAGE, TrainerLayout, divides
 from rlsize.facts.figure import Figure, absent
@@ -191,12 +189,12 @@ def _exact_gpus(question: MemoryQuestion, gpu: GpuMemory, first: Candidate | Non
     """Where everything is sharded, the count in one equation; it grows with what every GPU holds, so it is exact."""
     if first is None or first.layout is None or first.layout.zero_stage.number < WEIGHT_STAGE:
         return None
-    pool = total("sharded_bytes", [tenant.held for tenant in bill(question) if tenant.name in TRAINER_POOL])
+    states = on_trainer(question, TrainerLayout()).states
     everywhere = [part for part in first.parts if part.key in _EVERYWHERE]
     return apply(
         "trainer_gpus_exact",
         memory.gpus_needed,
-        sharded_bytes=reserved(question, "sharded_bytes", [pool]),
+        sharded_bytes=reserved(question, "sharded_bytes", [states]),
         bytes_on_every_gpu=reserved(question, "bytes_on_every_gpu", everywhere),
         gpu_memory=gpu.memory,
         usable_fraction=gpu.trainer_fraction,
@@ -238,27 +236,29 @@ def instance_on(question: MemoryQuestion, gpu: GpuMemory, tensor: Figure) -> Can
 
 def _longest(question: MemoryQuestion, tensor: Figure) -> float:
     """Cache of the longest sequence on each GPU of an instance; 0 where nobody says how long that is."""
-    if not (question.longest_tokens.known and question.shape.size):
+    if not (question.longest_tokens.known and question.model):
         return 0.0
-    return sample_per_gpu(replace(question, context_tokens=question.longest_tokens), tensor).number
+    return sample_cache("longest_bytes", question, engine_layout(question, tensor), question.longest_tokens).number
 
 
 def _cache_of(question: MemoryQuestion, gpu: GpuMemory, tensor: Figure) -> tuple[list[Figure], Figure, Figure]:
     """What stands on a GPU of an instance, what that leaves for its KV cache, and the cache of a sample."""
-    asked, key = instance_of(question, tensor), "rollout_left_bytes"
-    if asked is None:  # nothing but weights is known
-        weights = weights_per_gpu(question, tensor)
+    layout, key = engine_layout(question, tensor), "rollout_left_bytes"
+    named_sample = "sample_kv_cache_bytes_per_gpu"
+    sample = sample_cache(named_sample, question, layout)
+    if question.engine is None:  # nothing but weights is known
+        weights = rollout_weights("rollout_weights_bytes_per_gpu", question, layout)
         fraction = gpu.rollout_fraction if gpu.rollout_fraction.known else gpu.trainer_fraction
-        return [weights], _left(key, gpu, fraction, weights), sample_per_gpu(question, tensor)
-    found = kv_capacity(apply, asked, question.constants, question.context if question.context.known else None)
+        return [weights], _left(key, gpu, fraction, weights), sample
+    known = question.context.known
+    engine = replace(question.engine, layout=layout)
+    found = kv_capacity(apply, engine, question.constants, question.context if known else None)
     named = {
         "rollout_weights_bytes_per_gpu": found.weight_bytes,
         "engine_activation_bytes_per_gpu": found.activation_bytes,
         "engine_other_bytes_per_gpu": found.other_bytes,
     }
-    sample = replace(found.sequence_bytes, key="sample_kv_cache_bytes_per_gpu")
-    if not question.context.known:
-        sample = sample_per_gpu(question, tensor)
+    sample = replace(found.sequence_bytes, key=named_sample) if known else sample  # with a drafter's
     return [replace(part, key=name) for name, part in named.items()], replace(found.kv_bytes, key=key), sample
 
 
@@ -313,7 +313,7 @@ def most_that_fits(question: MemoryQuestion, fit: FitAnswer) -> tuple[Figure, ..
 def _micro_batch(question: MemoryQuestion, trainer: Candidate) -> Figure:
     """Tokens of one pass of a data-parallel rank that what is left has room for, by the asked recomputation."""
     key = "max_micro_batch_tokens"
-    if trainer.layout is None or question.known_shape is None:
+    if trainer.layout is None or question.model is None:
         return absent(key, "--model")
     shortest = replace(
         question, micro_batch_tokens=_ONE_TOKEN, longest_tokens=_ONE_TOKEN, keeps=replace(question.keeps, samples=None)

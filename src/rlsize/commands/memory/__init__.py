@@ -67,7 +67,7 @@ def memory(inputs: Inputs, write: Write = None, force: Force = False) -> Report:
     told = profile is not None or inputs.gives("calibration")
     belief = inputs.belief(STAGE) if told else None  # numbers of a model that is not named need no numpy
     values = {one.name: one.value for one in STAGE.constants} if belief is None else belief.central()
-    engine = None if gpu is None or hardware is None else _instance(inputs, question, profile, gpu, hardware)
+    engine = None if gpu is None or hardware is None else _instance(inputs, question, gpu, hardware)
     question = replace(question, constants=constant_figures(values), engine=engine)
     answer = bill_memory(question, random_for(inputs, question))
     fit = fit_memory(question, hardware) if hardware else None
@@ -122,7 +122,7 @@ def _question(inputs: Inputs, profile: Model | None) -> MemoryQuestion:
     from rlsize.estimates.memory import MemoryQuestion
     from rlsize.estimates.memory_shape import memory_shape, shapeless
     from rlsize.facts.algorithm import OPTIMIZERS, RECOMPUTATIONS
-    from rlsize.facts.quantisation import BYTES_PER_PARAM, WIDTHS
+    from rlsize.facts.quantisation import WIDTHS
     from rlsize.loop.models import tenants
     from rlsize.loop.trainer import passes_of, trainer_layout
     from rlsize.shell.models import model_params
@@ -133,7 +133,7 @@ def _question(inputs: Inputs, profile: Model | None) -> MemoryQuestion:
     kept = tenants(inputs)
     passes, _, rl = passes_of(inputs, kept)
     kv_dtype = inputs.choose("kv_dtype") if profile is not None or inputs.gives("kv_dtype") else "bf16"
-    shape = memory_shape(profile, params, BYTES_PER_PARAM[kv_dtype]) if profile else None
+    shape = memory_shape(profile, params) if profile else None
     rank = inputs.ask("lora_rank")
     if rank.known and profile is None and params.known:
         inputs.fault("the size of adapters depends on the model's layers", rank.source, "name --model, not --params")
@@ -150,16 +150,17 @@ def _question(inputs: Inputs, profile: Model | None) -> MemoryQuestion:
     lengths = {} if context.known else _lengths(inputs)
     tensor = inputs.ask("rollout_tensor_parallel")
     dtype = inputs.choose("rollout_dtype", WIDTHS, default=_published(profile), why="as it is published")
+    beside = {
+        "critic": (kept.critic, kept.critic_params),
+        "reference": (reference and not adapters_off, kept.reference_params),
+        "reward": (kept.reward, kept.reward_params),
+    }
     question = MemoryQuestion(
         algorithm=kept.algorithm,
-        critic=kept.critic,
-        reference=reference and not adapters_off,
-        reward=kept.reward,
+        beside={name: size for name, (there, size) in beside.items() if there},
         params=params,
-        critic_params=kept.critic_params,
-        reference_params=kept.reference_params,
-        reward_params=kept.reward_params,
-        known_shape=shape,
+        model=profile,
+        kv_dtype=kv_dtype,
         optimizer=OPTIMIZERS[optimizer],
         bytes_per_gradient=width,
         lora_rank=rank,
@@ -278,23 +279,21 @@ def _hardware(inputs: Inputs, question: MemoryQuestion, gpu: Gpu) -> GpuMemory:
     return gpu_memory(gpu, trainer, rollout, node_gpus(inputs, gpu))
 
 
-def _instance(
-    inputs: Inputs, question: MemoryQuestion, profile: Model | None, gpu: Gpu, hardware: GpuMemory
-) -> EngineQuestion | None:
+def _instance(inputs: Inputs, question: MemoryQuestion, gpu: Gpu, hardware: GpuMemory) -> EngineQuestion | None:
     """One rollout instance on its GPU, of no layout yet; None where the model's layers are not known."""
     from rlsize.estimates.engine_work import EngineQuestion
     from rlsize.facts.quantisation import uniform
 
-    if profile is None or question.known_shape is None:
+    if question.model is None:
         return None
-    fraction, cache = hardware.rollout_fraction, inputs.used.get("kv_dtype")
+    fraction = hardware.rollout_fraction
     batched, drafts = inputs.ask("max_batched_tokens"), inputs.ask("draft_tokens")
     return EngineQuestion(
-        model=profile,
+        model=question.model,
         gpu=gpu,
         engine=str(inputs.name("engine")[0] or "vllm"),
         weights=uniform(str(question.rollout_dtype.value)),
-        kv_dtype=str(cache.value) if cache else "bf16",
+        kv_dtype=question.kv_dtype,
         memory_fraction=fraction.if_known,
         batched_tokens=batched.if_known,
         drafts=drafts.number if drafts.known else 0.0,
