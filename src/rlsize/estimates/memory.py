@@ -53,6 +53,7 @@ _ONE_INSTANCE = Figure(key="instances", value=1, provenance="default", source="o
 _ONE_UPDATE = Figure(key="mini_batches", value=1, provenance="default", source="one update of the weights")
 _NO_PIPELINE = Figure(key="rollout_pipeline_parallel", value=1, provenance="default", source="no pipeline")
 _CACHED = ("bytes_per_token", "window_bytes_per_token", "window_tokens", "state_bytes")
+_WIDTHS = ("bytes_per_param", "bytes_per_gradient", "bytes_per_master", "bytes_per_optimizer_state")
 _OF_ITS_SIZE = absent("params", "--params")
 _NO_STEP = absent("samples_per_step", "--samples")
 _UNEVEN = Figure(key="response_cv", value=1, provenance="default", source="lengths as uneven as an exponential's")
@@ -281,9 +282,9 @@ def _results(question: MemoryQuestion) -> list[Figure]:
 def bill(question: MemoryQuestion) -> list[Tenant]:
     """Every tenant, the policy's trainer first."""
     parts = list(_trainer_parts(question))
-    trained = total(
-        "training_bytes_per_param", [replace(width, key=name) for name, width, _ in parts if name != FROZEN]
-    )
+    widths = [width for name, width, _ in parts if name != FROZEN]
+    each = dict(zip(_WIDTHS, widths, strict=True))
+    trained = apply("training_bytes_per_param", memory.training_bytes_per_param, **each)
     policy = _state("trainer", question.params, trained)
     if question.lora_rank.known:
         policy = total("trainer_bytes", [replace(part, key=name) for name, _, part in parts])
@@ -293,8 +294,8 @@ def bill(question: MemoryQuestion) -> list[Tenant]:
         whole[name] = _state(name, size, trained if name == "critic" else _WEIGHT_BYTES)
     shares: dict[str, Figure] = {}
     if question.layout is not None:
-        each = on_trainer(question, question.layout)
-        shares = {"trainer": each.policy, **each.beside}
+        placed = on_trainer(question, question.layout)
+        shares = {"trainer": placed.policy, **placed.beside}
     tenants = [Tenant(name, held, shares.get(name)) for name, held in whole.items()]
     return [*tenants, *_rollout(question)] if question.algorithm.rollout else tenants
 
