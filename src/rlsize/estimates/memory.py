@@ -291,7 +291,7 @@ def bill(question: MemoryQuestion) -> list[Tenant]:
     whole = {"trainer": policy}
     for name, params in question.beside.items():
         size = params if params.known else question.params
-        whole[name] = _state(name, size, trained if name == "critic" else _WEIGHT_BYTES)
+        whole[name] = _state(name, size, trained) if name == "critic" else _frozen(name, size)
     shares: dict[str, Figure] = {}
     if question.layout is not None:
         placed = on_trainer(question, question.layout)
@@ -303,6 +303,12 @@ def bill(question: MemoryQuestion) -> list[Tenant]:
 def _state(name: str, params: Figure, width: Figure) -> Figure:
     """All bytes of a model's state, or of a part of it."""
     return apply(f"{name}_bytes", memory.trainer_state_bytes, params=params, training_bytes_per_param=width)
+
+
+def _frozen(name: str, params: Figure) -> Figure:
+    """All bytes of a model that is only run forward."""
+    width = {"bytes_per_param": _WEIGHT_BYTES, "bytes_per_unquantised_param": _WEIGHT_BYTES}
+    return apply(f"{name}_bytes", memory.inference_weight_bytes, params=params, unquantised_params=0, **width)
 
 
 def _trainer_parts(question: MemoryQuestion) -> Iterator[tuple[str, Figure, Figure]]:

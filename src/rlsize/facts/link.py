@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Annotated, Literal
 
 from rlsize.facts.fields import (
@@ -26,10 +26,6 @@ class LinkSpecification:
     bandwidth_both_directions: Annotated[
         Sourced | None, Quantity("B/s", "Sum of both directions, where the link is advertised so.")
     ] = None
-    bandwidth_one_pair: Annotated[
-        Sourced | None,
-        Quantity("B/s", "What two GPUs alone reach, one direction, where that is less than a GPU's total."),
-    ] = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,10 +35,6 @@ class LinkMeasured:
     achievable_fraction: Annotated[
         Sourced | None, Quantity("1", "Share of the one-direction bandwidth that large copies reach.", most=1.0)
     ] = None
-    nccl_fraction: Annotated[
-        dict[str, Annotated[Sourced, Quantity("1", most=1.0)]],
-        Says("Share of the one-direction bandwidth that NCCL's bus bandwidth reaches, by collective."),
-    ] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,7 +44,6 @@ class LinkAssumed:
     achievable_fraction: Annotated[
         Sourced | None, Quantity("1", "Share of the one-direction bandwidth that transfers reach.", most=1.0)
     ] = None
-    latency: Annotated[Sourced | None, Quantity("s", "Fixed time of one transfer.")] = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

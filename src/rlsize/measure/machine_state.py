@@ -290,8 +290,8 @@ def visible(states: Sequence[GpuState], said: str | None, slices: Mapping[str, t
     """
     The GPUs that CUDA sees, in its order.
 
-    A list ends at the first entry that names nothing, or a GPU again. Of MIG instances CUDA takes one; what NVML tells
-    of memory and load is its whole GPU's, so it is left out.
+    A list ends at the first entry that names nothing, or a GPU again. Of MIG instances CUDA takes one; what the driver
+    tells of memory and load is its whole GPU's, so it is left out.
 
     Args:
         states: All GPUs.
@@ -333,7 +333,7 @@ def mig_slices() -> dict[str, tuple[str, str]]:
 
 def throttles(bits: int) -> tuple[str, ...]:
     """
-    NVML's bit mask of clock event reasons in words.
+    A bit mask of clock event reasons in words.
 
     >>> throttles(0x1), throttles(0x24)
     ((), ('power cap', 'software thermal slowdown'))
