@@ -6,7 +6,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from rlsize.equations import engine_cache, engine_memory, kv_cache, memory_fit
+from rlsize.errors import Refused
 from rlsize.estimates.engine_shape import engine_shape, plainly
+from rlsize.estimates.figures import numbers
 from rlsize.facts.inference_engines import inference_engine
 from rlsize.facts.quantisation import KV_WIDTHS, WIDTHS, native
 
@@ -24,7 +26,8 @@ if TYPE_CHECKING:
     from rlsize.facts.quantisation import WeightTypes
 
 _WIDE = 2.0  # bytes of what no checkpoint quantises
-_BINARY_GIGABYTE = 2.0**30 / 1e9  # over a decimal one: memory of binary size is sold by the GB
+_GIB = 2.0**30
+_BINARY_GIGABYTE = _GIB / 1e9  # over a decimal one: memory of binary size is sold by the GB
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -119,6 +122,28 @@ def kv_capacity(
         sequence_bytes=sequence,
         **parts,
     )
+
+
+def check_room(question: EngineQuestion, tokens: float, values: Mapping[str, float]) -> None:
+    """
+    Refuse an engine whose KV cache does not hold a sample.
+
+    Args:
+        question: The engine on its GPUs.
+        tokens: Prompt and response of that sample. [token]
+        values: The constants of `constants_memory.STAGE` by name.
+
+    Raises:
+        Refused: With the bytes that are there and those that are needed.
+    """
+    held = kv_capacity(numbers, question, values, tokens)
+    if float(held.kv_bytes) <= float(held.sequence_bytes):
+        raise Refused(
+            f"{question.model.name} does not fit on {question.layout.tensor * question.layout.data} x "
+            f"{question.gpu.name}: weights take {float(held.weight_bytes) / _GIB:.1f} GiB of each GPU's "
+            f"{float(held.memory) / _GIB:.1f} GiB, which leaves {max(0.0, float(held.kv_bytes)) / _GIB:.2f} GiB of KV "
+            f"cache, and a sample of {float(tokens):,.0f} tokens needs {float(held.sequence_bytes) / _GIB:.2f} GiB"
+        )
 
 
 def _with_drafter(work: Work, question: EngineQuestion, key: str, amount: Worked) -> Worked:

@@ -48,30 +48,6 @@ def headroom_beside_trainer(question: EngineQuestion, longest_tokens: Real, valu
     return float(planning.memory_headroom(gpu_memory=question.gpu.specification.memory.value, held_bytes=held))
 
 
-def check_engine(engine: Replica, longest_tokens: float, values: Mapping[str, Any]) -> None:
-    """
-    Refuse an instance whose KV cache does not hold the longest sample.
-
-    Args:
-        engine: The instance.
-        longest_tokens: Prompt and response of that sample. [token]
-        values: Constants by name.
-
-    Raises:
-        Refused: With the bytes that are there and those that are needed.
-    """
-    longest_tokens = max(longest_tokens, engine.question.promised_tokens)
-    held = kv_capacity(numbers, engine.question, values, longest_tokens)
-    if float(held.kv_bytes) >= float(held.sequence_bytes):
-        return
-    question = engine.question
-    raise Refused(
-        f"{question.model.name} does not fit on {question.layout.tensor * question.layout.data} x {question.gpu.name}: "
-        f"the longest sample, of {longest_tokens:,.0f} tokens, needs {float(held.sequence_bytes) / _GIB:.2f} GiB of KV "
-        f"cache on each GPU, and there are {float(held.kv_bytes) / _GIB:.2f} GiB"
-    )
-
-
 def trainer_load(question: TrainQuestion, longest_tokens: Real) -> TrainerLoad:
     """
     What the GPUs of a trainer have to hold.
