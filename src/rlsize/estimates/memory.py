@@ -29,7 +29,7 @@ from rlsize.estimates.trainer_memory import (
 from rlsize.facts.algorithm import ALGORITHMS, RECOMPUTATIONS
 from rlsize.facts.figure import Figure, absent
 from rlsize.facts.layout import Layout as EngineLayout
-from rlsize.facts.quantisation import KV_WIDTHS, WIDTHS, uniform
+from rlsize.facts.quantisation import KV_WIDTHS, WIDTHS, loaded
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -434,15 +434,18 @@ def _rollout(question: MemoryQuestion) -> list[Tenant]:
     )
     each: tuple[Figure | None, Figure | None] = (None, None)
     if tensor.known:
-        layout = engine_layout(question, tensor)
+        layout = engine_layout(question, round(tensor.number))
         each = rollout_weights("rollout_weights_bytes_per_gpu", question, layout), _kv_per_gpu(question, layout)
     weighing = [] if question.shares_weights else [Tenant("rollout_weights", weights, each[0])]
     return [*weighing, Tenant("kv_cache", cache, each[1])]
 
 
-def engine_layout(question: MemoryQuestion, tensor: Figure) -> EngineLayout:
-    """A rollout instance of so many tensor-parallel GPUs, as engines are asked about."""
-    return EngineLayout(tensor=round(tensor.number), pipeline=round(question.rollout_pipeline_parallel.number))
+def engine_layout(question: MemoryQuestion, tensor: int) -> EngineLayout:
+    """A rollout instance of so many tensor-parallel GPUs, as engines are asked about; experts lie over all ranks."""
+    if question.engine is None:
+        return EngineLayout(tensor=tensor, pipeline=round(question.rollout_pipeline_parallel.number))
+    asked = question.engine.layout
+    return replace(asked, tensor=tensor, expert=tensor * asked.data if asked.expert > 1 else 1)
 
 
 def rollout_weights(key: str, question: MemoryQuestion, layout: EngineLayout) -> Figure:
@@ -450,7 +453,8 @@ def rollout_weights(key: str, question: MemoryQuestion, layout: EngineLayout) ->
     dtype = str(question.rollout_dtype.value)
     found: Figure
     if question.model is not None:
-        found = weight_bytes(apply, question.model, uniform(dtype), layout, question.constants)
+        types = loaded(question.model.name, dtype, moe=question.model.architecture.moe is not None)
+        found = weight_bytes(apply, question.model, types, layout, question.constants)
     else:
         width = replace(question.rollout_dtype, key="bytes_per_param", value=WIDTHS[dtype])
         load = TrainerLoad(

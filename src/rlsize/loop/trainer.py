@@ -16,7 +16,6 @@ from rlsize.estimates.trainer_layout import (
     FULLY_SHARDED,
     WEIGHT_STAGE,
     TrainerLayout,
-    heads_objection,
     model_objections,
     not_parallel,
     rank_objections,
@@ -209,12 +208,6 @@ def _check(said: Said, layout: TrainerLayout, gpus: Figure) -> None:
 def _blame(said: Said, found: Iterable[Objection]) -> None:
     for one in found:
         said.fault(one.what, said.place(_KEYS[one.degree]), one.todo)
-
-
-def check_heads(said: Said, where: str, degree: int, shape: MemoryShape) -> None:
-    """Note a fault where tensor parallelism of that degree cannot deal out the heads."""
-    for one in heads_objection(shape, degree):
-        said.fault(one.what, where, one.todo)
 
 
 def _shards(spread: TrainerLayout) -> int | None:

@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from rlsize.estimates.belief import Belief
     from rlsize.estimates.engine_work import EngineQuestion
     from rlsize.estimates.memory import GpuMemory, MemoryQuestion
-    from rlsize.estimates.memory_shape import MemoryShape
     from rlsize.facts.gpu import Gpu
     from rlsize.facts.model import Model
 
@@ -45,7 +44,7 @@ def memory(inputs: Inputs, write: Write = None, force: Force = False) -> Report:
     """
     from rlsize.commands.memory.report import headline, memory_report
     from rlsize.estimates.constants_memory import STAGE, constant_figures
-    from rlsize.estimates.memory import bill_memory
+    from rlsize.estimates.memory import bill_memory, engine_layout
     from rlsize.loop.resolve import lacked, resolve
     from rlsize.loop.seed import random_for, seed_of
     from rlsize.planner.memory_fit import fit_memory
@@ -62,22 +61,19 @@ def memory(inputs: Inputs, write: Write = None, force: Force = False) -> Report:
     question = _question(inputs, profile)
     gpu = inputs.gpu()
     hardware = None if gpu is None else _hardware(inputs, question, gpu)
+    engine = None if profile is None else _engine(inputs, profile, gpu)
     seed = seed_of(inputs)
     inputs.settle()
     told = profile is not None or inputs.gives("calibration")
     belief = inputs.belief(STAGE) if told else None  # numbers of a model that is not named need no numpy
     values = {one.name: one.value for one in STAGE.constants} if belief is None else belief.central()
-    engine = None if gpu is None or hardware is None else _instance(inputs, question, gpu, hardware)
     question = replace(question, constants=constant_figures(values), engine=engine)
     answer = bill_memory(question, random_for(inputs, question))
     fit = fit_memory(question, hardware) if hardware else None
     judged = (fit.stated_rollout or fit.first_rollout) if fit else None
     start: tuple[Figure, ...] = ()
     if judged is not None and question.engine is not None and belief is not None:
-        from rlsize.facts.layout import Layout
-
-        pipeline = max(1, round(question.rollout_pipeline_parallel.number))
-        layout = Layout(tensor=judged.tensor_parallel, pipeline=pipeline)
+        layout = engine_layout(question, judged.tensor_parallel)
         start = _engine_start(replace(question.engine, layout=layout), belief, seed)
     report = memory_report(question, answer, fit, inputs, start)
     if loop is None:
@@ -96,6 +92,17 @@ def memory(inputs: Inputs, write: Write = None, force: Force = False) -> Report:
         report = replace(report, headline=headline(answer, None))  # what fits is for the phases to say
     judged_report = with_phases(report, phases_as_said(inputs, loop, seed), measured=measured)
     return with_savers(judged_report, inputs, loop, write, force=force)
+
+
+def _engine(inputs: Inputs, profile: Model, gpu: Gpu | None) -> EngineQuestion | None:
+    """One rollout instance as it is said, with its faults; None where its GPU is not."""
+    from rlsize.loop.instance import instance, layout_of
+
+    if gpu is None:
+        layout_of(inputs, profile)
+        return None
+    found = instance(inputs, profile, gpu, shared=inputs.said("placement.mode") == "colocated")
+    return None if found is None else found.question
 
 
 def _engine_start(question: EngineQuestion, belief: Belief, seed: int) -> tuple[Figure, ...]:
@@ -122,7 +129,7 @@ def _question(inputs: Inputs, profile: Model | None) -> MemoryQuestion:
     from rlsize.estimates.memory import MemoryQuestion
     from rlsize.estimates.memory_shape import memory_shape, shapeless
     from rlsize.facts.algorithm import OPTIMIZERS, RECOMPUTATIONS
-    from rlsize.facts.quantisation import WIDTHS
+    from rlsize.facts.quantisation import WIDTHS, published
     from rlsize.loop.models import tenants
     from rlsize.loop.trainer import passes_of, trainer_layout
     from rlsize.shell.models import model_params
@@ -149,7 +156,8 @@ def _question(inputs: Inputs, profile: Model | None) -> MemoryQuestion:
     context = inputs.ask("context_tokens")
     lengths = {} if context.known else _lengths(inputs)
     tensor = inputs.ask("rollout_tensor_parallel")
-    dtype = inputs.choose("rollout_dtype", WIDTHS, default=_published(profile), why="as it is published")
+    usual = "bf16" if profile is None else published(profile.name, moe=profile.architecture.moe is not None)
+    dtype = inputs.choose("rollout_dtype", WIDTHS, default=usual, why="as the model is published")
     beside = {
         "critic": (kept.critic, kept.critic_params),
         "reference": (reference and not adapters_off, kept.reference_params),
@@ -177,8 +185,9 @@ def _question(inputs: Inputs, profile: Model | None) -> MemoryQuestion:
         context_tokens=context,
         **lengths,
     )
-    if shape is not None:
-        _check_shape(inputs, shape, tensor, question.context)
+    live, longest = question.context, profile.architecture.max_context if profile else 0
+    if profile is not None and live.known and live.number > longest:
+        inputs.warnings.append(f"{live.number:,.0f} tokens of a sample are more than the model's {longest:,}")
     return _with_micro_batch(inputs, question)
 
 
@@ -208,27 +217,6 @@ def _gradient_bytes(inputs: Inputs) -> Figure:
     width = inputs.used["gradients"]
     source = f"{width.value} gradients: {width.source}"
     return Figure(key="bytes_per_gradient", value=value, provenance=width.provenance, source=source)
-
-
-def _check_shape(inputs: Inputs, shape: MemoryShape, tensor: Figure, live: Figure) -> None:
-    """Heads that an instance cannot split are a fault; samples longer than the model reads are a warning."""
-    from rlsize.loop.trainer import check_heads
-
-    if tensor.known:
-        check_heads(inputs, tensor.source, int(tensor.number), shape)
-    longest = shape.architecture.max_context if shape.architecture else 0
-    if live.known and live.number > longest:
-        inputs.warnings.append(f"{live.number:,.0f} tokens of a sample are more than the model's {longest:,}")
-
-
-def _published(profile: Model | None) -> str:
-    """The number type in which a model's weights are published."""
-    from rlsize.facts.quantisation import native
-
-    if profile is None:
-        return "bf16"
-    types = native(profile.name)
-    return types.experts if profile.architecture.moe else types.dense
 
 
 def _lengths(inputs: Inputs) -> dict[str, Any]:
@@ -277,24 +265,3 @@ def _hardware(inputs: Inputs, question: MemoryQuestion, gpu: Gpu) -> GpuMemory:
         slow = "weights take that little room, but run at bf16 speed at best"
         inputs.warnings.append(f"{gpu.name} has no {dtype} matrix units: {slow}")
     return gpu_memory(gpu, trainer, rollout, node_gpus(inputs, gpu))
-
-
-def _instance(inputs: Inputs, question: MemoryQuestion, gpu: Gpu, hardware: GpuMemory) -> EngineQuestion | None:
-    """One rollout instance on its GPU, of no layout yet; None where the model's layers are not known."""
-    from rlsize.estimates.engine_work import EngineQuestion
-    from rlsize.facts.quantisation import uniform
-
-    if question.model is None:
-        return None
-    fraction = hardware.rollout_fraction
-    batched, drafts = inputs.ask("max_batched_tokens"), inputs.ask("draft_tokens")
-    return EngineQuestion(
-        model=question.model,
-        gpu=gpu,
-        engine=str(inputs.name("engine")[0] or "vllm"),
-        weights=uniform(str(question.rollout_dtype.value)),
-        kv_dtype=question.kv_dtype,
-        memory_fraction=fraction.if_known,
-        batched_tokens=batched.if_known,
-        drafts=drafts.number if drafts.known else 0.0,
-    )
