@@ -119,15 +119,13 @@ def beside(question: TrainQuestion) -> Iterator[ModelBeside]:
         if name not in {*_FROZEN, "critic"}:
             continue
         own = question.pass_models.get(name)
-        if name == "reference" and own is None and question.lora_rank is not None:
+        alone = own is None and name not in question.pass_params
+        if name == "reference" and alone and question.lora_rank is not None:
             continue
-        model = own or question.model
+        model, size = own or question.model, question.pass_params.get(name)
         shape = memory_shape(model, model_size(model).params)
-        yield ModelBeside(
-            name=name,
-            params=(shape.dense_params.number, shape.routed_params.number),
-            trained=name not in _FROZEN,
-        )
+        params = (shape.dense_params.number, shape.routed_params.number) if size is None else (size, 0.0)
+        yield ModelBeside(name=name, params=params, trained=name not in _FROZEN)
 
 
 def bare_trainer_memory(question: TrainQuestion, longest_tokens: Real, values: Mapping[str, Any]) -> TrainerMemory:

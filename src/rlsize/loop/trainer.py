@@ -72,7 +72,9 @@ def train_question(
     if spread is None and not said.faults:
         said.fault("the trainer's GPUs are missing", "--trainer-gpus", "give their number, or how they are spread")
     how = _how(said)
-    passes, extra, rl = passes_of(said, tenants(said))
+    kept = tenants(said)
+    passes, extra, rl = passes_of(said, kept)
+    sizes = {name: getattr(kept, f"{name}_params") for name in ("critic", "reference", "reward") if name not in extra}
     updates, optimizer_steps = said.ask("updates"), said.ask("mini_batches")
     if said.faults or model is None or gpu is None or spread is None or not (length.response.known and many.known):
         return None
@@ -102,6 +104,7 @@ def train_question(
         forward_micro_batch_tokens=_forward_tokens(said, tokens),
         passes=passes,
         pass_models=extra,
+        pass_params={name: size.number for name, size in sizes.items() if size.known},
         capped=length.stated_cap,
         workload="rl" if rl else "pretraining",
     )

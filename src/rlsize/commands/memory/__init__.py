@@ -58,10 +58,11 @@ def memory(inputs: Inputs, write: Write = None, force: Force = False) -> Report:
         what = f"Whether it fits, phase by phase, needs what nobody says: give {', '.join(lacks)}."
         inputs.warnings.append(what)
     profile = inputs.model()
-    question = _question(inputs, profile)
+    shared = str(inputs.name("mode")[0]) == "colocated" if loop is None else loop.pools.shared
+    question = _question(inputs, profile, shared=shared)
     gpu = inputs.gpu()
-    hardware = None if gpu is None else _hardware(inputs, question, gpu)
-    engine = None if profile is None else _engine(inputs, profile, gpu)
+    hardware = None if gpu is None else _hardware(inputs, question, gpu, shared=shared)
+    engine = None if profile is None else _engine(inputs, profile, gpu, shared=shared)
     seed = seed_of(inputs)
     inputs.settle()
     told = profile is not None or inputs.gives("calibration")
@@ -94,14 +95,14 @@ def memory(inputs: Inputs, write: Write = None, force: Force = False) -> Report:
     return with_savers(judged_report, inputs, loop, write, force=force)
 
 
-def _engine(inputs: Inputs, profile: Model, gpu: Gpu | None) -> EngineQuestion | None:
+def _engine(inputs: Inputs, profile: Model, gpu: Gpu | None, *, shared: bool) -> EngineQuestion | None:
     """One rollout instance as it is said, with its faults; None where its GPU is not."""
     from rlsize.loop.instance import instance, layout_of
 
     if gpu is None:
         layout_of(inputs, profile)
         return None
-    found = instance(inputs, profile, gpu, shared=inputs.said("placement.mode") == "colocated")
+    found = instance(inputs, profile, gpu, shared=shared)
     return None if found is None else found.question
 
 
@@ -124,7 +125,7 @@ def _engine_start(question: EngineQuestion, belief: Belief, seed: int) -> tuple[
     )
 
 
-def _question(inputs: Inputs, profile: Model | None) -> MemoryQuestion:
+def _question(inputs: Inputs, profile: Model | None, *, shared: bool) -> MemoryQuestion:
     """All that was said, as figures; faults are noted, not raised."""
     from rlsize.estimates.memory import MemoryQuestion
     from rlsize.estimates.memory_shape import memory_shape, shapeless
@@ -140,18 +141,18 @@ def _question(inputs: Inputs, profile: Model | None) -> MemoryQuestion:
     kept = tenants(inputs)
     passes, _, rl = passes_of(inputs, kept)
     kv_dtype = inputs.choose("kv_dtype") if profile is not None or inputs.gives("kv_dtype") else "bf16"
-    shape = memory_shape(profile, params) if profile else None
+    shape = memory_shape(profile, params) if profile else shapeless(params) if params.known else None
     rank = inputs.ask("lora_rank")
     if rank.known and profile is None and params.known:
         inputs.fault("the size of adapters depends on the model's layers", rank.source, "name --model, not --params")
     optimizer, width = inputs.choose("optimizer"), _gradient_bytes(inputs)
-    tokens = inputs.ask("micro_batch_tokens", assume=shape is not None)
+    tokens = inputs.ask("micro_batch_tokens", assume=profile is not None)
     recompute = inputs.choose("recompute") if tokens.known or inputs.gives("recompute") else "full"
     reference = "reference" in passes if rl else bool(kept.reference)
     if adapters_off := reference and rank.known and not kept.reference_params.known:
         what = "The reference is the policy with its adapters off: no copy (--reference-params counts one)."
         inputs.notes.append(what)
-    if inputs.said("placement.mode") == "colocated":
+    if shared:
         inputs.notes.append("Colocated: the bill judges each side alone, as if the other were offloaded while it runs.")
     context = inputs.ask("context_tokens")
     lengths = {} if context.known else _lengths(inputs)
@@ -175,7 +176,7 @@ def _question(inputs: Inputs, profile: Model | None) -> MemoryQuestion:
         micro_batch_tokens=tokens,
         recompute=RECOMPUTATIONS[recompute],
         offload=bool(inputs.yes("offload")),
-        layout=trainer_layout(inputs, _trainer_gpus(inputs), shape or (shapeless(params) if params.known else None)),
+        layout=trainer_layout(inputs, _trainer_gpus(inputs, shared=shared), shape),
         instances=inputs.ask("instances", default=None if "instances" in inputs.used else 1, why="one instance"),
         rollout_dtype=inputs.used.get("rollout_dtype", Figure(key="rollout_dtype", value=dtype)),
         rollout_tensor_parallel=tensor,
@@ -202,11 +203,10 @@ def _with_micro_batch(inputs: Inputs, question: MemoryQuestion) -> MemoryQuestio
     return replace(question, keeps=keeps)
 
 
-def _trainer_gpus(inputs: Inputs) -> Figure:
+def _trainer_gpus(inputs: Inputs, *, shared: bool) -> Figure:
     """The trainer's GPUs; all where both sides share them."""
     own = inputs.ask("trainer_gpus")
-    shared = not own.known and inputs.said("placement.mode") == "colocated"
-    return replace(inputs.ask("gpus"), key="trainer_gpus") if shared else own
+    return replace(inputs.ask("gpus"), key="trainer_gpus") if shared and not own.known else own
 
 
 def _gradient_bytes(inputs: Inputs) -> Figure:
@@ -246,7 +246,7 @@ def _lengths(inputs: Inputs) -> dict[str, Any]:
     return {**told, "capped": capped, "longest_tokens": longest}
 
 
-def _hardware(inputs: Inputs, question: MemoryQuestion, gpu: Gpu) -> GpuMemory:
+def _hardware(inputs: Inputs, question: MemoryQuestion, gpu: Gpu, *, shared: bool) -> GpuMemory:
     """The shares of a GPU's memory that the two sides may plan with."""
     from rlsize.estimates.memory import gpu_memory
     from rlsize.facts.headroom import MEMORY_MARGIN
@@ -255,7 +255,7 @@ def _hardware(inputs: Inputs, question: MemoryQuestion, gpu: Gpu) -> GpuMemory:
     from rlsize.loop.pools import node_gpus
 
     engine = inference_engine(str(inputs.name("engine")[0] or "vllm"))
-    rollout = memory_fraction(inputs, engine, shared=inputs.said("placement.mode") == "colocated")
+    rollout = memory_fraction(inputs, engine, shared=shared)
     why = "what its peak must leave free for runtime, communication and scatter"
     trainer = Figure(key="trainer_memory_fraction", value=1.0 - MEMORY_MARGIN, provenance="default", source=why)
     if not gpu.specification.memory.verified:
