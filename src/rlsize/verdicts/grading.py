@@ -140,9 +140,9 @@ def score(points: Sequence[Point], seed: int = 0) -> Score:
     )
 
 
-def expected_coverage(sources: int, share: float = 0.8) -> tuple[float, float]:
+def expected_coverage(sources: int) -> tuple[float, float]:
     """Shares of so many sources that bands of 80 % hold in 95 of 100 cases (binomial, both tails alike)."""
-    chances = [comb(sources, k) * share**k * (1 - share) ** (sources - k) for k in range(sources + 1)]
+    chances = [comb(sources, k) * 0.8**k * 0.2 ** (sources - k) for k in range(sources + 1)]
     likely = [k for k in range(sources + 1) if min(sum(chances[: k + 1]), sum(chances[k:])) > _ENDS[0]]
     return likely[0] / sources, likely[-1] / sources
 
