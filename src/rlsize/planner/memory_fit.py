@@ -191,6 +191,8 @@ def _exact_gpus(question: MemoryQuestion, gpu: GpuMemory, first: Candidate | Non
     if first is None or first.layout is None or first.layout.zero_stage.number < WEIGHT_STAGE:
         return None
     states = on_trainer(question, TrainerLayout()).states
+    if not states.number:  # they live on the host
+        return None
     everywhere = [part for part in first.parts if part.key in _EVERYWHERE]
     return apply(
         "trainer_gpus_exact",
