@@ -43,10 +43,6 @@ class KvCapacity:
         kv_bytes: KV cache on each GPU; 0 where the weights leave no room. [B]
         kv_tokens: Tokens that the cache of a replica holds, all its data-parallel ranks together. [token]
         sequence_bytes: Cache of one sequence on each GPU. [B]
-        bytes_per_token: Of it, per token in layers that keep every token. [B/token]
-        window_bytes_per_token: Of it, per token in sliding layers, up to the window. [B/token]
-        window_tokens: The window; 0 without one. [token]
-        state_bytes: Of it, recurrent states, whatever the length. [B]
     """
 
     memory: Worked
@@ -56,10 +52,6 @@ class KvCapacity:
     kv_bytes: Worked
     kv_tokens: Worked
     sequence_bytes: Worked
-    bytes_per_token: Worked
-    window_bytes_per_token: Worked
-    window_tokens: Worked
-    state_bytes: Worked
 
 
 def kv_capacity(
@@ -120,7 +112,6 @@ def kv_capacity(
             data_parallel=ranks,
         ),
         sequence_bytes=sequence,
-        **parts,
     )
 
 

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from rlsize.estimates.memory import GpuMemory, MemoryQuestion
     from rlsize.facts.gpu import Gpu
     from rlsize.facts.model import Model
+    from rlsize.loop.models import Tenants
 
 Write = Annotated[
     str | None, option("--write", "Write the launch with the change in it that makes it fit.", "Output", "FILE")
@@ -132,14 +133,13 @@ def _question(inputs: Inputs, profile: Model | None, *, shared: bool) -> MemoryQ
     from rlsize.facts.algorithm import OPTIMIZERS, RECOMPUTATIONS
     from rlsize.facts.quantisation import WIDTHS, published
     from rlsize.loop.models import tenants
-    from rlsize.loop.trainer import passes_of, trainer_layout
+    from rlsize.loop.trainer import trainer_layout
     from rlsize.shell.models import model_params
 
     params = inputs.keep(model_params(inputs))
     if not inputs.faults:  # a model that is named and cannot be read is a fault already
         inputs.need(params, "give --model or --params")
     kept = tenants(inputs)
-    passes, _, rl = passes_of(inputs, kept)
     kv_dtype = inputs.choose("kv_dtype") if profile is not None or inputs.gives("kv_dtype") else "bf16"
     shape = memory_shape(profile, params) if profile else shapeless(params) if params.known else None
     rank = inputs.ask("lora_rank")
@@ -148,10 +148,7 @@ def _question(inputs: Inputs, profile: Model | None, *, shared: bool) -> MemoryQ
     optimizer, width = inputs.choose("optimizer"), _gradient_bytes(inputs)
     tokens = inputs.ask("micro_batch_tokens", assume=profile is not None)
     recompute = inputs.choose("recompute") if tokens.known or inputs.gives("recompute") else "full"
-    reference = "reference" in passes if rl else bool(kept.reference)
-    if adapters_off := reference and rank.known and not kept.reference_params.known:
-        what = "The reference is the policy with its adapters off: no copy (--reference-params counts one)."
-        inputs.notes.append(what)
+    beside = _beside(inputs, kept, adapters=rank.known)
     if shared:
         inputs.notes.append("Colocated: the bill judges each side alone, as if the other were offloaded while it runs.")
     context = inputs.ask("context_tokens")
@@ -159,14 +156,9 @@ def _question(inputs: Inputs, profile: Model | None, *, shared: bool) -> MemoryQ
     tensor = inputs.ask("rollout_tensor_parallel")
     usual = "bf16" if profile is None else published(profile.name, moe=profile.architecture.moe is not None)
     dtype = inputs.choose("rollout_dtype", WIDTHS, default=usual, why="as the model is published")
-    beside = {
-        "critic": (kept.critic, kept.critic_params),
-        "reference": (reference and not adapters_off, kept.reference_params),
-        "reward": (kept.reward, kept.reward_params),
-    }
     question = MemoryQuestion(
         algorithm=kept.algorithm,
-        beside={name: size for name, (there, size) in beside.items() if there},
+        beside=beside,
         params=params,
         model=profile,
         kv_dtype=kv_dtype,
@@ -190,6 +182,20 @@ def _question(inputs: Inputs, profile: Model | None, *, shared: bool) -> MemoryQ
     if profile is not None and live.known and live.number > longest:
         inputs.warnings.append(f"{live.number:,.0f} tokens of a sample are more than the model's {longest:,}")
     return _with_micro_batch(inputs, question)
+
+
+def _beside(inputs: Inputs, kept: Tenants, *, adapters: bool) -> dict[str, Figure]:
+    """The models that are kept beside the policy, with their sizes; with its adapters off it is its own reference."""
+    from rlsize.loop.trainer import passes_of
+
+    passes, _, rl = passes_of(inputs, kept)
+    reference = "reference" in passes if rl else bool(kept.reference)
+    if reference and adapters and not kept.reference_params.known:
+        what = "The reference is the policy with its adapters off: no copy (--reference-params counts one)."
+        inputs.notes.append(what)
+        reference = False
+    there = {"critic": kept.critic, "reference": reference, "reward": kept.reward}
+    return {name: getattr(kept, f"{name}_params") for name, held in there.items() if held}
 
 
 def _with_micro_batch(inputs: Inputs, question: MemoryQuestion) -> MemoryQuestion:
