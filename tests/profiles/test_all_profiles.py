@@ -3,20 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 
 import pytest
 
-from rlsize.facts.fields import Sourced, facts_within
+from rlsize.facts.fields import sourced_numbers
 from rlsize.readers.profiles import FOLDERS, Catalogue
 
 # An absolute path, a home folder, a drive, a parent folder, a file: address; no URL, path within a repository or unit.
 LOCAL_PATH = re.compile(r"(?:^|[\s'\"(\[=,;])(?:/|~/|\.\./|[A-Za-z]:\\)[\w.~-]+|file:/")
-
-
-def sourced_numbers(profile: object) -> Iterator[tuple[str, Sourced]]:
-    """All numbers of a profile that carry their source, with the path to each."""
-    return ((path, fact) for path, fact in facts_within(profile) if isinstance(fact, Sourced))
 
 
 def test_no_profile_has_a_fault(catalogue: Catalogue) -> None:

@@ -199,6 +199,16 @@ def facts_within(fact: object, path: str = "") -> Iterator[tuple[str, object]]:
         yield from facts_within(value, f"{path}.{key}" if path else str(key))
 
 
+def sourced_numbers(profile: object) -> Iterator[tuple[str, Sourced]]:
+    """
+    Every sourced number of a profile with its dotted path.
+
+    >>> list(sourced_numbers({"nic": Sourced(value=50e9, source="a")}))
+    [('nic', Sourced(value=50000000000.0, source='a', verified=True, note=''))]
+    """
+    return ((path, fact) for path, fact in facts_within(profile) if isinstance(fact, Sourced))
+
+
 def unverified(profile: object) -> list[str]:
     """
     The dotted paths of the numbers, or groups of numbers, that nobody has verified.

@@ -29,20 +29,11 @@ class LinkSpecification:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LinkMeasured:
-    """What has been reached on it."""
+class LinkReached:
+    """What has been reached on it, or is taken for granted until it is measured."""
 
     achievable_fraction: Annotated[
-        Sourced | None, Quantity("1", "Share of the one-direction bandwidth that large copies reach.", most=1.0)
-    ] = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LinkAssumed:
-    """What predictions take for granted until it is measured."""
-
-    achievable_fraction: Annotated[
-        Sourced | None, Quantity("1", "Share of the one-direction bandwidth that transfers reach.", most=1.0)
+        Sourced | None, Quantity("1", "Share of the one-direction bandwidth that large transfers reach.", most=1.0)
     ] = None
 
 
@@ -54,8 +45,8 @@ class Link:
     title: Annotated[str, Says("Full name, for tables.")]
     aliases: Annotated[tuple[str, ...], Says("Other names that people type.")] = ()
     specification: Annotated[LinkSpecification, Says("What the data sheet says.")]
-    measured: Annotated[LinkMeasured | None, Says("What has been reached.")] = None
-    assumed: Annotated[LinkAssumed | None, Says("What is taken for granted.")] = None
+    measured: Annotated[LinkReached | None, Says("What has been reached.")] = None
+    assumed: Annotated[LinkReached | None, Says("What is taken for granted.")] = None
     sources: Annotated[dict[str, str], Says("The documents and measurements, by the key that numbers name.")]
     notes: Annotated[tuple[str, ...], Says("What one should know about it.")] = ()
 
