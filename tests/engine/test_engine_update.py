@@ -25,9 +25,7 @@ def _offline_on_a_cpu(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def measured(model: Path, python: str, folder: Path, say: Any = None, **changed: Any) -> StageResult[EngineUpdate]:
     """A short measurement, from disk."""
-    job = EngineUpdateJob(
-        model=str(model), **{"engine": ENGINE, "requests": 8, "disk": True, "start_seconds": 600, **changed}
-    )
+    job = EngineUpdateJob(model=str(model), **{"engine": ENGINE, "requests": 8, "start_seconds": 600, **changed})
     return measure_engine_update(job, python, folder, seconds=1.0, say=say or (lambda _what, _share: None))
 
 

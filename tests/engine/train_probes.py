@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -119,19 +120,38 @@ def masked(path: str) -> dict[str, float]:
     return {"refused": 0.0}
 
 
+class Keeping(LogProbs):
+    """One that keeps its logits: nothing is worked out again."""
+
+    def _chunk(self, hidden: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
+        return self._log_probs(hidden, targets)
+
+
+def flops(path: str, recompute: str) -> int:
+    """
+    FLOPs of forward and backward as torch counts them: by the shapes that go into products, so attention is made of
+    plain ones here, experts run one by one, and logits are kept.
+    """
+    model = Keeping(models(path, None)[0].causal.train())
+    with suppress(AttributeError, ValueError):  # dense models and transformers before 5 have no choice of experts
+        model.causal.set_experts_implementation("eager")
+    if recompute == "full":
+        model.causal.gradient_checkpointing_enable(gradient_checkpointing_kwargs={"use_reentrant": False})
+    batch = replace(work(), recompute=recompute).batch((0, 1, 2, 3), CPU)
+    with FlopCounterMode(display=False) as counter, sdpa_kernel(SDPBackend.MATH):
+        model(batch.tokens, batch.positions, batch.targets, batch.packing).sum().backward()
+    return int(counter.get_total_flops())
+
+
 def recomputed(path: str) -> dict[str, float]:
     """FLOPs of forward and backward with recomputation, over those without."""
-    counts = {}
-    for recompute in ("none", "selective", "full"):
-        model = LogProbs(models(path, None)[0].causal.train())
-        model.keep_logits = True
-        if recompute == "full":
-            model.causal.gradient_checkpointing_enable(gradient_checkpointing_kwargs={"use_reentrant": False})
-        batch = replace(work(), recompute=recompute).batch((0, 1, 2, 3), CPU)
-        with FlopCounterMode(display=False) as counter, sdpa_kernel(SDPBackend.MATH):
-            model(batch.tokens, batch.positions, batch.targets, batch.packing).sum().backward()
-        counts[recompute] = counter.get_total_flops()
-    return {name: count / counts["none"] for name, count in counts.items()}
+    return {name: flops(path, name) / flops(path, "none") for name in ("none", "selective", "full")}
+
+
+def counted(path: str) -> dict[str, float]:
+    """FLOPs per token, and the lengths of the sequences that they were counted on."""
+    lengths = [float(sum(length)) for length in LENGTHS]
+    return {"per_token": flops(path, "none") / sum(lengths), **dict(zip("abcd", lengths, strict=True))}
 
 
 PROBES: dict[str, Callable[[str], dict[str, float]]] = {
@@ -141,6 +161,7 @@ PROBES: dict[str, Callable[[str], dict[str, float]]] = {
     "meta": meta,
     "masked": masked,
     "recomputed": recomputed,
+    "counted": counted,
 }
 
 if __name__ == "__main__":

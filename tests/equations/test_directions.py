@@ -67,7 +67,6 @@ DIRECTIONS = {
         "params+ bytes_per_param+ bytes_per_gradient+ bytes_per_optimizer+ "
         "weight_shards- gradient_shards- optimizer_shards-",
     "memory.unsharded_layer_bytes": "layer_params+ bytes_per_param+ bytes_per_gradient+ prefetched_layers+",
-    "memory.lora_trainer_bytes": "params+ bytes_per_param+ lora_params+ training_bytes_per_param+",
     "memory.optimizer_offload_time": "offloaded_bytes+ bandwidth-",
     "memory.weight_offload_time": "params+ bytes_per_param+ bytes_per_gradient+ micro_batches+ bandwidth-",
     "memory.activation_offload_time":

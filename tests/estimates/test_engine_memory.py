@@ -79,16 +79,17 @@ def test_a_model_that_does_not_fit_has_no_cache() -> None:
 def test_heads_are_copied_beyond_their_number() -> None:
     """Four KV heads on eight ranks take as much cache on each GPU as on four ranks, and their projections grow."""
     four, eight = (found(asked("qwen3-30b-a3b", layout=Layout(tensor=ranks))) for ranks in (4, 8))
-    assert eight.bytes_per_token == four.bytes_per_token
+    assert eight.sequence_bytes == four.sequence_bytes
     assert eight.weight_bytes > four.weight_bytes / 2
 
 
 def test_a_latent_is_whole_on_every_rank() -> None:
     """MLA's cache is not divided by tensor parallelism; attention data parallelism gives each rank its own."""
-    tensor = found(asked("deepseek-v3", "h200-sxm", layout=Layout(tensor=8)))
+    question = asked("deepseek-v3", "h200-sxm", layout=Layout(tensor=8))
+    tensor, longest = found(question), question.model.architecture.max_context
     data = found(asked("deepseek-v3", "h200-sxm", layout=Layout(tensor=1, data=8)))
-    assert tensor.bytes_per_token == 61 * 576 * 2
-    assert data.bytes_per_token == tensor.bytes_per_token
+    assert tensor.sequence_bytes == 61 * 576 * 2 * longest
+    assert data.sequence_bytes == tensor.sequence_bytes
     assert data.kv_tokens > 4 * tensor.kv_tokens
 
 

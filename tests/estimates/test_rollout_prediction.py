@@ -14,11 +14,11 @@ from rlsize.errors import Refused
 from rlsize.estimates.belief import prior
 from rlsize.estimates.constants_memory import STAGE as MEMORY
 from rlsize.estimates.constants_rollout import STAGE as ROLLOUT
-from rlsize.estimates.engine_memory import kv_capacity
+from rlsize.estimates.engine_memory import check_room, kv_capacity
 from rlsize.estimates.engine_work import EngineQuestion
 from rlsize.estimates.figures import apply, numbers
 from rlsize.estimates.generation import StepBatch, generation
-from rlsize.estimates.rollout_prediction import at_batch, check_fits, engine, first_and_later, fixed_lengths, steady
+from rlsize.estimates.rollout_prediction import at_batch, engine, first_and_later, fixed_lengths, steady
 from rlsize.facts.kernels import Kernels
 from rlsize.facts.layout import Layout
 from rlsize.facts.quantisation import uniform
@@ -192,7 +192,7 @@ def test_fp8_on_a_gpu_without_it_is_refused() -> None:
 def test_weights_that_leave_no_room_are_refused() -> None:
     """70B in bf16 on one 80 GB GPU; the message has the bytes that are there and those that are needed."""
     with pytest.raises(Refused, match=r"does not fit on 1 x h100-sxm: weights take 13\d"):
-        check_fits(engine(question("llama3.1-70b", "h100-sxm", 1)), fixed_lengths(1000.0, 1000.0), VALUES)
+        check_room(question("llama3.1-70b", "h100-sxm", 1), fixed_lengths(1000.0, 1000.0).live, VALUES)
 
 
 def test_low_precision_is_quicker_where_the_gpu_has_it() -> None:

@@ -10,11 +10,12 @@ import pytest
 from rlsize.errors import Refused
 from rlsize.estimates.belief import prior
 from rlsize.estimates.constants_step import STAGE as STEP
+from rlsize.estimates.engine_memory import check_room
 from rlsize.estimates.engine_work import EngineQuestion
 from rlsize.estimates.figures import numbers
 from rlsize.estimates.generation import StepBatch, lengths_of
 from rlsize.estimates.rollout_outlook import STAGES
-from rlsize.estimates.rollout_prediction import at_batch, check_fits, engine, engine_limit, steady
+from rlsize.estimates.rollout_prediction import at_batch, engine, engine_limit, steady
 from rlsize.estimates.simulated_engine import ALL_THAT_FIT, StepLine, constant_line, predicted_line, scaled_line
 from rlsize.facts.algorithm import Agents
 from rlsize.loop.instance import instance
@@ -85,7 +86,7 @@ def test_the_line_goes_through_the_predicted_rate(concurrency: float) -> None:
     live = 300 + 2000 * (1 + 0.8**2) / 2  # uncapped; the cap at four means takes a little off
     rate = found.batch / step(found, found.batch, live)
     asked, lengths = engine(question()), lengths_of(numbers, batch())
-    check_fits(asked, lengths, VALUES)
+    check_room(asked.question, lengths.live, VALUES)
     predicted = float(steady(numbers, asked, concurrency, lengths, VALUES).rate)
     assert rate == pytest.approx(predicted / VALUES["step_rollout_slowdown"], rel=0.01)
 

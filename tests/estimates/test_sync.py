@@ -10,7 +10,7 @@ import pytest
 from rlsize.estimates.sync import METHODS, LinkFigures, SyncQuestion, link_figures, link_rows, method_rows, sync_results
 from rlsize.facts.fields import Sourced
 from rlsize.facts.figure import Figure
-from rlsize.facts.link import Link, LinkAssumed, LinkMeasured, LinkSpecification
+from rlsize.facts.link import Link, LinkReached, LinkSpecification
 
 
 def figure(key: str, value: float) -> Figure:
@@ -170,8 +170,8 @@ def link(measured: Sourced | None = None, assumed: Sourced | None = None) -> Lin
             bandwidth_one_direction=Sourced(value=450e9, source="sheet"),
             bandwidth_both_directions=Sourced(value=900e9, source="sheet"),
         ),
-        measured=LinkMeasured(achievable_fraction=measured),
-        assumed=LinkAssumed(achievable_fraction=assumed),
+        measured=LinkReached(achievable_fraction=measured),
+        assumed=LinkReached(achievable_fraction=assumed),
         sources={"sheet": "a data sheet", "copy": "copies between two GPUs", "guess": "somebody's code"},
     )
 

@@ -1,4 +1,4 @@
-"""The state of GPUs and CPU, from a made-up NVML, a made-up nvidia-smi, and what is doubted because of it."""
+"""The state of GPUs and CPU, from a made-up nvidia-smi, and what is doubted because of it."""
 
 from __future__ import annotations
 
@@ -6,10 +6,8 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -47,66 +45,13 @@ def _all_gpus(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
 
 
-class NvmlError(Exception):
-    """What NVML raises."""
-
-
-def nvml(**changed: Any) -> Any:
-    """A machine with two GPUs; the second one tells nothing but its name."""
-
-    def only_first(value: Any) -> Callable[..., Any]:
-        def tell(handle: int, *_: Any) -> Any:
-            if handle:
-                raise NvmlError
-            return value
-
-        return tell
-
-    module = {
-        "NVMLError": NvmlError,
-        "NVML_CLOCK_SM": 1,
-        "nvmlInit": lambda: None,
-        "nvmlShutdown": lambda: None,
-        "nvmlSystemGetDriverVersion": lambda: b"570.1",
-        "nvmlDeviceGetCount": lambda: 2,
-        "nvmlDeviceGetHandleByIndex": lambda index: index,
-        "nvmlDeviceGetName": lambda _: "H100",
-        "nvmlDeviceGetUUID": lambda index: f"GPU-{index}",
-        "nvmlDeviceGetMemoryInfo": only_first(SimpleNamespace(used=70 * GIB, total=80 * GIB)),
-        "nvmlDeviceGetUtilizationRates": only_first(SimpleNamespace(gpu=98, memory=40)),
-        "nvmlDeviceGetClockInfo": only_first(1500),
-        "nvmlDeviceGetMaxClockInfo": only_first(1980),
-        "nvmlDeviceGetCurrentClocksThrottleReasons": only_first(0x4),
-        "nvmlDeviceGetComputeRunningProcesses": only_first([SimpleNamespace(pid=11), SimpleNamespace(pid=12)]),
-    }
-    return SimpleNamespace(**{**module, **changed})
-
-
-def test_nvml_tells_what_it_can() -> None:
-    """Numbers come in base units; what a GPU does not tell is None."""
-    first, second = gpu_states(own={11}, nvml=nvml())
-    slow = replace(AT_WORK, uuid="GPU-0", driver="570.1", sm_clock_hz=1500e6)
-    assert first == replace(slow, throttles=("power cap",), foreign_processes=1)
-    assert second == GpuState(name="H100", uuid="GPU-1", driver="570.1")
-
-
 def test_without_driver_there_is_nothing(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """NVML that does not start, and no nvidia-smi: an empty list."""
-
-    def fails() -> None:
-        raise NvmlError
-
+    """No nvidia-smi: an empty list, and no doubt."""
     monkeypatch.setenv("PATH", str(tmp_path))
-    assert gpu_states(nvml=nvml(nvmlInit=fails)) == []
-    with Watch(look=lambda own: gpu_states(own, nvml(nvmlInit=fails))) as watch:
+    assert gpu_states() == []
+    with Watch() as watch:
         pass
     assert watch.doubts() == []
-
-
-def test_process_ids_of_another_namespace_say_nothing() -> None:
-    """In a container own processes have other ids than the driver tells: no process is called foreign."""
-    assert gpu_states(own={99}, nvml=nvml())[0].foreign_processes is None
-    assert gpu_states(own=(), nvml=nvml())[0].foreign_processes == 2
 
 
 SMI = """#!/bin/sh
@@ -128,7 +73,7 @@ def smi(folder: Path, monkeypatch: pytest.MonkeyPatch, text: str) -> None:
     monkeypatch.setenv("PATH", f"{folder}{os.pathsep}{os.environ['PATH']}")
 
 
-def test_nvidia_smi_tells_the_same(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_nvidia_smi_tells_what_it_can(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """MiB and MHz become bytes and hertz, a mask becomes words, `[N/A]` becomes None."""
     smi(tmp_path, monkeypatch, SMI)
     first, second = smi_states(own={11})
@@ -139,6 +84,13 @@ def test_nvidia_smi_tells_the_same(monkeypatch: pytest.MonkeyPatch, tmp_path: Pa
     assert first.throttles == ("power cap", "hardware thermal slowdown")
     assert (first.foreign_processes, second.foreign_processes) == (1, 0)
     assert (second.memory_used_bytes, second.utilisation_fraction, second.throttles) == (None, None, ())
+
+
+def test_process_ids_of_another_namespace_say_nothing(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """In a container own processes have other ids than the driver tells: no process is called foreign."""
+    smi(tmp_path, monkeypatch, SMI)
+    assert gpu_states(own={99})[0].foreign_processes is None
+    assert gpu_states(own=())[0].foreign_processes == 2
 
 
 @pytest.mark.parametrize(
@@ -158,7 +110,6 @@ def test_only_visible_gpus_are_there(
 ) -> None:
     """By index, by UUID or the beginning of one, and by MIG instance, of which CUDA takes one."""
     smi(tmp_path, monkeypatch, SMI)
-    monkeypatch.setattr("rlsize.measure.machine_state.nvml_module", lambda: None)
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", said)
     assert [state.name for state in gpu_states()] == names
 

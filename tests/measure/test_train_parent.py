@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 import textwrap
 from typing import TYPE_CHECKING, Any
@@ -29,7 +30,7 @@ def say(event, **fields):
 
 
 def ready():
-    say("ready", versions={{}}, gpus=[], world=1, params=9, attention="sdpa", config=job)
+    say("ready", versions={{}}, gpus=[], world=1, params=9, attention="sdpa")
     say("plan", micro_batches=1, micro_batches_timed=1, tokens_timed=100)
 
 
@@ -79,7 +80,8 @@ def test_what_the_trainer_is_told(player: Callable[[str], str], tmp_path: Path) 
     found = measure_train(job(processes=3, seed=7), python, tmp_path, seconds=5.0, say=Told())
     assert found.partial == ""
     assert found.measured.steps_timed == 3
-    assert {"seed": 7, "seconds": 5.0, "micro_batch_tokens": 200, "recompute": "none"}.items() <= found.config.items()
+    told = json.loads((tmp_path / "train-200" / "job.json").read_text(encoding="utf-8"))
+    assert {"seed": 7, "seconds": 5.0, "micro_batch_tokens": 200, "recompute": "none"}.items() <= told.items()
     argv = (tmp_path / "train-200" / "job.json.argv").read_text(encoding="utf-8")
     ranks = "--standalone --rdzv-conf read_timeout=15 --nproc-per-node 3"
     assert f"-m torch.distributed.run {ranks} -m rlsize.measure.workers.train" in argv

@@ -14,7 +14,8 @@ from rlsize.measure.train import TrainJob, train_result
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from rlsize.measure.train import TrainResult
+    from rlsize.facts.measured import TrainMeasured
+    from rlsize.measure.jobs import StageResult
 
 SHAPE = Architecture(
     source="config",
@@ -37,7 +38,7 @@ def heard(
 ) -> WorkerEvents:
     """A trainer on two ranks with two micro-batches a step, whose steps take so many times the usual."""
     found = WorkerEvents("train step", repeated="step")
-    ready = {"versions": {"torch": "2"}, "gpus": ["H100"] * 2 * gpus, "world": 2, "params": 123, "config": {"a": 1}}
+    ready = {"versions": {"torch": "2"}, "gpus": ["H100"] * 2 * gpus, "world": 2, "params": 123}
     found.take({"event": "ready", "attention": "flash", **ready})
     found.take({"event": "plan", "micro_batches": 2, "micro_batches_timed": timed, "tokens_timed": 50 * timed})
     for place, factor in enumerate((9.0, *factors)):
@@ -49,7 +50,7 @@ def heard(
     return found
 
 
-def result(said: WorkerEvents, **changed: Any) -> TrainResult:
+def result(said: WorkerEvents, **changed: Any) -> StageResult[TrainMeasured]:
     """The figures, of a job some of whose fields are changed."""
     fields = {"model": "m", "lengths": JOB.lengths, "group_size": 2, "micro_batch_tokens": 100, "profile": PROFILE}
     return train_result(TrainJob(**{**fields, **changed}), said)
@@ -150,18 +151,6 @@ def test_recurrent_layers_are_doubted() -> None:
     mamba = Mamba(layers=4, heads=4, head_dim=4, state_size=8, groups=1, conv_kernel=4)
     profile = replace(PROFILE, architecture=replace(SHAPE, attention=None, mamba=mamba))
     assert "recurrent state" in " ".join(result(heard(), profile=profile).doubts)
-
-
-def test_a_count_stands_beside_the_equations() -> None:
-    """Torch's count of 20 tokens, in its own convention: squares of the sequences that were counted."""
-    expected = MATRICES + 12 * 4 * 4 * 2 * 10
-    flops = {"flops": 20 * expected, "operations": {"aten.mm": 20 * expected}, "lengths": [10, 10]}
-    found = result(heard((1.0, 1.0, 1.0), flops=flops))
-    assert found.flops is not None
-    assert found.flops.counted_per_token == pytest.approx(found.flops.expected_per_token)
-    assert found.doubts == []
-    off = result(heard((1.0, 1.0, 1.0), flops={**flops, "flops": 22 * expected}))
-    assert "+10.0 % FLOPs" in " ".join(off.doubts)
 
 
 def test_of_faults_the_first_counts() -> None:

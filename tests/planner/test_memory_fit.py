@@ -17,11 +17,10 @@ from rlsize.estimates.engine_memory import kv_capacity
 from rlsize.estimates.engine_work import EngineQuestion
 from rlsize.estimates.figures import numbers
 from rlsize.estimates.memory import GpuMemory, MemoryQuestion, gpu_memory
-from rlsize.estimates.memory_shape import memory_shape
 from rlsize.estimates.model_size import model_size
 from rlsize.estimates.trainer_layout import TrainerLayout, divides
 from rlsize.facts.algorithm import ALGORITHMS, OPTIMIZERS
-from rlsize.facts.figure import Figure
+from rlsize.facts.figure import Figure, absent
 from rlsize.facts.layout import Layout as EngineLayout
 from rlsize.planner.memory_fit import fit_memory
 from rlsize.readers.profiles import Catalogue
@@ -51,9 +50,7 @@ def question(params: float = 70e9, name: str = "grpo") -> MemoryQuestion:
     algorithm = ALGORITHMS[name]
     return MemoryQuestion(
         algorithm=algorithm,
-        critic=algorithm.critic,
-        reference=algorithm.reference,
-        reward=False,
+        beside={name: absent(name, "its size") for name in ("critic", "reference") if getattr(algorithm, name)},
         params=Figure(key="params", value=params),
         optimizer=OPTIMIZERS["adamw"],
     )
@@ -62,8 +59,7 @@ def question(params: float = 70e9, name: str = "grpo") -> MemoryQuestion:
 def about(model: str) -> MemoryQuestion:
     """A shipped model."""
     profile = Catalogue().get("model", model)
-    params = model_size(profile).params
-    return replace(question(), params=params, known_shape=memory_shape(profile, params))
+    return replace(question(), params=model_size(profile).params, model=profile)
 
 
 def spread(**degrees: int) -> TrainerLayout:

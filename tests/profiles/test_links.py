@@ -31,17 +31,6 @@ def test_every_link_says_what_share_transfers_reach(catalogue: Catalogue, name: 
     assert 0.5 < fraction.value < 1
 
 
-@pytest.mark.parametrize("name", Catalogue().names("link"))
-def test_one_pair_has_no_more_than_the_gpu(catalogue: Catalogue, name: str) -> None:
-    """What a pair reaches is less than a GPU's total, a seventh on xGMI."""
-    specification = catalogue.get("link", name).specification
-    pair = specification.bandwidth_one_pair
-    if name.startswith("xgmi"):
-        assert pair is not None
-        assert 7 * pair.value == specification.bandwidth_one_direction.value
-    assert pair is None or pair.value < specification.bandwidth_one_direction.value
-
-
 def test_measured_share_stands_before_the_assumed_one(catalogue: Catalogue) -> None:
     """NVLink 4 copies were measured at 88 %; NVLink 5 copies were not, so the assumption holds."""
     measured = achievable_fraction(catalogue.get("link", "nvlink4"))
@@ -49,24 +38,6 @@ def test_measured_share_stands_before_the_assumed_one(catalogue: Catalogue) -> N
     assert measured is not None
     assert assumed is not None
     assert (measured.value, assumed.value) == (0.88, 0.8)
-
-
-def test_the_shares_agree_with_the_gpu_profiles(catalogue: Catalogue) -> None:
-    """The share of a link and the bandwidth that the GPU profile records are the same measurement."""
-    h200 = catalogue.get("gpu", "h200").measured
-    nvlink4 = catalogue.get("link", "nvlink4").measured
-    assert h200 is not None
-    assert h200.scale_up_copy_one_direction is not None
-    assert nvlink4 is not None
-    assert nvlink4.achievable_fraction is not None
-    assert h200.scale_up_copy_one_direction.value / 450e9 == pytest.approx(nvlink4.achievable_fraction.value, abs=5e-3)
-    for gpu, link in (("a100", "nvlink3"), ("h100", "nvlink4"), ("b200", "nvlink5")):
-        on_gpu, on_link = catalogue.get("gpu", gpu).measured, catalogue.get("link", link).measured
-        assert on_gpu is not None
-        assert on_link is not None
-        for collective, bandwidth in on_gpu.nccl_bus_bandwidth["8_gpus"].items():
-            share = bandwidth.value / ONE_DIRECTION[link]
-            assert on_link.nccl_fraction[collective].value == pytest.approx(share, abs=1e-3)
 
 
 @pytest.mark.parametrize(

@@ -149,26 +149,3 @@ def max_concurrency(kv_budget_bytes: Real, sequence_kv_bytes: Real) -> Real:
     100.0
     """
     return kv_budget_bytes / sequence_kv_bytes
-
-
-def kv_bytes_per_gpu(kv_bytes: Real, tensor_parallel: Real, kv_heads: Real) -> Real:
-    """
-    Share of a KV cache on each GPU of a tensor-parallel group.
-
-    M_gpu = M / min(t, k)
-
-    Args:
-        kv_bytes: Cache of the whole group, M, without copies. [B]
-        tensor_parallel: GPUs that share each layer, t. [1]
-        kv_heads: Key and value heads per layer, k; 1 for a latent cache, which every GPU holds whole. [1]
-
-    Returns:
-        M_gpu. [B]
-
-    Assumes heads are dealt out evenly; with more GPUs than KV heads, each head is kept more than once.
-    Source: Pope et al., Efficiently scaling transformer inference, section 3.3.
-
-    >>> kv_bytes_per_gpu(kv_bytes=64e9, tensor_parallel=8, kv_heads=4)
-    16000000000.0
-    """
-    return kv_bytes / minimum(tensor_parallel, kv_heads)

@@ -239,31 +239,6 @@ def unsharded_layer_bytes(
     return layer_params * ((1.0 + prefetched_layers) * bytes_per_param + bytes_per_gradient)
 
 
-def lora_trainer_bytes(params: Real, bytes_per_param: Real, lora_params: Real, training_bytes_per_param: Real) -> Real:
-    """
-    Bytes of a trainer that trains adapters on frozen weights.
-
-    S = b N + k N_lora
-
-    Args:
-        params: Frozen parameters, N. [param]
-        bytes_per_param: Width of a frozen weight, b; 2 for bf16, 0.5 for 4-bit. [B/param]
-        lora_params: Trained adapter parameters, N_lora. [param]
-        training_bytes_per_param: Bytes of training state for each of them, k. [B/param]
-
-    Returns:
-        S. [B]
-
-    Assumes frozen weights need no gradients and no optimizer state; activations are hardly smaller than in full
-    training.
-    Source: LoRA (arXiv:2106.09685), section 4.2.
-
-    >>> lora_trainer_bytes(params=8e9, bytes_per_param=2, lora_params=42e6, training_bytes_per_param=16)
-    16672000000.0
-    """
-    return params * bytes_per_param + lora_params * training_bytes_per_param
-
-
 def optimizer_offload_time(offloaded_bytes: Real, bandwidth: Real) -> Real:
     """
     Time per optimizer step to bring offloaded state from host memory to the GPU and back.

@@ -74,28 +74,6 @@ def budget_left(gpu_memory: Real, usable_fraction: Real, held_bytes: Real) -> Re
     return usable_fraction * gpu_memory - held_bytes
 
 
-def stage_bytes(held_bytes: Real, pipeline_parallel: Real) -> Real:
-    """
-    Share of one pipeline stage.
-
-    s = S / p
-
-    Args:
-        held_bytes: Bytes of all stages together, S. [B/sample]
-        pipeline_parallel: Pipeline stages, p. [1]
-
-    Returns:
-        s. [B/sample]
-
-    Assumes even stages.
-    Source: Megatron-LM (arXiv:2104.04473), section 2.2.
-
-    >>> stage_bytes(held_bytes=8e9, pipeline_parallel=4)
-    2000000000.0
-    """
-    return held_bytes / pipeline_parallel
-
-
 def trainer_gpus(data_parallel: Real, tensor_parallel: Real, pipeline_parallel: Real, context_parallel: Real) -> Real:
     """
     GPUs of a trainer from its degrees of parallelism.

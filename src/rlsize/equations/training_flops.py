@@ -57,27 +57,6 @@ def causal_pairs(length: Real, window: Real) -> Real:
     return seen * length - seen**2 / 2
 
 
-def square_pairs(length: Real) -> Real:
-    """
-    All pairs of a query and a key of one sequence, masked ones included.
-
-    P = s^2
-
-    Args:
-        length: Tokens of the sequence, s. [token]
-
-    Returns:
-        P. [token^2]
-
-    Assumes the convention of counters that read shapes only: neither a causal mask nor a window saves anything.
-    Source: PyTorch, torch.utils.flop_counter, sdpa_flop_count.
-
-    >>> square_pairs(length=1000.0)
-    1000000.0
-    """
-    return length**2
-
-
 def keys_per_query(pairs: Real, tokens: Real) -> Real:
     """
     Keys that the mean token of a mix of sequences is multiplied with.

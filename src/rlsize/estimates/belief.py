@@ -215,9 +215,9 @@ def drawn_inputs(figures: Mapping[str, Figure], seed: int) -> dict[str, NDArray[
     return {name: np.array(in_draws(figure, joint), dtype=float) for name, figure in moving.items()}
 
 
-def scattered(value: Real, noise: float, seed: int, name: str, draws: int = DRAWS) -> Real:
+def scattered(value: Real, noise: float, seed: int, name: str) -> Real:
     """Draws of a prediction with the scatter of one measurement added; `name` tells measurements apart."""
-    return value * np.exp(noise * _normal(seed, name, draws))
+    return value * np.exp(noise * _normal(seed, name, DRAWS))
 
 
 def interval(draws: NDArray[np.float64]) -> tuple[float, float]:

@@ -113,18 +113,17 @@ def mean_change(
     return MeanChange(fraction=fraction, low=low, high=high)
 
 
-def above_zero(series: Sequence[float], random: np.random.Generator, draws: int = DRAWS) -> bool:
+def above_zero(series: Sequence[float], random: np.random.Generator) -> bool:
     """
     Whether the mean of a series that is never negative can be told from 0.
 
     Args:
         series: One value per step, in the order of the steps.
         random: The generator.
-        draws: How often it is drawn anew.
     """
     if len(series) < FEWEST_STEPS or blocks_of(series)[1] < FEWEST_BLOCKS:
         return False
-    return float(np.quantile(resampled_means(series, random, draws), (1.0 - CONFIDENCE) / 2.0)) > 0.0
+    return float(np.quantile(resampled_means(series, random, DRAWS), (1.0 - CONFIDENCE) / 2.0)) > 0.0
 
 
 def standard_error(series: Sequence[float]) -> float:

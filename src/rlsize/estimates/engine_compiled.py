@@ -299,7 +299,7 @@ def _experts(question: EngineQuestion, shape: EngineShape, kernels: Kernels, eng
 
 def _attention(question: EngineQuestion, shape: EngineShape, kernels: Kernels, engine: InferenceEngine) -> Numbers:
     architecture, layout = question.model.architecture, question.layout
-    held = sequence_parts(numbers, question, shape)
+    held = sequence_parts(numbers, shape, question.layout, windows_whole=question.windows_whole)
     latent, attention = architecture.latent_attention, architecture.attention
     bandwidth = question.gpu.specification.memory_bandwidth.value
     cached = "fp8" if KV_WIDTHS[question.kv_dtype] < _WIDE else "bf16"

@@ -6,7 +6,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from rlsize.equations import engine_cache, engine_memory, kv_cache, memory_fit
+from rlsize.errors import Refused
 from rlsize.estimates.engine_shape import engine_shape, plainly
+from rlsize.estimates.figures import numbers
 from rlsize.facts.inference_engines import inference_engine
 from rlsize.facts.quantisation import KV_WIDTHS, WIDTHS, native
 
@@ -19,9 +21,13 @@ if TYPE_CHECKING:
     from rlsize.estimates.figures import Work, Worked
     from rlsize.facts.gpu import Gpu
     from rlsize.facts.inference_engines import InferenceEngine
+    from rlsize.facts.layout import Layout
+    from rlsize.facts.model import Model
+    from rlsize.facts.quantisation import WeightTypes
 
 _WIDE = 2.0  # bytes of what no checkpoint quantises
-_BINARY_GIGABYTE = 2.0**30 / 1e9  # over a decimal one: memory of binary size is sold by the GB
+_GIB = 2.0**30
+_BINARY_GIGABYTE = _GIB / 1e9  # over a decimal one: memory of binary size is sold by the GB
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,10 +43,6 @@ class KvCapacity:
         kv_bytes: KV cache on each GPU; 0 where the weights leave no room. [B]
         kv_tokens: Tokens that the cache of a replica holds, all its data-parallel ranks together. [token]
         sequence_bytes: Cache of one sequence on each GPU. [B]
-        bytes_per_token: Of it, per token in layers that keep every token. [B/token]
-        window_bytes_per_token: Of it, per token in sliding layers, up to the window. [B/token]
-        window_tokens: The window; 0 without one. [token]
-        state_bytes: Of it, recurrent states, whatever the length. [B]
     """
 
     memory: Worked
@@ -50,10 +52,6 @@ class KvCapacity:
     kv_bytes: Worked
     kv_tokens: Worked
     sequence_bytes: Worked
-    bytes_per_token: Worked
-    window_bytes_per_token: Worked
-    window_tokens: Worked
-    state_bytes: Worked
 
 
 def kv_capacity(
@@ -77,9 +75,11 @@ def kv_capacity(
     engine, layout = inference_engine(question.engine), question.layout
     shape = engine_shape(question.model, KV_WIDTHS[question.kv_dtype])
     length = plainly(work)(shape.max_context) if sequence_tokens is None else sequence_tokens
-    ranks = attention_ranks(work, question)
+    ranks = attention_ranks(work, question.model, layout)
     memory = visible_memory(work, question.gpu, values)
-    weights = _with_drafter(work, question, "engine_weight_bytes", weight_bytes(work, question, shape, values))
+    types = question.weights or native(question.model.name)
+    weights = weight_bytes(work, question.model, types, layout, values)
+    weights = _with_drafter(work, question, "engine_weight_bytes", weights)
     activations = _activation_bytes(work, question, shape, engine, values)
     other = work(
         "engine_other_bytes",
@@ -94,17 +94,8 @@ def kv_capacity(
             "free_bytes", memory_fit.budget_left, gpu_memory=memory, usable_fraction=1.0, held_bytes=held_bytes
         )
     budget = _budget(work, question, engine, (there, weights, activations, other), values)
-    parts = sequence_parts(work, question, shape)
-    sequence = work(
-        "sequence_bytes",
-        kv_cache.sequence_kv_bytes,
-        tokens=length,
-        kv_bytes_per_token=parts["bytes_per_token"],
-        sliding_bytes_per_token=parts["window_bytes_per_token"],
-        window=parts["window_tokens"],
-        state_bytes=parts["state_bytes"],
-    )
-    sequence = _with_drafter(work, question, "sequence_bytes", sequence)
+    parts = sequence_parts(work, shape, layout, windows_whole=question.windows_whole)
+    sequence = _with_drafter(work, question, "sequence_bytes", sequence_bytes(work, parts, length))
     return KvCapacity(
         memory=memory,
         weight_bytes=weights,
@@ -121,8 +112,29 @@ def kv_capacity(
             data_parallel=ranks,
         ),
         sequence_bytes=sequence,
-        **parts,
     )
+
+
+def check_room(question: EngineQuestion, tokens: float, values: Mapping[str, float]) -> None:
+    """
+    Refuse an engine whose KV cache does not hold a sample.
+
+    Args:
+        question: The engine on its GPUs.
+        tokens: Prompt and response of that sample. [token]
+        values: The constants of `constants_memory.STAGE` by name.
+
+    Raises:
+        Refused: With the bytes that are there and those that are needed.
+    """
+    held = kv_capacity(numbers, question, values, tokens)
+    if float(held.kv_bytes) <= float(held.sequence_bytes):
+        raise Refused(
+            f"{question.model.name} does not fit on {question.layout.tensor * question.layout.data} x "
+            f"{question.gpu.name}: weights take {float(held.weight_bytes) / _GIB:.1f} GiB of each GPU's "
+            f"{float(held.memory) / _GIB:.1f} GiB, which leaves {max(0.0, float(held.kv_bytes)) / _GIB:.2f} GiB of KV "
+            f"cache, and a sample of {float(tokens):,.0f} tokens needs {float(held.sequence_bytes) / _GIB:.2f} GiB"
+        )
 
 
 def _with_drafter(work: Work, question: EngineQuestion, key: str, amount: Worked) -> Worked:
@@ -145,10 +157,9 @@ def visible_memory(work: Work, gpu: Gpu, values: Mapping[str, Real]) -> Worked:
     )
 
 
-def weight_bytes(work: Work, question: EngineQuestion, shape: EngineShape, values: Mapping[str, Real]) -> Worked:
+def weight_bytes(work: Work, model: Model, types: WeightTypes, layout: Layout, values: Mapping[str, Real]) -> Worked:
     """Weights on each GPU, with what tensor parallelism copies and what quantisation leaves wide."""
-    say, layout, types = plainly(work), question.layout, question.weights or native(question.model.name)
-    tensor = 1.0 * layout.tensor
+    say, shape, tensor = plainly(work), engine_shape(model), 1.0 * layout.tensor
     copies = engine_memory.params_with_copies
     mixers = work(
         "mixer_params",
@@ -180,21 +191,20 @@ def weight_bytes(work: Work, question: EngineQuestion, shape: EngineShape, value
         routed_params=say(shape.routed),
         routed_width=WIDTHS[types.experts],
         tensor_parallel=tensor,
-        data_parallel=attention_ranks(work, question),
+        data_parallel=attention_ranks(work, model, layout),
         pipeline_parallel=1.0 * layout.pipeline,
         overhead=values["memory_weight_overhead"],
     )
 
 
-def attention_ranks(work: Work, question: EngineQuestion) -> Worked:
+def attention_ranks(work: Work, model: Model, layout: Layout) -> Worked:
     """Ranks with a cache of their own: data-parallel attention, said or implied by expert parallelism."""
-    layout = question.layout
     return work(
         "attention_ranks",
         engine_memory.attention_ranks,
         tensor_parallel=1.0 * layout.tensor,
         data_parallel=1.0 * layout.data,
-        expert_parallel=1.0 * layout.expert if question.model.architecture.moe else 1.0,
+        expert_parallel=1.0 * layout.expert if model.architecture.moe else 1.0,
     )
 
 
@@ -279,9 +289,22 @@ def memory_share(work: Work, question: EngineQuestion, memory: Real) -> Worked:
     )
 
 
-def sequence_parts(work: Work, question: EngineQuestion, shape: EngineShape) -> dict[str, Worked]:
-    """What a sequence keeps on each GPU, by how it grows with its length."""
-    say, size, layout = plainly(work), shape.size, question.layout
+def sequence_bytes(work: Work, parts: Mapping[str, Worked], tokens: Worked) -> Worked:
+    """What a sequence of so many tokens keeps on each GPU, from its parts."""
+    return work(
+        "sequence_bytes",
+        kv_cache.sequence_kv_bytes,
+        kv_bytes_per_token=parts["bytes_per_token"],
+        tokens=tokens,
+        sliding_bytes_per_token=parts["window_bytes_per_token"],
+        window=parts["window_tokens"],
+        state_bytes=parts["state_bytes"],
+    )
+
+
+def sequence_parts(work: Work, shape: EngineShape, layout: Layout, *, windows_whole: bool = False) -> dict[str, Worked]:
+    """What a sequence keeps on each GPU, by how it grows with its length; sliding layers may keep every token."""
+    say, size = plainly(work), shape.size
 
     def share(key: str, attention: Worked, index: Worked = 0.0, state: Worked = 0.0) -> Worked:
         return work(
@@ -297,7 +320,7 @@ def sequence_parts(work: Work, question: EngineQuestion, shape: EngineShape) -> 
         )
 
     sliding, whole = say(size.sliding_bytes_per_token), say(size.kv_bytes_per_token)
-    if question.windows_whole:
+    if windows_whole:
         whole, sliding = work("kv_bytes_per_token", engine_memory.both, one=whole, other=sliding), 0.0
     states = work(
         "state_bytes",

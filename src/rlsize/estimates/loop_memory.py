@@ -48,30 +48,6 @@ def headroom_beside_trainer(question: EngineQuestion, longest_tokens: Real, valu
     return float(planning.memory_headroom(gpu_memory=question.gpu.specification.memory.value, held_bytes=held))
 
 
-def check_engine(engine: Replica, longest_tokens: float, values: Mapping[str, Any]) -> None:
-    """
-    Refuse an instance whose KV cache does not hold the longest sample.
-
-    Args:
-        engine: The instance.
-        longest_tokens: Prompt and response of that sample. [token]
-        values: Constants by name.
-
-    Raises:
-        Refused: With the bytes that are there and those that are needed.
-    """
-    longest_tokens = max(longest_tokens, engine.question.promised_tokens)
-    held = kv_capacity(numbers, engine.question, values, longest_tokens)
-    if float(held.kv_bytes) >= float(held.sequence_bytes):
-        return
-    question = engine.question
-    raise Refused(
-        f"{question.model.name} does not fit on {question.layout.tensor * question.layout.data} x {question.gpu.name}: "
-        f"the longest sample, of {longest_tokens:,.0f} tokens, needs {float(held.sequence_bytes) / _GIB:.2f} GiB of KV "
-        f"cache on each GPU, and there are {float(held.kv_bytes) / _GIB:.2f} GiB"
-    )
-
-
 def trainer_load(question: TrainQuestion, longest_tokens: Real) -> TrainerLoad:
     """
     What the GPUs of a trainer have to hold.
@@ -143,15 +119,13 @@ def beside(question: TrainQuestion) -> Iterator[ModelBeside]:
         if name not in {*_FROZEN, "critic"}:
             continue
         own = question.pass_models.get(name)
-        if name == "reference" and own is None and question.lora_rank is not None:
+        alone = own is None and name not in question.pass_params
+        if name == "reference" and alone and question.lora_rank is not None:
             continue
-        model = own or question.model
+        model, size = own or question.model, question.pass_params.get(name)
         shape = memory_shape(model, model_size(model).params)
-        yield ModelBeside(
-            name=name,
-            params=(shape.dense_params.number, shape.routed_params.number),
-            trained=name not in _FROZEN,
-        )
+        params = (shape.dense_params.number, shape.routed_params.number) if size is None else (size, 0.0)
+        yield ModelBeside(name=name, params=params, trained=name not in _FROZEN)
 
 
 def bare_trainer_memory(question: TrainQuestion, longest_tokens: Real, values: Mapping[str, Any]) -> TrainerMemory:

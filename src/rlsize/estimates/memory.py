@@ -12,45 +12,50 @@ from typing import TYPE_CHECKING
 
 from rlsize.equations import kv_cache, memory, memory_fit, train_step, training_peak
 from rlsize.estimates.constants_memory import constant_figures
-from rlsize.estimates.engine_memory import weight_bytes
+from rlsize.estimates.engine_memory import sequence_bytes, sequence_parts, weight_bytes
 from rlsize.estimates.engine_shape import engine_shape
-from rlsize.estimates.figures import apply, total, with_bands
-from rlsize.estimates.memory_shape import MemoryShape, shapeless
-from rlsize.estimates.rollout_memory import rollout_weights, sample_cache
+from rlsize.estimates.figures import apply, bare, total, with_bands
+from rlsize.estimates.memory_shape import MemoryShape, memory_shape, shapeless
 from rlsize.estimates.trainer_keeping import Keeping, RankStep, as_kept, micro_batch
+from rlsize.estimates.trainer_layout import TrainerLayout
 from rlsize.estimates.trainer_memory import (
     ModelBeside,
     TrainerLoad,
-    frozen_width,
     lora_params,
     pass_tokens,
+    policy_width,
     trainer_memory,
 )
 from rlsize.facts.algorithm import ALGORITHMS, RECOMPUTATIONS
 from rlsize.facts.figure import Figure, absent
 from rlsize.facts.layout import Layout as EngineLayout
-from rlsize.facts.quantisation import KV_WIDTHS
+from rlsize.facts.quantisation import KV_WIDTHS, WIDTHS, loaded
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
     from random import Random
 
     from rlsize.estimates.engine_work import EngineQuestion
-    from rlsize.estimates.trainer_layout import TrainerLayout
     from rlsize.estimates.trainer_memory import TrainerMemory
     from rlsize.facts.algorithm import Optimizer, Recomputation, RlAlgorithm
     from rlsize.facts.gpu import Gpu
+    from rlsize.facts.model import Model
 
+_WHOLE = EngineLayout()
 _COMPARED = ("grpo", "ppo")
+FROZEN = "frozen weights"
 TRAINER_POOL = ("trainer", "critic", "reference", "reward")
 _NO_EXPERTS = Figure(key="routed_params", value=0, provenance="default", source="taken for a dense model")
 _NO_TOKENS = Figure(key="micro_batch_tokens", value=0, provenance="default", source="not said")
 _WEIGHT_BYTES = Figure(key="bytes_per_param", value=2, provenance="default", source="bf16 weights")
-_ALIKE = Figure(key="unquantised_params", value=0, provenance="default", source="all alike")
 _BF16 = Figure(key="bytes_per_gradient", value=2, provenance="default", source="bf16 gradients")
 _ONE_INSTANCE = Figure(key="instances", value=1, provenance="default", source="one instance")
 _ONE_UPDATE = Figure(key="mini_batches", value=1, provenance="default", source="one update of the weights")
 _NO_PIPELINE = Figure(key="rollout_pipeline_parallel", value=1, provenance="default", source="no pipeline")
+_CACHED = ("bytes_per_token", "window_bytes_per_token", "window_tokens", "state_bytes")
+_WIDTHS = ("bytes_per_param", "bytes_per_gradient", "bytes_per_master", "bytes_per_optimizer_state")
+_OF_ITS_SIZE = absent("params", "--params")
+_NO_STEP = absent("samples_per_step", "--samples")
 _UNEVEN = Figure(key="response_cv", value=1, provenance="default", source="lengths as uneven as an exponential's")
 _ROLLOUT_DTYPE = Figure(key="rollout_dtype", value="bf16", provenance="default", source="default of --rollout-dtype")
 
@@ -103,15 +108,12 @@ class MemoryQuestion:
 
     Args:
         algorithm: Which models it keeps by itself.
-        critic: Whether a critic is trained.
-        reference: Whether a frozen reference model is kept as a copy of its own.
-        reward: Whether a reward model is kept.
+        beside: The models that are kept beside the policy (critic, reference, reward) and their parameters; absent ones
+            where they are of its size. [param]
         params: Parameters of the policy. [param]
         optimizer: What it keeps for each parameter.
-        critic_params: Parameters of the critic; those of the policy where absent. [param]
-        reference_params: Parameters of the reference; those of the policy where absent. [param]
-        reward_params: Parameters of the reward model; those of the policy where absent. [param]
-        known_shape: The policy's layers and caches, where known.
+        model: The policy's profile, where known.
+        kv_dtype: Number type of the rollout's cache.
         bytes_per_gradient: Width of a gradient. [B/param]
         lora_rank: Rank of the adapters; absent for full training. [1]
         rollout_dtype: Number format of the rollout weights.
@@ -139,15 +141,11 @@ class MemoryQuestion:
     """
 
     algorithm: RlAlgorithm
-    critic: bool
-    reference: bool
-    reward: bool
+    beside: Mapping[str, Figure]
     params: Figure
     optimizer: Optimizer
-    critic_params: Figure = absent("critic_params", "--critic-params")
-    reference_params: Figure = absent("reference_params", "--reference-params")
-    reward_params: Figure = absent("reward_params", "--reward-params")
-    known_shape: MemoryShape | None = None
+    model: Model | None = None
+    kv_dtype: str = "bf16"
     bytes_per_gradient: Figure = _BF16
     lora_rank: Figure = absent("lora_rank", "--lora-rank")
     rollout_dtype: Figure = _ROLLOUT_DTYPE
@@ -167,7 +165,7 @@ class MemoryQuestion:
     offload: bool = False
     engine: EngineQuestion | None = None
     keeps: Keeping = field(default_factory=Keeping)
-    sequences: Figure = absent("samples_per_step", "--samples")
+    sequences: Figure = _NO_STEP
     mini_batches: Figure = _ONE_UPDATE
     constants: Mapping[str, Figure] = field(default_factory=constant_figures)
     shares_weights: bool = False
@@ -175,7 +173,9 @@ class MemoryQuestion:
     @property
     def shape(self) -> MemoryShape:
         """The policy as memory sees it."""
-        return self.known_shape or shapeless(self.params)
+        if self.model is None:
+            return shapeless(self.params)
+        return memory_shape(self.model, self.params, KV_WIDTHS[self.kv_dtype])
 
     @property
     def context(self) -> Figure:
@@ -191,20 +191,6 @@ class MemoryQuestion:
         )
 
     @property
-    def beside(self) -> dict[str, Figure]:
-        """Parameters of the models that are kept beside the policy; absent where they are of its size."""
-        held = [name for name in ("critic", "reference", "reward") if getattr(self, name)]
-        return {name: getattr(self, f"{name}_params") for name in held}
-
-    @property
-    def frozen_width(self) -> Figure:
-        """Mean bytes of a weight of the policy beside its adapters. [B/param]"""
-        if self.keeps.frozen_dtype:
-            found: Figure = frozen_width(apply, self.shape, self.keeps.frozen_dtype)
-            return found
-        return replace(_WEIGHT_BYTES, value=self.keeps.weight_width, source="as the trainer keeps them")
-
-    @property
     def adapter_params(self) -> Figure:
         """Trained parameters of the policy's adapters; lacking their rank for full training."""
         return lora_params(self.shape.architecture, self.lora_rank)
@@ -217,17 +203,6 @@ class MemoryQuestion:
             key: Figure(key=key, value=getattr(kept, key), provenance="default", source=source)
             for key in ("bytes_per_master", "bytes_per_optimizer_state")
         }
-
-    @property
-    def trained_width(self) -> Figure:
-        """Bytes of training state for each trained parameter: 16 for AdamW with bf16 gradients."""
-        return apply(
-            "training_bytes_per_param",
-            memory.training_bytes_per_param,
-            bytes_per_param=_WEIGHT_BYTES,
-            bytes_per_gradient=self.bytes_per_gradient,
-            **self.optimizer_widths,
-        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -284,7 +259,9 @@ def _alternatives(question: MemoryQuestion) -> Iterator[tuple[str, tuple[Tenant,
     for name in dict.fromkeys((*_COMPARED, asked.name)):
         other = ALGORITHMS[name]
         kept = other.reference and not question.lora_rank.known  # adapters off is a reference without a copy
-        same = replace(question, algorithm=other, critic=other.critic, reference=kept)
+        held = {"critic": other.critic, "reference": kept, "reward": "reward" in question.beside}
+        beside = {one: question.beside.get(one, _OF_ITS_SIZE) for one, there in held.items() if there}
+        same = replace(question, algorithm=other, beside=beside)
         yield name, tuple(bill(question if name == asked.name else same))
 
 
@@ -304,60 +281,59 @@ def _results(question: MemoryQuestion) -> list[Figure]:
 
 def bill(question: MemoryQuestion) -> list[Tenant]:
     """Every tenant, the policy's trainer first."""
-    held = {name: _state(question, name, params) for name, params in question.beside.items()}
-    policy = _state(question, "trainer", question.params)
-    if question.lora_rank.known:  # frozen, with adapters that are trained
-        policy = apply(
-            "trainer_bytes",
-            memory.lora_trainer_bytes,
-            params=question.params,
-            bytes_per_param=question.frozen_width,
-            lora_params=question.adapter_params,
-            training_bytes_per_param=question.trained_width,
-        )
+    parts = list(_trainer_parts(question))
+    widths = [width for name, width, _ in parts if name != FROZEN]
+    each = dict(zip(_WIDTHS, widths, strict=True))
+    trained = apply("training_bytes_per_param", memory.training_bytes_per_param, **each)
+    policy = _state("trainer", question.params, trained)
+    if question.lora_rank.known:
+        policy = total("trainer_bytes", [replace(part, key=name) for name, _, part in parts])
+    whole = {"trainer": policy}
+    for name, params in question.beside.items():
+        size = params if params.known else question.params
+        whole[name] = _state(name, size, trained) if name == "critic" else _frozen(name, size)
     shares: dict[str, Figure] = {}
     if question.layout is not None:
-        each = on_trainer(question, question.layout)
-        shares = {"trainer": each.policy, **each.beside}
-    tenants = [Tenant(name, figure, shares.get(name)) for name, figure in {"trainer": policy, **held}.items()]
+        placed = on_trainer(question, question.layout)
+        shares = {"trainer": placed.policy, **placed.beside}
+    tenants = [Tenant(name, held, shares.get(name)) for name, held in whole.items()]
     return [*tenants, *_rollout(question)] if question.algorithm.rollout else tenants
 
 
-def _state(question: MemoryQuestion, name: str, params: Figure) -> Figure:
-    """All bytes of a model: trained, or only run forward; of the policy's size where `params` is absent."""
-    key, params = f"{name}_bytes", params if params.known else question.params
-    if name in ("trainer", "critic"):
-        trained = memory.trainer_state_bytes
-        return apply(key, trained, params=params, training_bytes_per_param=question.trained_width)
-    return apply(
-        key,
-        memory.inference_weight_bytes,
-        params=params,
-        bytes_per_param=_WEIGHT_BYTES,
-        unquantised_params=_ALIKE,
-        bytes_per_unquantised_param=_WEIGHT_BYTES,
-    )
+def _state(name: str, params: Figure, width: Figure) -> Figure:
+    """All bytes of a model's state, or of a part of it."""
+    return apply(f"{name}_bytes", memory.trainer_state_bytes, params=params, training_bytes_per_param=width)
+
+
+def _frozen(name: str, params: Figure) -> Figure:
+    """All bytes of a model that is only run forward."""
+    width = {"bytes_per_param": _WEIGHT_BYTES, "bytes_per_unquantised_param": _WEIGHT_BYTES}
+    return apply(f"{name}_bytes", memory.inference_weight_bytes, params=params, unquantised_params=0, **width)
 
 
 def _trainer_parts(question: MemoryQuestion) -> Iterator[tuple[str, Figure, Figure]]:
-    """Parts of the policy's training state: name, bytes per parameter, bytes."""
-    params, widths = question.params, question.optimizer_widths
-    parts = [("weights", params, _WEIGHT_BYTES)]
+    """Parts of the policy's training state, wherever they are: name, bytes per parameter, bytes."""
+    load, params = _load(replace(question, offload=False), TrainerLayout()), question.params
+    widths = {"weights": load.weight_width, "gradients": load.gradient_width}
+    master = 0.0 if question.keeps.one_copy else question.optimizer.bytes_per_master
+    widths |= {"master weights": master, "optimizer state": float(bare(load.optimizer_width)) - master}
     if question.lora_rank.known:
+        frozen = policy_width(apply, load)
+        yield FROZEN, frozen, _state("part", params, frozen)
         params = question.adapter_params
-        parts = [("frozen weights", question.params, question.frozen_width), ("adapter weights", params, _WEIGHT_BYTES)]
-    parts += [
-        ("gradients", params, question.bytes_per_gradient),
-        ("master weights", params, widths["bytes_per_master"]),
-        ("optimizer state", params, widths["bytes_per_optimizer_state"]),
-    ]
-    for name, count, width in parts:
-        part = apply("part_bytes", memory.trainer_state_bytes, params=count, training_bytes_per_param=width)
-        yield name, width, part
+        widths = {"adapter weights": widths.pop("weights"), **widths}
+    for name, width in widths.items():
+        part = _state("part", params, width)
+        yield name, part.inputs["training_bytes_per_param"], part
 
 
 def on_trainer(question: MemoryQuestion, layout: TrainerLayout) -> TrainerMemory:
     """What each GPU of the trainer holds at its peak, spread in this way."""
+    return trainer_memory(apply, _load(question, layout), question.constants)
+
+
+def _load(question: MemoryQuestion, layout: TrainerLayout) -> TrainerLoad:
+    """What the GPUs of the trainer have to hold, spread in this way."""
     tokens = question.micro_batch_tokens if question.micro_batch_tokens.known else _NO_TOKENS
     longest = question.longest_tokens if question.longest_tokens.known and question.capped else _NO_TOKENS
     packed = pass_tokens(apply, tokens, longest, layout.context_parallel)
@@ -381,7 +357,7 @@ def on_trainer(question: MemoryQuestion, layout: TrainerLayout) -> TrainerMemory
         adapter_params=question.adapter_params if question.lora_rank.known else None,
         beside=tuple(_beside(question)),
     )
-    return trainer_memory(apply, as_kept(load, question.keeps, whole=whole), question.constants)
+    return as_kept(load, question.keeps, whole=whole)
 
 
 def _micro_batch(question: MemoryQuestion, layout: TrainerLayout, packed: Figure) -> tuple[Figure, bool]:
@@ -436,61 +412,73 @@ def reserved(question: MemoryQuestion, key: str, parts: Sequence[Figure]) -> Fig
 def _cache(question: MemoryQuestion) -> list[Figure]:
     if not question.algorithm.rollout:
         return []
-    shape, tokens = question.shape, question.context
-    per_token = shape.size.kv_bytes_per_token if shape.size else absent("kv_bytes_per_token", "--model")
-    return [per_token, tokens, sample_cache(shape, tokens).whole]
+    size = question.shape.size
+    per_token = size.kv_bytes_per_token if size else absent("kv_bytes_per_token", "--model")
+    return [per_token, question.context, sample_cache("sample_kv_cache_bytes", question, _WHOLE)]
 
 
 def _rollout(question: MemoryQuestion) -> list[Tenant]:
-    shape, tensor, dtype = question.shape, question.rollout_tensor_parallel, question.rollout_dtype
+    tensor = question.rollout_tensor_parallel
     weights = apply(
         "rollout_weights_bytes",
         memory_fit.fleet_weight_bytes,
         instances=question.instances,
-        instance_weight_bytes=rollout_weights("instance_weight_bytes", shape, dtype),
+        instance_weight_bytes=rollout_weights("instance_weight_bytes", question, _WHOLE),
     )
     cache = apply(
         "kv_cache_bytes",
         memory_fit.fleet_kv_bytes,
-        sample_kv_bytes=sample_cache(shape, question.context).whole,
+        sample_kv_bytes=sample_cache("sample_kv_cache_bytes", question, _WHOLE),
         concurrency=question.concurrency,
         instances=question.instances,
     )
-    each = (weights_per_gpu(question, tensor), kv_per_gpu(question, tensor)) if tensor.known else (None, None)
+    each: tuple[Figure | None, Figure | None] = (None, None)
+    if tensor.known:
+        layout = engine_layout(question, round(tensor.number))
+        each = rollout_weights("rollout_weights_bytes_per_gpu", question, layout), _kv_per_gpu(question, layout)
     weighing = [] if question.shares_weights else [Tenant("rollout_weights", weights, each[0])]
     return [*weighing, Tenant("kv_cache", cache, each[1])]
 
 
-def instance_of(question: MemoryQuestion, tensor: Figure) -> EngineQuestion | None:
-    """A rollout instance of so many tensor-parallel GPUs; None where model or GPU is not named."""
+def engine_layout(question: MemoryQuestion, tensor: int) -> EngineLayout:
+    """A rollout instance of so many tensor-parallel GPUs, as engines are asked about; experts lie over all ranks."""
     if question.engine is None:
-        return None
-    spread = EngineLayout(tensor=round(tensor.number), pipeline=round(question.rollout_pipeline_parallel.number))
-    return replace(question.engine, layout=spread)
+        return EngineLayout(tensor=tensor, pipeline=round(question.rollout_pipeline_parallel.number))
+    asked = question.engine.layout
+    return replace(asked, tensor=tensor, expert=tensor * asked.data if asked.expert > 1 else 1)
 
 
-def weights_per_gpu(question: MemoryQuestion, tensor: Figure) -> Figure:
+def rollout_weights(key: str, question: MemoryQuestion, layout: EngineLayout) -> Figure:
     """Weights on each GPU of an instance, as its engine loads them; parameters by width where that is not known."""
-    key, asked = "rollout_weights_bytes_per_gpu", instance_of(question, tensor)
-    if asked is None:
-        return rollout_weights(key, question.shape, question.rollout_dtype, tensor, question.rollout_pipeline_parallel)
-    shape = engine_shape(asked.model, KV_WIDTHS[asked.kv_dtype])
-    found: Figure = weight_bytes(apply, asked, shape, question.constants)
+    dtype = str(question.rollout_dtype.value)
+    found: Figure
+    if question.model is not None:
+        types = loaded(question.model.name, dtype, moe=question.model.architecture.moe is not None)
+        found = weight_bytes(apply, question.model, types, layout, question.constants)
+    else:
+        width = replace(question.rollout_dtype, key="bytes_per_param", value=WIDTHS[dtype])
+        load = TrainerLoad(
+            shape=question.shape, tokens=0.0, tensor=layout.tensor, pipeline=layout.pipeline, weight_width=width
+        )
+        found = trainer_memory(apply, load, question.constants).weights
     return replace(found, key=key)
 
 
-def sample_per_gpu(question: MemoryQuestion, tensor: Figure) -> Figure:
-    """KV cache of one sample on each GPU of its instance."""
-    cache = sample_cache(question.shape, question.context)
-    return cache.per_gpu(question.shape, tensor, question.rollout_pipeline_parallel)
+def sample_cache(key: str, question: MemoryQuestion, layout: EngineLayout, tokens: Figure | None = None) -> Figure:
+    """KV cache of one sample on each GPU of an instance: of the mean tokens in flight, or of so many."""
+    parts: dict[str, Figure] = dict.fromkeys(_CACHED, absent("kv_bytes_per_token", "--model"))
+    if question.model is not None:
+        parts = sequence_parts(apply, engine_shape(question.model, KV_WIDTHS[question.kv_dtype]), layout)
+    found: Figure = sequence_bytes(apply, parts, question.context if tokens is None else tokens)
+    return replace(found, key=key)
 
 
-def kv_per_gpu(question: MemoryQuestion, tensor: Figure) -> Figure:
+def _kv_per_gpu(question: MemoryQuestion, layout: EngineLayout) -> Figure:
     """KV cache of all samples of an instance on each of its GPUs."""
     return apply(
         "kv_cache_bytes_per_gpu",
         memory_fit.fleet_kv_bytes,
         instances=Figure(key="instances", value=1, provenance="default", source="one instance on its own GPUs"),
         concurrency=question.concurrency,
-        sample_kv_bytes=sample_per_gpu(question, tensor),
+        sample_kv_bytes=sample_cache("sample_kv_cache_bytes_per_gpu", question, layout),
     )

@@ -263,24 +263,23 @@ class ModelSize:
 
 
 @remembered
-def model_size(
-    model: Model, bytes_per_kv_value: float = BF16_BYTES, bytes_per_state_value: float = FP32_BYTES
-) -> ModelSize:
+def model_size(model: Model, bytes_per_kv_value: float = BF16_BYTES) -> ModelSize:
     """
     Size of a model.
 
     Args:
         model: Its profile.
         bytes_per_kv_value: Width of a cached key or value. [B]
-        bytes_per_state_value: Width of an entry of a recurrent state. [B]
 
     Returns:
         Parameters and cache sizes, each figure with the equation and the numbers behind it.
     """
     says, shape, parts = stated(model), model.architecture, model_parts(model)
     latent = shape.latent_attention
-    cached = _width(bytes_per_kv_value, BF16_BYTES, "bf16 cache")
-    state = _width(bytes_per_state_value, FP32_BYTES, "fp32 state")
+    cached = Figure(key="bytes_per_value", value=bytes_per_kv_value, source="the width asked for")
+    if bytes_per_kv_value == BF16_BYTES:
+        cached = replace(cached, provenance="default", source="bf16 cache")
+    state = Figure(key="bytes_per_value", value=FP32_BYTES, provenance="default", source="fp32 state")
     sliding = _attention_bytes("sliding_bytes_per_token", shape.windowed, says, cached)
     window = says.figure("window_tokens", shape.sliding.window if shape.sliding else 0)
     return ModelSize(
@@ -352,12 +351,6 @@ def attending_layers(shape: Architecture) -> Iterator[AttendingLayers]:
     if latent:
         keys = latent.qk_nope_head_dim + latent.qk_rope_head_dim
         yield AttendingLayers("latent", latent.layers, latent.heads, keys, latent.v_head_dim, latent.index_topk)
-
-
-def _width(value: float, usual: float, name: str) -> Figure:
-    if value != usual:
-        return Figure(key="bytes_per_value", value=value, source="the width asked for")
-    return Figure(key="bytes_per_value", value=value, provenance="default", source=name)
 
 
 def _attention_bytes(key: str, attention: Attention | None, says: Stated, width: Figure) -> Figure:

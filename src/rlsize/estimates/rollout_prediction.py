@@ -6,12 +6,11 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from rlsize.equations import affine_step, engine_step, kernel_time, kv_cache, rollout_batch
-from rlsize.errors import Refused
 from rlsize.estimates.constants_rollout import SEEN
 from rlsize.estimates.engine_compiled import compiled, sends_over_nodes
 from rlsize.estimates.engine_memory import kv_capacity, step_sequences
 from rlsize.estimates.engine_rules import LAYERS, RULES, STEP
-from rlsize.estimates.figures import apply, numbers
+from rlsize.estimates.figures import apply
 from rlsize.estimates.flow import Flow, by_result, rule
 from rlsize.facts.figure import Figure
 from rlsize.facts.inference_engines import inference_engine
@@ -147,25 +146,6 @@ def cache_capacity(work: Work, asked: Replica, lengths: Lengths, values: Mapping
         fill_fraction=1.0 if reserving else values["rollout_cache_fill"],
         live_tokens=length,
     )
-
-
-def check_fits(asked: Replica, lengths: Lengths, values: Mapping[str, Real]) -> None:
-    """
-    Refuse an engine that cannot hold its weights and one sample.
-
-    Raises:
-        Refused: With the bytes that are there and those that are needed.
-    """
-    held = kv_capacity(numbers, asked.question, values, lengths.live)
-    gib = 2.0**30
-    question = asked.question
-    if float(held.kv_bytes) <= float(held.sequence_bytes):
-        raise Refused(
-            f"{question.model.name} does not fit on {question.layout.tensor * question.layout.data} x "
-            f"{question.gpu.name}: weights take {float(held.weight_bytes) / gib:.1f} GiB of each GPU's "
-            f"{float(held.memory) / gib:.1f} GiB, which leaves {max(0.0, float(held.kv_bytes)) / gib:.2f} GiB of KV "
-            f"cache and a sample needs {float(held.sequence_bytes) / gib:.2f} GiB"
-        )
 
 
 def engine_limit(question: EngineQuestion) -> float:

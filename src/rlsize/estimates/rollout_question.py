@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Any
 from rlsize.equations import rollout_batch
 from rlsize.errors import Refused
 from rlsize.estimates.belief import drawn_inputs
+from rlsize.estimates.engine_memory import check_room
 from rlsize.estimates.figures import apply, figures_in, numbers
 from rlsize.estimates.generation import StepBatch, lengths_of
-from rlsize.estimates.rollout_prediction import cache_capacity, check_fits, engine, engine_limit
+from rlsize.estimates.rollout_prediction import cache_capacity, engine, engine_limit
 from rlsize.facts.figure import Figure
 from rlsize.facts.quantisation import WIDTHS, native, uniform
 
@@ -135,7 +136,7 @@ def why_not(question: RolloutQuestion, values: Mapping[str, float]) -> str:
         values: Central values of the constants.
     """
     try:
-        check_fits(engine(question.engine), mean_lengths(question), values)
+        check_room(engine(question.engine).question, mean_lengths(question).live, values)
     except Refused as reason:
         return str(reason)
     return ""

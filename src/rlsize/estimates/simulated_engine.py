@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from rlsize.equations import affine_step, engine_step, kernel_time, rollout_batch
-from rlsize.estimates.engine_memory import kv_capacity
+from rlsize.estimates.engine_memory import check_room, kv_capacity
 from rlsize.estimates.figures import numbers
 from rlsize.estimates.generation import computed_anew, lengths_of
 from rlsize.estimates.outside import computing, in_turns, outside, thrown_out
-from rlsize.estimates.rollout_prediction import affine, at_batch, check_fits, engine, engine_limit, steady
+from rlsize.estimates.rollout_prediction import affine, at_batch, engine, engine_limit, steady
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -94,7 +94,7 @@ def predicted_line(
     if batch.agents is not None:
         out = outside(batch.agents)
         lengths = in_turns(lengths, out)
-    check_fits(asked, lengths, values)
+    check_room(question, lengths.live, values)
     offered = load if concurrency is None else min(load, concurrency)
     found = steady(numbers, asked, offered, lengths, values)
     line = affine(numbers, asked, found.batch, lengths, values)

@@ -157,6 +157,7 @@ class TrainQuestion:
         optimizer_steps: Optimizer updates for that each time: mini-batches. [1]
         passes: Extra passes, of `EXTRA_PASSES`.
         pass_models: Models of those passes that are not as large as the policy.
+        pass_params: Their parameters, where only these are known: memory goes by them. [param]
         state_bytes: Bytes per parameter of the optimizer's copy and moments. [B/param]
         gradient_bytes: Bytes per parameter of a gradient. [B/param]
         offload: Whether these states live on the host.
@@ -198,6 +199,7 @@ class TrainQuestion:
     optimizer_steps: Real = 1
     passes: tuple[str, ...] = ()
     pass_models: Mapping[str, Model] = field(default_factory=dict)
+    pass_params: Mapping[str, float] = field(default_factory=dict)
     state_bytes: Real = 12.0
     gradient_bytes: Real = 4.0
     offload: bool = False

@@ -62,6 +62,11 @@ class Keeping:
         return self.master_width if self.facts.own_master else BYTES_PER_PARAM["bf16"]
 
     @property
+    def one_copy(self) -> bool:
+        """Whether the parameters that work are the ones that the optimizer works on."""
+        return self.facts.own_master or self.master_dtype == "bf16"
+
+    @property
     def master_width(self) -> float:
         """Bytes of a parameter that the optimizer works on."""
         return BYTES_PER_PARAM[self.master_dtype or "fp32"]
@@ -104,7 +109,7 @@ def as_kept(load: TrainerLoad, keeps: Keeping, *, whole: bool = False) -> Traine
     widths: dict[str, Any] = {}
     width, said = keeps.master_width, load.optimizer_width
     states = float(bare(said))
-    if keeps.facts.own_master or keeps.master_dtype == "bf16":  # the parameters are the master copy
+    if keeps.one_copy:
         moments = max(states - _FP32, 0.0) * width / _FP32
         widths = {"weight_width": width, "gradient_width": width, "optimizer_width": moments}
     return replace(

@@ -238,21 +238,16 @@ def _policy(work: Work, load: TrainerLoad, own: tuple[Worked, Worked]) -> tuple[
 
 
 def policy_width(work: Work, load: TrainerLoad) -> Worked:
-    """Mean bytes of a weight of the policy: of one whose linear layers are frozen in a narrower type, less."""
+    """Mean bytes of a weight of the policy: where linear layers are frozen in less, the rest stays in 16 bits."""
     if load.adapter_params is None or not load.frozen_dtype:
         return load.weight_width
-    return frozen_width(work, load.shape, load.frozen_dtype)
-
-
-def frozen_width(work: Work, shape: MemoryShape, dtype: str) -> Worked:
-    """Mean bytes of a frozen weight whose linear layers are of a number type; embeddings and norms stay in 16 bits."""
     say = plainly(work)
     return work(
         "frozen_width",
         memory.mean_weight_width,
-        params=say(shape.params),
-        bytes_per_param=WIDTHS[dtype],
-        unquantised_params=say(shape.wide_params),
+        params=say(load.shape.params),
+        bytes_per_param=WIDTHS[load.frozen_dtype],
+        unquantised_params=say(load.shape.wide_params),
         bytes_per_unquantised_param=_WIDTH,
     )
 

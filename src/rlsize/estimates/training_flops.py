@@ -26,14 +26,11 @@ class TrainingFlops:
     Args:
         flops_per_token: In weight matrices: all but attention scores. [FLOP/token]
         attention_flops_per_token: In attention scores, causal and within windows. [FLOP/token]
-        counted_flops_per_token: Of both, as torch's FlopCounterMode counts attention that is made of matrix products:
-            masks save nothing there, so each sequence is a full square. [FLOP/token]
         notes: What of the model is in none of them.
     """
 
     flops_per_token: Figure
     attention_flops_per_token: Figure
-    counted_flops_per_token: Figure
     notes: tuple[str, ...] = ()
 
 
@@ -59,35 +56,30 @@ def training_flops_per_token(model: Model, lengths: Sequence[int]) -> TrainingFl
             vector_params=total("vector_params", vectors),
         ),
     )
-    squares = _attention("attention_square_flops_per_token", model, lengths, causal=False)
     return TrainingFlops(
         flops_per_token=matrices,
-        attention_flops_per_token=_attention("attention_flops_per_token", model, lengths, causal=True),
-        counted_flops_per_token=total("counted_flops_per_token", [matrices, squares]),
+        attention_flops_per_token=_attention(model, lengths),
         notes=tuple(_left_out(model.architecture)),
     )
 
 
-def _attention(key: str, model: Model, lengths: Sequence[int], *, causal: bool) -> Figure:
-    says = stated(model)
+def _attention(model: Model, lengths: Sequence[int]) -> Figure:
+    says, key = stated(model), "attention_flops_per_token"
     found = []
     for kind in attending_layers(model.architecture):
         flops = says.apply(
             f"{kind.name}_{key}",
             training_flops.attention_flops_per_token,
             kind,
-            keys_per_query=_keys_per_query(lengths, kind.window if causal else 0, causal=causal),
+            keys_per_query=_keys_per_query(lengths, kind.window),
             passes=Figure(key="passes", value=FORWARD_AND_BACKWARD, provenance="default", source="forward, backward"),
         )
         found.append(flops)
     return replace(found[0], key=key) if len(found) == 1 else total(key, found)
 
 
-def _keys_per_query(lengths: Sequence[int], window: int, *, causal: bool) -> Figure:
-    if causal:
-        pairs = sum(training_flops.causal_pairs(length, window or length) for length in lengths)
-    else:
-        pairs = sum(training_flops.square_pairs(length) for length in lengths)
+def _keys_per_query(lengths: Sequence[int], window: int) -> Figure:
+    pairs = sum(training_flops.causal_pairs(length, window or length) for length in lengths)
     source = f"summed over {len(lengths)} sequences"
     return apply(
         "keys_per_query",

@@ -6,7 +6,7 @@ The three are kept apart, because a specification is never reached and a measure
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Annotated
 
 from rlsize.facts.fields import (
@@ -56,63 +56,6 @@ class GpuSpecification:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class GpuMeasured:
-    """What has been reached on the real thing; the source of each number says how."""
-
-    matmul_bf16: Annotated[Sourced | None, Quantity("FLOP/s", "Best bf16 matrix multiplication of any shape.")] = None
-    matmul_fp8: Annotated[Sourced | None, Quantity("FLOP/s", "Best fp8 matrix multiplication of any shape.")] = None
-    matmul_bf16_fraction: Annotated[
-        Sourced | None, Quantity("1", "The same bf16 rate over the peak that its source used.", most=1.0)
-    ] = None
-    gemm_bf16_hbm_fraction: Annotated[
-        Sourced | None, Quantity("1", "Share of the memory bandwidth in bf16 GEMMs of few rows.", most=1.0)
-    ] = None
-    gemm_bf16_flops_fraction: Annotated[
-        dict[str, Annotated[Sourced, Quantity("1", most=1.0)]],
-        Says("Share of the bf16 peak in GEMMs of 1024 rows and more: low and high."),
-    ] = field(default_factory=dict)
-    decode_attention_hbm_fraction: Annotated[
-        dict[str, Annotated[Sourced, Quantity("1", most=1.0)]],
-        Says("Share of the memory bandwidth in decode attention, by batch b and context s."),
-    ] = field(default_factory=dict)
-    prefill_attention_flops_fraction: Annotated[
-        dict[str, Annotated[Sourced, Quantity("1", most=1.0)]],
-        Says("Share of the bf16 peak in prefill attention, by prompt length s."),
-    ] = field(default_factory=dict)
-    nccl_bus_bandwidth: Annotated[
-        dict[str, dict[str, Annotated[Sourced, Quantity("B/s")]]],
-        Says("NCCL bus bandwidth of large messages, by number of GPUs and collective."),
-    ] = field(default_factory=dict)
-    custom_all_reduce_latency: Annotated[
-        dict[str, dict[str, Annotated[Sourced, Quantity("s")]]],
-        Says("Time of the engine's own all-reduce, by tensor parallel size and message bytes."),
-    ] = field(default_factory=dict)
-    scale_up_copy_one_direction: Annotated[
-        Sourced | None, Quantity("B/s", "Copy between two GPUs over the scale-up link, one direction at a time.")
-    ] = None
-    scale_up_copy_both_directions: Annotated[
-        Sourced | None, Quantity("B/s", "Copies between two GPUs, both directions at once, summed.")
-    ] = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GpuAssumed:
-    """What predictions take for granted until it is measured."""
-
-    memory_bandwidth_efficiency: Annotated[
-        Sourced | None, Quantity("1", "Share of the memory bandwidth that kernels reach.", most=1.0)
-    ] = None
-    memory_operation_latency: Annotated[Sourced | None, Quantity("s", "Fixed time of one memory-bound kernel.")] = None
-    runtime_reserved: Annotated[
-        Sourced | None, Quantity("B", "Memory that driver, runtime and engine keep from each GPU.")
-    ] = None
-    nccl_reserved: Annotated[
-        dict[str, Annotated[Sourced, Quantity("B")]],
-        Says("Memory that NCCL keeps from each GPU, by tensor parallel size."),
-    ] = field(default_factory=dict)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Gpu:
     """An accelerator profile."""
 
@@ -121,8 +64,6 @@ class Gpu:
     vendor: Annotated[str, Says("Maker, in lower case.")]
     aliases: Annotated[tuple[str, ...], Says("Other names that people type.")] = ()
     specification: Annotated[GpuSpecification, Says("What the data sheet says.")]
-    measured: Annotated[GpuMeasured | None, Says("What has been reached.")] = None
-    assumed: Annotated[GpuAssumed | None, Says("What is taken for granted.")] = None
     kernels: Annotated[Kernels | None, Says("How long kernels take.")] = None
     kernels_like: Annotated[str, Says("GPU profile whose kernels stand in for those that were not measured.")] = ""
     sources: Annotated[dict[str, str], Says("The documents and measurements, by the key that numbers name.")]

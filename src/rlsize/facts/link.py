@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Annotated, Literal
 
 from rlsize.facts.fields import (
@@ -26,33 +26,15 @@ class LinkSpecification:
     bandwidth_both_directions: Annotated[
         Sourced | None, Quantity("B/s", "Sum of both directions, where the link is advertised so.")
     ] = None
-    bandwidth_one_pair: Annotated[
-        Sourced | None,
-        Quantity("B/s", "What two GPUs alone reach, one direction, where that is less than a GPU's total."),
-    ] = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LinkMeasured:
-    """What has been reached on it."""
+class LinkReached:
+    """What has been reached on it, or is taken for granted until it is measured."""
 
     achievable_fraction: Annotated[
-        Sourced | None, Quantity("1", "Share of the one-direction bandwidth that large copies reach.", most=1.0)
+        Sourced | None, Quantity("1", "Share of the one-direction bandwidth that large transfers reach.", most=1.0)
     ] = None
-    nccl_fraction: Annotated[
-        dict[str, Annotated[Sourced, Quantity("1", most=1.0)]],
-        Says("Share of the one-direction bandwidth that NCCL's bus bandwidth reaches, by collective."),
-    ] = field(default_factory=dict)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LinkAssumed:
-    """What predictions take for granted until it is measured."""
-
-    achievable_fraction: Annotated[
-        Sourced | None, Quantity("1", "Share of the one-direction bandwidth that transfers reach.", most=1.0)
-    ] = None
-    latency: Annotated[Sourced | None, Quantity("s", "Fixed time of one transfer.")] = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,8 +45,8 @@ class Link:
     title: Annotated[str, Says("Full name, for tables.")]
     aliases: Annotated[tuple[str, ...], Says("Other names that people type.")] = ()
     specification: Annotated[LinkSpecification, Says("What the data sheet says.")]
-    measured: Annotated[LinkMeasured | None, Says("What has been reached.")] = None
-    assumed: Annotated[LinkAssumed | None, Says("What is taken for granted.")] = None
+    measured: Annotated[LinkReached | None, Says("What has been reached.")] = None
+    assumed: Annotated[LinkReached | None, Says("What is taken for granted.")] = None
     sources: Annotated[dict[str, str], Says("The documents and measurements, by the key that numbers name.")]
     notes: Annotated[tuple[str, ...], Says("What one should know about it.")] = ()
 

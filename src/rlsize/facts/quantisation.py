@@ -102,3 +102,14 @@ NATIVE: Mapping[str, WeightTypes] = MappingProxyType(
 def native(model: str) -> WeightTypes:
     """The types in which a model's weights are published."""
     return next((types for start, types in NATIVE.items() if model.startswith(start)), WeightTypes())
+
+
+def published(model: str, *, moe: bool) -> str:
+    """The type that these are called by: that of the experts, where a model has them."""
+    types = native(model)
+    return types.experts if moe else types.dense
+
+
+def loaded(model: str, dtype: str, *, moe: bool) -> WeightTypes:
+    """The types of a model's weights as engines load them: as published, or all linear layers in another type."""
+    return native(model) if dtype == published(model, moe=moe) else uniform(dtype)

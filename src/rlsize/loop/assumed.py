@@ -10,7 +10,7 @@ from rlsize.loop.resolve import resolve
 from rlsize.planner.evaluation import worked
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping
 
     from rlsize.facts.figure import Figure, Value
     from rlsize.loop.resolve import Loop
@@ -93,7 +93,6 @@ def assumptions(
     said: Said,
     loop: Loop | None = None,
     *,
-    but: Collection[str] = (),
     least: float = MATTERS,
     answer: Callable[[Said], float] = step_of,
 ) -> tuple[Assumption, ...] | None:
@@ -103,7 +102,6 @@ def assumptions(
     Args:
         said: What was said and used.
         loop: The loop that was made of it; None where there is none, and inputs without a default are left out.
-        but: Keys that are no assumptions here, such as those that a search chooses.
         least: Times longer or shorter from which one is told.
         answer: The answer, a positive number; seconds of a step where nothing else is said.
 
@@ -118,8 +116,6 @@ def assumptions(
         return None
     found = []
     for key, taken, instead, values in (*_defaults(said, loop), *(() if loop is None else _unsaid(said, loop))):
-        if key in but:
-            continue
         try:
             other = answer(said.instead(**{**pinned, **values}))
         except (InputError, Refused):

@@ -12,7 +12,7 @@ from rlsize.estimates.trainer_layout import divides, heads_objection
 from rlsize.facts.figure import Figure
 from rlsize.facts.inference_engines import ENGINES, WITHOUT, inference_engine
 from rlsize.facts.layout import Layout
-from rlsize.facts.quantisation import KV_WIDTHS, WIDTHS, native, uniform
+from rlsize.facts.quantisation import KV_WIDTHS, WIDTHS, published, uniform
 from rlsize.quantities.rollout import SHARED_MEMORY_FRACTION
 
 if TYPE_CHECKING:
@@ -58,7 +58,7 @@ def instance(said: Said, model: Model | None, gpu: Gpu | None, *, shared: bool) 
         shared: Whether a trainer has the same GPUs, so that it leaves room where nobody says how much.
     """
     own = _engine(said)
-    layout, stated = _layout(said, model)
+    layout, stated = layout_of(said, model)
     kv_dtype = said.choose("kv_dtype", KV_WIDTHS)
     weights = _weights(said, model)
     fraction = memory_fraction(said, own, shared=shared)
@@ -142,13 +142,13 @@ def _engine(said: Said) -> InferenceEngine:
 
 def _weights(said: Said, model: Model | None) -> WeightTypes | None:
     """Number types of the weights; None for those in which the model is published."""
-    published = native(model.name) if model else uniform("bf16")
-    usual = published.experts if model and model.architecture.moe else published.dense
+    usual = published(model.name, moe=model.architecture.moe is not None) if model else "bf16"
     dtype = said.choose("rollout_dtype", WIDTHS, default=usual, why="as the model is published")
     return None if dtype == usual else uniform(dtype or usual)
 
 
-def _layout(said: Said, model: Model | None) -> tuple[Layout, bool]:
+def layout_of(said: Said, model: Model | None) -> tuple[Layout, bool]:
+    """How an instance is spread, and whether somebody said its tensor parallelism; what cannot be is a fault."""
     tensor = said.ask("rollout_tensor_parallel")
     size = said.ask("gpus_per_instance")
     if size.known and not tensor.known:

@@ -160,13 +160,12 @@ def _gpus_named(said: Said) -> bool:
     return said.gives("gpu") or said.gives("cluster") or (said.gives("rollout_gpu") and said.gives("trainer_gpu"))
 
 
-def resolve(said: Said, *, placed: bool = True) -> Loop:
+def resolve(said: Said) -> Loop:
     """
     The loop.
 
     Args:
         said: What was said; what was used and chosen is noted there.
-        placed: Whether its GPUs must be placed; a search places them itself.
 
     Raises:
         InputError: All that is missing or wrong.
@@ -175,7 +174,7 @@ def resolve(said: Said, *, placed: bool = True) -> Loop:
     found = pools(said)
     said.warnings[:0] = said.notes[notes:]  # that nobody said how the loop is laid out decides all the rest
     del said.notes[notes:]
-    loop = resolve_on(said, found, placed=placed)
+    loop = resolve_on(said, found)
     said.refused = loop.refused
     return loop
 

@@ -333,8 +333,9 @@ def instance_alone(said: Said) -> Figure:
         Refused: It does not fit.
     """
     from rlsize.errors import Refused
+    from rlsize.estimates.engine_memory import check_room
     from rlsize.estimates.rollout_outlook import STAGES, rollout_outlook
-    from rlsize.estimates.rollout_prediction import check_fits, engine
+    from rlsize.estimates.rollout_prediction import engine
     from rlsize.estimates.rollout_question import mean_lengths
     from rlsize.loop.instance import instance
     from rlsize.loop.lengths import lengths
@@ -352,7 +353,7 @@ def instance_alone(said: Said) -> Figure:
         nobody = absent("rollout_gpus", "--rollout-gpus")
         question = replace(question, engine=sized(said, question, belief.central(), nobody))
     ready = engine(question.engine)
-    check_fits(ready, mean_lengths(question), belief.central())
+    check_room(ready.question, mean_lengths(question).live, belief.central())
     return rollout_outlook(question, ready, belief, seed_of(said)).figure("instance_tokens_per_second")
 
 

@@ -16,7 +16,6 @@ from rlsize.estimates.trainer_layout import (
     FULLY_SHARDED,
     WEIGHT_STAGE,
     TrainerLayout,
-    heads_objection,
     model_objections,
     not_parallel,
     rank_objections,
@@ -73,7 +72,9 @@ def train_question(
     if spread is None and not said.faults:
         said.fault("the trainer's GPUs are missing", "--trainer-gpus", "give their number, or how they are spread")
     how = _how(said)
-    passes, extra, rl = passes_of(said, tenants(said))
+    kept = tenants(said)
+    passes, extra, rl = passes_of(said, kept)
+    sizes = {name: getattr(kept, f"{name}_params") for name in ("critic", "reference", "reward") if name not in extra}
     updates, optimizer_steps = said.ask("updates"), said.ask("mini_batches")
     if said.faults or model is None or gpu is None or spread is None or not (length.response.known and many.known):
         return None
@@ -103,6 +104,7 @@ def train_question(
         forward_micro_batch_tokens=_forward_tokens(said, tokens),
         passes=passes,
         pass_models=extra,
+        pass_params={name: size.number for name, size in sizes.items() if size.known},
         capped=length.stated_cap,
         workload="rl" if rl else "pretraining",
     )
@@ -209,12 +211,6 @@ def _check(said: Said, layout: TrainerLayout, gpus: Figure) -> None:
 def _blame(said: Said, found: Iterable[Objection]) -> None:
     for one in found:
         said.fault(one.what, said.place(_KEYS[one.degree]), one.todo)
-
-
-def check_heads(said: Said, where: str, degree: int, shape: MemoryShape) -> None:
-    """Note a fault where tensor parallelism of that degree cannot deal out the heads."""
-    for one in heads_objection(shape, degree):
-        said.fault(one.what, where, one.todo)
 
 
 def _shards(spread: TrainerLayout) -> int | None:

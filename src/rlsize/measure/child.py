@@ -31,6 +31,7 @@ WORKERS = Path(__file__).parent / "workers"
 EVENTS = "RLSIZE_EVENTS"  # the environment variable that names the file of events
 POLL_SECONDS = 0.02
 LARGEST_EVENTS = 256 * 2**20
+KILLED = "Signal 9 (SIGKILL)"  # how torchrun tells that the kernel took a rank for want of memory
 WHOLE_LOG = "its whole log: --log FILE"
 _TOLD = 400  # characters of a child's last words
 _WORDS = re.compile(
@@ -201,8 +202,12 @@ class Child:
     def _died(self) -> ChildDiedError:
         code = self._process.poll()
         how = f"was killed by signal {-code}" if code is not None and code < 0 else f"ended with exit code {code}"
-        memory = bool(_MEMORY.search(self._tail())) or code == -signal.SIGKILL
-        return ChildDiedError(Fault(f"{how}: {self.last_words()}", self.name, WHOLE_LOG), memory=memory)
+        tail = self._tail()
+        memory = bool(_MEMORY.search(tail)) or code == -signal.SIGKILL
+        what = f"{how}: {self.last_words()}"
+        if KILLED in tail:  # before what other ranks told: they fail because they lost this one
+            what, memory = "a rank was killed, as the kernel does where memory runs out", True
+        return ChildDiedError(Fault(what, self.name, WHOLE_LOG), memory=memory)
 
     def _read_more(self) -> None:
         with self._events.open("rb") as events:

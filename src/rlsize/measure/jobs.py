@@ -7,7 +7,7 @@ import subprocess
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-from rlsize.errors import Fault, InputError
+from rlsize.errors import Fault, InputError, UnfinishedError
 from rlsize.measure.child import WHOLE_LOG, Child, ChildDiedError, staged
 
 if TYPE_CHECKING:
@@ -201,7 +201,19 @@ class WorkerEvents:
         else:
             self.others.setdefault(event["event"], event)
 
-    def listen(self, argv: Sequence[str], folder: Path, silence: float, told: Callable[[dict[str, Any]], None]) -> None:
+    @property
+    def timed(self) -> list[dict[str, Any]]:
+        """The measurements that count: not those of a warm-up."""
+        return [one for one in self.results if not one.get("warm_up")]
+
+    def listen(
+        self,
+        argv: Sequence[str],
+        folder: Path,
+        silence: float,
+        told: Callable[[dict[str, Any]], None],
+        at_work: float = 0.0,
+    ) -> None:
         """
         Run the worker to its end; an early end after a first result is kept as what makes it partial.
 
@@ -210,25 +222,39 @@ class WorkerEvents:
             folder: Where the workers lie, and its log and its events.
             silence: Most that it may say nothing. [s]
             told: Given each event.
+            at_work: How much longer that is once it is ready. [s]
 
         Raises:
             ChildDiedError: It ended before the first result.
-            KeyboardInterrupt: Likewise, by Ctrl-C.
+            UnfinishedError: It ended in order, and has none.
+            KeyboardInterrupt: It was ended before the first result, by Ctrl-C.
         """
         try:
             with Child(argv, folder, self.name, staged(folder)) as child:
-                while (event := child.hear(silence)) is not None:
-                    self.take(event)
-                    told(event)
+                while (event := child.hear(silence + (at_work if "ready" in self.others else 0.0))) is not None:
+                    self._note(event, told)
         except KeyboardInterrupt:
-            if not self.results:
+            if not self.timed:
                 raise
-            self.partial = "interrupted"
+            self.partial = "" if "done" in self.others else "interrupted"
         except ChildDiedError as error:
+            if "done" in self.others:  # it fell over on its way out
+                return
             reason = self._reason(error)
-            if not self.results:
+            if not self.timed:
                 raise reason from None
             self.partial = reason.faults[0].what
+        if not self.timed:
+            away = "ready" not in self.others  # another node's part: rank 0 tells its own rlsize
+            what = "rank 0 is on another node, which has the figures" if away else f"ended without a {self.repeated}"
+            raise UnfinishedError(Fault(what, self.name, "look there" if away else WHOLE_LOG))
+
+    def _note(self, event: dict[str, Any], told: Callable[[dict[str, Any]], None]) -> None:
+        """Keep an event and pass it on; one rank without memory ends all, as the others wait for it."""
+        self.take(event)
+        told(event)
+        if event["event"] == "out_of_memory":
+            raise ChildDiedError(Fault(event["text"], self.name, self.when_full), memory=True)
 
     def result(self, measured: Any, doubts: Iterable[str]) -> StageResult[Any]:
         """What came out of it, with what the worker said when it was ready."""
@@ -243,10 +269,10 @@ class WorkerEvents:
 
     def _reason(self, error: ChildDiedError) -> ChildDiedError:
         """Why it died: what the worker said, or of its ranks the first to fail, else what the process left."""
-        said = next((event for kind, event in self.others.items() if kind in {"failed", "out_of_memory"}), None)
-        if said is None:
+        memory = "out_of_memory" in self.others
+        said = self.others.get("out_of_memory" if memory else "failed")
+        if said is None or (error.memory and not memory):
             return error
-        memory = said["event"] == "out_of_memory"
         rank = f"rank {said['rank']} {'ran out of memory' if memory else 'failed'}: " if "rank" in said else ""
         fault = Fault(f"{rank}{said['text']}", self.name, self.when_full if memory else WHOLE_LOG)
         return ChildDiedError(fault, memory=memory)

@@ -14,7 +14,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from statistics import fmean, median
-from typing import TYPE_CHECKING, Any, Self, TypeVar
+from typing import TYPE_CHECKING, Self
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
@@ -31,13 +31,11 @@ LOADED = 0.25  # load before the start, over the cores, from which other work is
 _CPUINFO = Path("/proc/cpuinfo")
 _PROC = Path("/proc")
 
-_Value = TypeVar("_Value")
-
 MIB = 2**20
 MEGAHERTZ = 1e6
 _ASKED_SECONDS = 10.0  # a driver that does not answer by then will not
 
-# Bits of NVML's clock event reasons (nvml.h) that slow a GPU down against its will. Idle (0x1) and clocks that an
+# Bits of the clock event reasons (nvml.h) that slow a GPU down against its will. Idle (0x1) and clocks that an
 # application asked for (0x2) are no throttling.
 THROTTLES: Mapping[int, str] = {
     0x4: "power cap",
@@ -77,17 +75,14 @@ def descendants(root: int | None = None, proc: Path = _PROC) -> set[int]:
     return found
 
 
-def gpu_states(own: Collection[int] = (), nvml: Any = None) -> list[GpuState]:
+def gpu_states(own: Collection[int] = ()) -> list[GpuState]:
     """
     All GPUs of this machine that CUDA sees, now; empty without GPU, driver, or a way to ask it.
 
     Args:
         own: Ids of the processes that measure; without them all count as foreign.
-        nvml: The module `pynvml`; found by itself where it is installed.
     """
-    module = nvml or nvml_module()
-    found = nvml_states(module, own) if module is not None else None
-    every, said = smi_states(own) if found is None else found, os.environ.get("CUDA_VISIBLE_DEVICES")
+    every, said = smi_states(own), os.environ.get("CUDA_VISIBLE_DEVICES")
     return visible(every, said, mig_slices() if said and "MIG-" in said and every else {})
 
 
@@ -295,8 +290,8 @@ def visible(states: Sequence[GpuState], said: str | None, slices: Mapping[str, t
     """
     The GPUs that CUDA sees, in its order.
 
-    A list ends at the first entry that names nothing, or a GPU again. Of MIG instances CUDA takes one; what NVML tells
-    of memory and load is its whole GPU's, so it is left out.
+    A list ends at the first entry that names nothing, or a GPU again. Of MIG instances CUDA takes one; what the driver
+    tells of memory and load is its whole GPU's, so it is left out.
 
     Args:
         states: All GPUs.
@@ -338,7 +333,7 @@ def mig_slices() -> dict[str, tuple[str, str]]:
 
 def throttles(bits: int) -> tuple[str, ...]:
     """
-    NVML's bit mask of clock event reasons in words.
+    A bit mask of clock event reasons in words.
 
     >>> throttles(0x1), throttles(0x24)
     ((), ('power cap', 'software thermal slowdown'))
@@ -358,72 +353,6 @@ def foreign(pids: Sequence[set[int] | None], own: Collection[int]) -> list[int |
     """
     known = not own or any(not found.isdisjoint(own) for found in pids if found)
     return [len(found.difference(own)) if found is not None and (known or not found) else None for found in pids]
-
-
-def nvml_module() -> Any:
-    """The module `pynvml`, or None where it is not installed."""
-    try:
-        import pynvml
-    except ImportError:
-        return None
-    return pynvml
-
-
-def nvml_states(nvml: Any, own: Collection[int]) -> list[GpuState] | None:
-    """
-    All GPUs through NVML; None where it does not start (no driver).
-
-    Args:
-        nvml: The module `pynvml`.
-        own: Process ids that are not foreign.
-    """
-    try:
-        nvml.nvmlInit()
-    except nvml.NVMLError:
-        return None
-    try:
-        driver = _text(_told(nvml, nvml.nvmlSystemGetDriverVersion) or "")
-        handles = [nvml.nvmlDeviceGetHandleByIndex(index) for index in range(nvml.nvmlDeviceGetCount())]
-        computing = [_told(nvml, nvml.nvmlDeviceGetComputeRunningProcesses, handle) for handle in handles]
-        pids = [None if found is None else {process.pid for process in found} for found in computing]
-        counts = foreign(pids, own)
-        return [_nvml_state(nvml, handle, driver, many) for handle, many in zip(handles, counts, strict=True)]
-    except nvml.NVMLError:
-        return None
-    finally:
-        with suppress(nvml.NVMLError):
-            nvml.nvmlShutdown()
-
-
-def _nvml_state(nvml: Any, handle: Any, driver: str, others: int | None) -> GpuState:
-    memory = _told(nvml, nvml.nvmlDeviceGetMemoryInfo, handle)
-    rates = _told(nvml, nvml.nvmlDeviceGetUtilizationRates, handle)
-    clock = _told(nvml, nvml.nvmlDeviceGetClockInfo, handle, nvml.NVML_CLOCK_SM)
-    most = _told(nvml, nvml.nvmlDeviceGetMaxClockInfo, handle, nvml.NVML_CLOCK_SM)
-    return GpuState(
-        name=_text(_told(nvml, nvml.nvmlDeviceGetName, handle) or "GPU"),
-        uuid=_text(_told(nvml, nvml.nvmlDeviceGetUUID, handle) or ""),
-        driver=driver,
-        memory_used_bytes=memory.used if memory else None,
-        memory_total_bytes=memory.total if memory else None,
-        utilisation_fraction=rates.gpu / 100 if rates else None,
-        sm_clock_hz=clock * MEGAHERTZ if clock is not None else None,
-        max_sm_clock_hz=most * MEGAHERTZ if most is not None else None,
-        throttles=throttles(_told(nvml, nvml.nvmlDeviceGetCurrentClocksThrottleReasons, handle) or 0),
-        foreign_processes=others,
-    )
-
-
-def _told(nvml: Any, ask: Callable[..., _Value], *args: Any) -> _Value | None:
-    """What NVML says, or None: a virtual or older GPU does not tell everything."""
-    try:
-        return ask(*args)
-    except nvml.NVMLError:
-        return None
-
-
-def _text(said: str | bytes) -> str:
-    return said.decode("utf-8", "replace") if isinstance(said, bytes) else said  # bytes from older bindings
 
 
 def smi_states(own: Collection[int]) -> list[GpuState]:

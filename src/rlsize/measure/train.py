@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from statistics import fmean
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal
 
 from rlsize.equations.matching import implied_mfu
 from rlsize.errors import Fault, InputError, UnfinishedError
 from rlsize.estimates.scatter import scatter
 from rlsize.estimates.training_flops import training_flops_per_token
 from rlsize.facts.measured import TrainMeasured, TrainPhase
-from rlsize.measure.child import WHOLE_LOG, Child, ChildDiedError, staged
+from rlsize.measure.child import ChildDiedError
 from rlsize.measure.jobs import WIDE, StageResult, WorkerEvents, command, launcher
 
 if TYPE_CHECKING:
@@ -23,14 +22,12 @@ if TYPE_CHECKING:
     from rlsize.facts.model import Model
 
 NAME = "train step"
-KILLED = "Signal 9 (SIGKILL)"  # how torchrun tells that the kernel took a rank for want of memory
 PATIENCE = 2.0  # times the seconds given that a trainer may be silent, on top of those for its start
 PER_STEP = "optimizer"  # the phase that runs once a step, not once a micro-batch
 WITHOUT = "logprob"  # the phase that is no part of the update
 ENOUGH_STEPS = 3  # timed steps below which a spread says little
 TREND_STEPS = 4  # timed steps below which there is no telling first from last
 UNSEEN = 0.05  # of a step's seconds that may lie outside all phases
-FLOPS_TOLERANCE = 0.01
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,7 +46,6 @@ class TrainJob:
         warm_up: Steps before those that are timed.
         steps: Steps to time at most.
         seed: Of weights, token ids and rewards.
-        count_flops: Whether to count one micro-batch with torch's FlopCounterMode.
         torchrun: Flags of torchrun for several nodes; on one node none are needed.
         device: `auto` takes GPUs where torch sees any.
         peak_flops: Dense bf16 peak of one GPU, for MFU. [FLOP/s]
@@ -66,7 +62,6 @@ class TrainJob:
     warm_up: int = 1
     steps: int = 10
     seed: int = 0
-    count_flops: bool = False
     torchrun: tuple[str, ...] = ()
     device: Literal["auto", "cpu", "cuda"] = "auto"
     peak_flops: float | None = None
@@ -83,43 +78,7 @@ class TrainJob:
         return max(self.totals)
 
 
-class CountedFlops(NamedTuple):
-    """
-    FLOPs of forward and backward by torch's own counter, beside what the equations say for the same sequences.
-
-    Args:
-        counted_per_token: By FlopCounterMode. [FLOP/token]
-        expected_per_token: By the equations, in the counter's convention; None without a profile. [FLOP/token]
-        tokens: Tokens that were counted.
-        operations: FLOPs of each operation that the counter knows.
-    """
-
-    counted_per_token: float
-    expected_per_token: float | None
-    tokens: int
-    operations: dict[str, float]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TrainResult(StageResult[TrainMeasured]):
-    """
-    A measured train step.
-
-    Args:
-        config: The model's configuration as the trainer resolved it.
-        flops: The count, where asked for.
-    """
-
-    config: dict[str, Any]
-    flops: CountedFlops | None = None
-
-
-def timed_steps(heard: WorkerEvents) -> list[dict[str, Any]]:
-    """Steps after warm-up."""
-    return [step for step in heard.results if not step["warm_up"]]
-
-
-def train_result(job: TrainJob, heard: WorkerEvents, doubts: Sequence[str] = (), partial: str = "") -> TrainResult:
+def train_result(job: TrainJob, heard: WorkerEvents, doubts: Sequence[str] = ()) -> StageResult[TrainMeasured]:
     """
     The figures of a trainer that timed a step or more.
 
@@ -127,27 +86,15 @@ def train_result(job: TrainJob, heard: WorkerEvents, doubts: Sequence[str] = (),
         job: What was asked for, with the micro-batch that was used at last.
         heard: What it said.
         doubts: Doubts that arose on the way.
-        partial: Why it ended before its time.
     """
-    ready = heard.others["ready"]
     flops = training_flops_per_token(job.profile, job.totals) if job.profile else None
     measured = _measured(job, heard, flops)
-    counted = _counted(job, heard)
     notes = flops.notes if flops else ()
-    found = [*doubts, *step_doubts(measured, heard), *model_doubts(job.profile), *notes, *flops_doubts(counted)]
-    return TrainResult(
-        measured=measured,
-        versions=ready["versions"],
-        gpus=ready["gpus"],
-        config=ready["config"],
-        doubts=found,
-        flops=counted,
-        partial=partial,
-    )
+    return heard.result(measured, [*doubts, *step_doubts(measured, heard), *model_doubts(job.profile), *notes])
 
 
 def _measured(job: TrainJob, heard: WorkerEvents, flops: TrainingFlops | None) -> TrainMeasured:
-    ready, plan, timed = heard.others["ready"], heard.others["plan"], timed_steps(heard)
+    ready, plan, timed = heard.others["ready"], heard.others["plan"], heard.timed
     tokens, responses, ranks = sum(job.totals), sum(response for _, response in job.lengths), ready["world"]
     phases, whole = _phases(timed, plan, tokens)
     seconds = fmean(whole)
@@ -222,20 +169,6 @@ def _setting(job: TrainJob, ready: Mapping[str, Any]) -> dict[str, str]:
     }
 
 
-def _counted(job: TrainJob, heard: WorkerEvents) -> CountedFlops | None:
-    flops = heard.others.get("flops")
-    if not flops:
-        return None
-    lengths = flops["lengths"]
-    expected = training_flops_per_token(job.profile, lengths).counted_flops_per_token.number if job.profile else None
-    return CountedFlops(
-        counted_per_token=flops["flops"] / sum(lengths),
-        expected_per_token=expected,
-        tokens=sum(lengths),
-        operations={name: float(count) for name, count in flops["operations"].items()},
-    )
-
-
 def step_doubts(measured: TrainMeasured, heard: WorkerEvents) -> Iterator[str]:
     """
     What makes one doubt the seconds of a step, in sentences.
@@ -244,7 +177,7 @@ def step_doubts(measured: TrainMeasured, heard: WorkerEvents) -> Iterator[str]:
         measured: The figures.
         heard: What the trainer said.
     """
-    timed = timed_steps(heard)
+    timed = heard.timed
     seconds = [float(step["seconds"]) for step in timed]
     if len(seconds) < ENOUGH_STEPS:
         yield f"only {len(seconds)} steps were timed, too few to tell how much they scatter; give it more time"
@@ -280,14 +213,6 @@ def _trend(seconds: Sequence[float]) -> Iterator[str]:
         yield f"later steps were {way} than earlier ones by {100 * abs(change):.0f} %: not steady, perhaps {cause}"
 
 
-def flops_doubts(counted: CountedFlops | None) -> Iterator[str]:
-    """Where torch's count and the equations differ by more than rounding and routing can."""
-    if counted and counted.expected_per_token:
-        off = counted.counted_per_token / counted.expected_per_token - 1
-        if abs(off) > FLOPS_TOLERANCE:
-            yield f"torch counts {100 * off:+.1f} % FLOPs per token against the equations, so MFU is off by as much"
-
-
 def model_doubts(model: Model | None) -> Iterator[str]:
     """What the trainer does otherwise than a tuned one with layers that keep a state."""
     if model and (model.architecture.linear_attention or model.architecture.mamba):
@@ -299,7 +224,7 @@ def model_doubts(model: Model | None) -> Iterator[str]:
 
 def measure_train(
     job: TrainJob, python: str, folder: Path, *, seconds: float, say: Callable[[str, float], None]
-) -> TrainResult:
+) -> StageResult[TrainMeasured]:
     """
     Train on one step of the workload, again and again, and time it.
 
@@ -322,13 +247,26 @@ def measure_train(
         what = f"micro-batches of {job.micro_batch_tokens} tokens cannot hold a sample of {job.longest}"
         raise InputError(Fault(what, NAME, "samples are not split; ask for larger micro-batches or shorter samples"))
     doubts: list[str] = []
+
+    def told(event: dict[str, Any]) -> None:
+        if event["event"] == "ready":
+            say("trainer warms up", 0.0)
+        elif event["event"] == "progress" and event["step"] > 0:
+            share = max(event["step"] / event["of"], event["seconds"] / seconds)
+            say(f"train step {event['step']} of {event['of']}", min(1.0, share))
+
     while True:
         attempt = folder / f"train-{job.micro_batch_tokens}"
         attempt.mkdir()
-        heard = WorkerEvents(NAME, repeated="step")
-        partial = _attempt(job, python, attempt, seconds, say, heard)
-        if "out_of_memory" not in heard.others or "done" in heard.others:
-            return train_result(job, heard, doubts, partial)
+        say("trainer starts", 0.0)
+        heard, asked = WorkerEvents(NAME, repeated="step"), asdict(replace(job, profile=None)) | {"seconds": seconds}
+        argv = command(python, "train", asked, attempt, launcher(job.torchrun, job.processes))
+        try:
+            heard.listen(argv, attempt, job.start_seconds, told, PATIENCE * seconds)
+            return train_result(job, heard, doubts)
+        except ChildDiedError as error:
+            if not error.memory:
+                raise
         smaller = _smaller(job)
         before, after = job.micro_batch_tokens, smaller.micro_batch_tokens
         doubts.append(f"memory ran out with micro-batches of {before} tokens, so {after} were taken")
@@ -342,68 +280,3 @@ def _smaller(job: TrainJob) -> TrainJob:
         todo = "recompute activations in full, train on more GPUs, or measure a shorter longest response"
         raise UnfinishedError(Fault(what, NAME, todo))
     return replace(job, micro_batch_tokens=max(job.longest, job.micro_batch_tokens // 2))
-
-
-def _attempt(
-    job: TrainJob, python: str, folder: Path, seconds: float, say: Callable[[str, float], None], heard: WorkerEvents
-) -> str:
-    """Run one trainer and keep what it says; returns why it ended before its time, or nothing."""
-    told = asdict(replace(job, profile=None)) | {"seconds": seconds}
-    argv = command(python, "train", told, folder, launcher(job.torchrun, job.processes))
-    with Child(argv, folder, NAME, staged(folder)) as child:
-        try:
-            _listen(job, child, seconds, say, heard)
-        except KeyboardInterrupt:
-            if not timed_steps(heard):
-                raise
-            return "" if "done" in heard.others else "interrupted"
-        except ChildDiedError as error:
-            if heard.others.keys() & {"done", "out_of_memory"}:  # it fell over on its way out, or said why it went
-                return ""
-            killed = _killed(child)
-            fault = _first_fault(error, heard.others.get("failed"), killed=killed)
-            if timed_steps(heard):
-                return fault.what
-            if not (error.memory or killed):
-                raise ChildDiedError(fault) from None
-            heard.others["out_of_memory"] = {"text": fault.what}
-    return ""
-
-
-def _listen(
-    job: TrainJob, child: Child, seconds: float, say: Callable[[str, float], None], heard: WorkerEvents
-) -> None:
-    say("trainer starts", 0.0)
-    silence = job.start_seconds + PATIENCE * seconds
-    while "out_of_memory" not in heard.others:
-        event = child.hear(silence if "ready" in heard.others else job.start_seconds)
-        if event is None:
-            break
-        heard.take(event)
-        if event["event"] == "ready":
-            say("trainer warms up", 0.0)
-        elif event["event"] == "progress" and event["step"] > 0:
-            share = max(event["step"] / event["of"], event["seconds"] / seconds)
-            say(f"train step {event['step']} of {event['of']}", min(1.0, share))
-    if "out_of_memory" in heard.others:
-        return
-    if "ready" not in heard.others and job.torchrun:  # another node's part: rank 0 tells its own rlsize
-        raise UnfinishedError(Fault("rank 0 is on another node, which has the figures", NAME, "look there"))
-    if not timed_steps(heard):
-        raise ChildDiedError(Fault("ended without a step: " + child.last_words(), NAME, WHOLE_LOG))
-
-
-def _first_fault(error: ChildDiedError, failed: Mapping[str, Any] | None, *, killed: bool) -> Fault:
-    """The fault that a rank told, or was too dead to tell; torchrun itself only says that one failed."""
-    fault = error.faults[0]
-    if killed:  # before what other ranks told: they fail because they lost this one
-        return fault._replace(what="a rank was killed, as the kernel does where memory runs out")
-    if failed:
-        return fault._replace(what=f"rank {failed['rank']} failed: {failed['text']}")
-    return fault
-
-
-def _killed(child: Child) -> bool:
-    with suppress(OSError):
-        return KILLED in child.log.read_text(encoding="utf-8", errors="replace")
-    return False

@@ -6,7 +6,7 @@ from dataclasses import asdict, dataclass, field
 from statistics import median
 from typing import TYPE_CHECKING, Any, Literal
 
-from rlsize.errors import Fault, InputError, UnfinishedError
+from rlsize.errors import Fault, InputError
 from rlsize.estimates.message_cost import message_cost
 from rlsize.estimates.scatter import scatter
 from rlsize.facts.measured import EngineUpdate, SyncMeasured, SyncMethod
@@ -83,8 +83,6 @@ def measure_sync(
     through = launcher(job.torchrun, job.trainer_ranks + job.receiver_ranks)
     argv = command(python, "sync", {**asdict(job), "seconds": seconds}, folder, through)
     heard.listen(argv, folder, job.start_seconds, told)
-    if not heard.results:  # another node's part: rank 0 tells its own rlsize
-        raise UnfinishedError(Fault("rank 0 is on another node, which has the figures", NAME, "look there"))
     ready, tensors = heard.others["ready"], heard.others.get("tensors")
     methods = [_method(event, ready["bytes"]) for event in heard.results]
     cost = message_cost(tensors["bytes"], tensors["seconds"]) if tensors else None
@@ -130,7 +128,6 @@ class EngineUpdateJob:
         requests: Requests kept in flight.
         prompt_tokens: Tokens of each prompt.
         seed: Where the random weights begin.
-        disk: Reload from disk also where the weight-update API could be used.
         served: Through the routes of a server, which is started for it.
         start_seconds: Most that a silence may last, the start of the engine above all. [s]
     """
@@ -141,7 +138,6 @@ class EngineUpdateJob:
     requests: int = 16
     prompt_tokens: int = 64
     seed: int = 0
-    disk: bool = False
     served: bool = False
     start_seconds: float = 1800.0
 

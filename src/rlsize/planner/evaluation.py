@@ -274,10 +274,11 @@ def fitting_step(terms: Terms, place: Placement, longest: float) -> float:
     question = None if place.trainer.seconds.known else bare_trainer(place)
     if engine is None and question is None:
         return seconds
-    from rlsize.estimates.loop_memory import check_engine, check_trainer
+    from rlsize.estimates.engine_memory import check_room
+    from rlsize.estimates.loop_memory import check_trainer
 
     if engine is not None:
-        check_engine(engine, longest, terms.values)
+        check_room(engine.question, max(longest, engine.question.promised_tokens), terms.values)
     if question is not None and not question.keeps.backend:  # phases judge a trainer of which more is known
         check_trainer(question, longest, terms.values)
     return seconds

@@ -6,18 +6,16 @@ from dataclasses import dataclass, replace
 from math import lcm
 from typing import TYPE_CHECKING
 
-from rlsize.equations import kv_cache, matching, memory, memory_fit, training_peak
+from rlsize.equations import kv_cache, memory, memory_fit, training_peak
 from rlsize.estimates.engine_memory import kv_capacity
 from rlsize.estimates.figures import apply, rounded, total
 from rlsize.estimates.memory import (
-    TRAINER_POOL,
-    bill,
-    instance_of,
+    engine_layout,
     on_trainer,
     overheads,
     reserved,
-    sample_per_gpu,
-    weights_per_gpu,
+    rollout_weights,
+    sample_cache,
 )
 from rlsize.estimates.trainer_layout import WEIGHT_STAGE, TrainerLayout, divides
 from rlsize.facts.figure import Figure, absent
@@ -25,6 +23,7 @@ from rlsize.planner.rounding import MOST_TRAINER_GPUS, first_fit, gpu_counts, ro
 
 if TYPE_CHECKING:
     from rlsize.estimates.memory import GpuMemory, MemoryQuestion
+    from rlsize.facts.layout import Layout as EngineLayout
 
 MOST_INSTANCE_GPUS = 1024
 _BEFORE, _AFTER = 2, 1  # rows shown before and after the first fit
@@ -121,7 +120,7 @@ def fit_memory(question: MemoryQuestion, gpu: GpuMemory) -> FitAnswer:
     if question.algorithm.rollout:
         rollout, first_rollout = _instances(question, gpu)
         if question.rollout_tensor_parallel.known:
-            stated_rollout = instance_on(question, gpu, question.rollout_tensor_parallel)
+            stated_rollout = instance_on(question, gpu, round(question.rollout_tensor_parallel.number))
             rollout = sorted({row.gpus: row for row in [*rollout, stated_rollout]}.values(), key=lambda row: row.gpus)
         fewer = "a larger GPU, or fewer bytes per sample"
         results += _results("rollout", first_rollout, stated_rollout, "the smallest that fits", fewer)
@@ -191,12 +190,14 @@ def _exact_gpus(question: MemoryQuestion, gpu: GpuMemory, first: Candidate | Non
     """Where everything is sharded, the count in one equation; it grows with what every GPU holds, so it is exact."""
     if first is None or first.layout is None or first.layout.zero_stage.number < WEIGHT_STAGE:
         return None
-    pool = total("sharded_bytes", [tenant.held for tenant in bill(question) if tenant.name in TRAINER_POOL])
+    states = on_trainer(question, TrainerLayout()).states
+    if not states.number:  # they live on the host
+        return None
     everywhere = [part for part in first.parts if part.key in _EVERYWHERE]
     return apply(
         "trainer_gpus_exact",
         memory.gpus_needed,
-        sharded_bytes=reserved(question, "sharded_bytes", [pool]),
+        sharded_bytes=reserved(question, "sharded_bytes", [states]),
         bytes_on_every_gpu=reserved(question, "bytes_on_every_gpu", everywhere),
         gpu_memory=gpu.memory,
         usable_fraction=gpu.trainer_fraction,
@@ -216,49 +217,43 @@ def _results(pool: str, first: Candidate | None, stated: Candidate | None, sourc
     return [Figure(key=f"{pool}_fits", value=stated.fits, provenance="predicted"), held, left, found]
 
 
-def instance_on(question: MemoryQuestion, gpu: GpuMemory, tensor: Figure) -> Candidate:
+def instance_on(question: MemoryQuestion, gpu: GpuMemory, tensor: int) -> Candidate:
     """A rollout instance with so many tensor-parallel GPUs."""
-    gpus = round(matching.instance_gpus(tensor.number, question.rollout_pipeline_parallel.number))
-    parts, left, sample = _cache_of(question, gpu, tensor)
-    most = _max_concurrency(left, sample)
+    layout = engine_layout(question, tensor)
+    parts, left, sample = _cache_of(question, gpu, layout)
+    most, longest = _max_concurrency(left, sample), 0.0
+    if question.longest_tokens.known and question.model:
+        longest = sample_cache("longest_bytes", question, layout, question.longest_tokens).number
     wanted = question.concurrency.number if question.concurrency.known else 1.0
     return Candidate(
         pool="rollout",
-        gpus=gpus,
-        tensor_parallel=round(tensor.number),
+        gpus=layout.tensor * layout.data * layout.pipeline,
+        tensor_parallel=tensor,
         held=total("rollout_gpu_bytes", parts),
         parts=tuple(parts),
         left=left,
-        fits=left.number > 0
-        and (not most.known or most.number >= wanted)
-        and left.number >= _longest(question, tensor),
+        fits=left.number > 0 and (not most.known or most.number >= wanted) and left.number >= longest,
         max_concurrency=most,
     )
 
 
-def _longest(question: MemoryQuestion, tensor: Figure) -> float:
-    """Cache of the longest sequence on each GPU of an instance; 0 where nobody says how long that is."""
-    if not (question.longest_tokens.known and question.shape.size):
-        return 0.0
-    return sample_per_gpu(replace(question, context_tokens=question.longest_tokens), tensor).number
-
-
-def _cache_of(question: MemoryQuestion, gpu: GpuMemory, tensor: Figure) -> tuple[list[Figure], Figure, Figure]:
+def _cache_of(question: MemoryQuestion, gpu: GpuMemory, layout: EngineLayout) -> tuple[list[Figure], Figure, Figure]:
     """What stands on a GPU of an instance, what that leaves for its KV cache, and the cache of a sample."""
-    asked, key = instance_of(question, tensor), "rollout_left_bytes"
-    if asked is None:  # nothing but weights is known
-        weights = weights_per_gpu(question, tensor)
+    key, of_sample = "rollout_left_bytes", "sample_kv_cache_bytes_per_gpu"
+    sample = sample_cache(of_sample, question, layout)
+    if question.engine is None:  # nothing but weights is known
+        weights = rollout_weights("rollout_weights_bytes_per_gpu", question, layout)
         fraction = gpu.rollout_fraction if gpu.rollout_fraction.known else gpu.trainer_fraction
-        return [weights], _left(key, gpu, fraction, weights), sample_per_gpu(question, tensor)
-    found = kv_capacity(apply, asked, question.constants, question.context if question.context.known else None)
+        return [weights], _left(key, gpu, fraction, weights), sample
+    known = question.context.known
+    engine = replace(question.engine, layout=layout)
+    found = kv_capacity(apply, engine, question.constants, question.context if known else None)
     named = {
         "rollout_weights_bytes_per_gpu": found.weight_bytes,
         "engine_activation_bytes_per_gpu": found.activation_bytes,
         "engine_other_bytes_per_gpu": found.other_bytes,
     }
-    sample = replace(found.sequence_bytes, key="sample_kv_cache_bytes_per_gpu")
-    if not question.context.known:
-        sample = sample_per_gpu(question, tensor)
+    sample = replace(found.sequence_bytes, key=of_sample) if known else sample  # with a drafter's
     return [replace(part, key=name) for name, part in named.items()], replace(found.kv_bytes, key=key), sample
 
 
@@ -278,7 +273,7 @@ def _instances(question: MemoryQuestion, gpu: GpuMemory) -> tuple[list[Candidate
     found = None
     powers = (2**power for power in range(MOST_INSTANCE_GPUS.bit_length()))
     for degree in (power for power in powers if divides(question.shape, power)):  # KV heads are divided, or repeated
-        row = instance_on(question, gpu, Figure(key="tensor_parallel", value=degree, provenance="predicted"))
+        row = instance_on(question, gpu, degree)
         rows.append(row)
         if found is not None:
             break
@@ -313,7 +308,7 @@ def most_that_fits(question: MemoryQuestion, fit: FitAnswer) -> tuple[Figure, ..
 def _micro_batch(question: MemoryQuestion, trainer: Candidate) -> Figure:
     """Tokens of one pass of a data-parallel rank that what is left has room for, by the asked recomputation."""
     key = "max_micro_batch_tokens"
-    if trainer.layout is None or question.known_shape is None:
+    if trainer.layout is None or question.model is None:
         return absent(key, "--model")
     shortest = replace(
         question, micro_batch_tokens=_ONE_TOKEN, longest_tokens=_ONE_TOKEN, keeps=replace(question.keeps, samples=None)

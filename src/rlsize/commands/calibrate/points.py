@@ -15,9 +15,10 @@ from rlsize.estimates.calibrating import SCATTER, Measurable, Point
 from rlsize.estimates.constants_step import STAGE as STEP
 from rlsize.estimates.constants_sync import STAGE as SYNC
 from rlsize.estimates.constants_train import STAGE as TRAIN
+from rlsize.estimates.engine_memory import check_room
 from rlsize.estimates.figures import numbers
 from rlsize.estimates.generation import StepBatch, lengths_of
-from rlsize.estimates.rollout_prediction import check_fits, engine, steady
+from rlsize.estimates.rollout_prediction import engine, steady
 from rlsize.estimates.simulated_engine import ALL_THAT_FIT
 from rlsize.estimates.step_prediction import sync_in_loop
 from rlsize.estimates.sync_prediction import SyncTimeQuestion
@@ -205,7 +206,7 @@ def rate_of(one: LoadedInstance, concurrency: float) -> Measurable:
     """
     stages = rollout_outlook.STAGES
     asked, length = engine(one.question), lengths_of(numbers, one.batch)
-    check_fits(asked, length, prior(*stages).central())
+    check_room(asked.question, length.live, prior(*stages).central())
     spread = one.question.layout
     load = "as many in flight as fit" if concurrency == ALL_THAT_FIT else f"{concurrency:g} in flight"
     return Measurable(

@@ -33,7 +33,6 @@ if TYPE_CHECKING:
     from rlsize.facts.rates import Rates
     from rlsize.facts.run_log import RunSummary
     from rlsize.measure.machine_state import CpuState, Watch
-    from rlsize.measure.train import TrainResult
     from rlsize.shell.inputs import Inputs
 
 EXTRA = "install what measures: pip install 'rlsize[measure]', or name a Python that has it with {flag}"
@@ -53,7 +52,7 @@ class StageResults:
     """What the stages gave so far."""
 
     rollout: RolloutResult | None = None
-    train: TrainResult | None = None
+    train: StageResult[TrainMeasured] | None = None
     sync: StageResult[SyncMeasured] | None = None
     doubts: list[str] = field(default_factory=list)
     partial: list[str] = field(default_factory=list)
@@ -201,7 +200,7 @@ class UnfinishedStageError(RlsizeError):
     exit_code = 3
 
 
-def _run_train(bench: Workbench, folder: Path) -> TrainResult:
+def _run_train(bench: Workbench, folder: Path) -> StageResult[TrainMeasured]:
     """A train step of the workload."""
     from rlsize.measure.train import TrainJob, measure_train
 

@@ -16,9 +16,9 @@ if TYPE_CHECKING:
     from rlsize.estimates.belief import Belief
     from rlsize.estimates.engine_work import EngineQuestion
     from rlsize.estimates.memory import GpuMemory, MemoryQuestion
-    from rlsize.estimates.memory_shape import MemoryShape
     from rlsize.facts.gpu import Gpu
     from rlsize.facts.model import Model
+    from rlsize.loop.models import Tenants
 
 Write = Annotated[
     str | None, option("--write", "Write the launch with the change in it that makes it fit.", "Output", "FILE")
@@ -45,7 +45,7 @@ def memory(inputs: Inputs, write: Write = None, force: Force = False) -> Report:
     """
     from rlsize.commands.memory.report import headline, memory_report
     from rlsize.estimates.constants_memory import STAGE, constant_figures
-    from rlsize.estimates.memory import bill_memory
+    from rlsize.estimates.memory import bill_memory, engine_layout
     from rlsize.loop.resolve import lacked, resolve
     from rlsize.loop.seed import random_for, seed_of
     from rlsize.planner.memory_fit import fit_memory
@@ -59,25 +59,23 @@ def memory(inputs: Inputs, write: Write = None, force: Force = False) -> Report:
         what = f"Whether it fits, phase by phase, needs what nobody says: give {', '.join(lacks)}."
         inputs.warnings.append(what)
     profile = inputs.model()
-    question = _question(inputs, profile)
+    shared = str(inputs.name("mode")[0]) == "colocated" if loop is None else loop.pools.shared
+    question = _question(inputs, profile, shared=shared)
     gpu = inputs.gpu()
-    hardware = None if gpu is None else _hardware(inputs, question, gpu)
+    hardware = None if gpu is None else _hardware(inputs, question, gpu, shared=shared)
+    engine = None if profile is None else _engine(inputs, profile, gpu, shared=shared)
     seed = seed_of(inputs)
     inputs.settle()
     told = profile is not None or inputs.gives("calibration")
     belief = inputs.belief(STAGE) if told else None  # numbers of a model that is not named need no numpy
     values = {one.name: one.value for one in STAGE.constants} if belief is None else belief.central()
-    engine = None if gpu is None or hardware is None else _instance(inputs, question, profile, gpu, hardware)
     question = replace(question, constants=constant_figures(values), engine=engine)
     answer = bill_memory(question, random_for(inputs, question))
     fit = fit_memory(question, hardware) if hardware else None
     judged = (fit.stated_rollout or fit.first_rollout) if fit else None
     start: tuple[Figure, ...] = ()
     if judged is not None and question.engine is not None and belief is not None:
-        from rlsize.facts.layout import Layout
-
-        pipeline = max(1, round(question.rollout_pipeline_parallel.number))
-        layout = Layout(tensor=judged.tensor_parallel, pipeline=pipeline)
+        layout = engine_layout(question, judged.tensor_parallel)
         start = _engine_start(replace(question.engine, layout=layout), belief, seed)
     report = memory_report(question, answer, fit, inputs, start)
     if loop is None:
@@ -96,6 +94,17 @@ def memory(inputs: Inputs, write: Write = None, force: Force = False) -> Report:
         report = replace(report, headline=headline(answer, None))  # what fits is for the phases to say
     judged_report = with_phases(report, phases_as_said(inputs, loop, seed), measured=measured)
     return with_savers(judged_report, inputs, loop, write, force=force)
+
+
+def _engine(inputs: Inputs, profile: Model, gpu: Gpu | None, *, shared: bool) -> EngineQuestion | None:
+    """One rollout instance as it is said, with its faults; None where its GPU is not."""
+    from rlsize.loop.instance import instance, layout_of
+
+    if gpu is None:
+        layout_of(inputs, profile)
+        return None
+    found = instance(inputs, profile, gpu, shared=shared)
+    return None if found is None else found.question
 
 
 def _engine_start(question: EngineQuestion, belief: Belief, seed: int) -> tuple[Figure, ...]:
@@ -117,56 +126,49 @@ def _engine_start(question: EngineQuestion, belief: Belief, seed: int) -> tuple[
     )
 
 
-def _question(inputs: Inputs, profile: Model | None) -> MemoryQuestion:
+def _question(inputs: Inputs, profile: Model | None, *, shared: bool) -> MemoryQuestion:
     """All that was said, as figures; faults are noted, not raised."""
     from rlsize.estimates.memory import MemoryQuestion
     from rlsize.estimates.memory_shape import memory_shape, shapeless
     from rlsize.facts.algorithm import OPTIMIZERS, RECOMPUTATIONS
-    from rlsize.facts.quantisation import BYTES_PER_PARAM, WIDTHS
+    from rlsize.facts.quantisation import WIDTHS, published
     from rlsize.loop.models import tenants
-    from rlsize.loop.trainer import passes_of, trainer_layout
+    from rlsize.loop.trainer import trainer_layout
     from rlsize.shell.models import model_params
 
     params = inputs.keep(model_params(inputs))
     if not inputs.faults:  # a model that is named and cannot be read is a fault already
         inputs.need(params, "give --model or --params")
     kept = tenants(inputs)
-    passes, _, rl = passes_of(inputs, kept)
     kv_dtype = inputs.choose("kv_dtype") if profile is not None or inputs.gives("kv_dtype") else "bf16"
-    shape = memory_shape(profile, params, BYTES_PER_PARAM[kv_dtype]) if profile else None
+    shape = memory_shape(profile, params) if profile else shapeless(params) if params.known else None
     rank = inputs.ask("lora_rank")
     if rank.known and profile is None and params.known:
         inputs.fault("the size of adapters depends on the model's layers", rank.source, "name --model, not --params")
     optimizer, width = inputs.choose("optimizer"), _gradient_bytes(inputs)
-    tokens = inputs.ask("micro_batch_tokens", assume=shape is not None)
+    tokens = inputs.ask("micro_batch_tokens", assume=profile is not None)
     recompute = inputs.choose("recompute") if tokens.known or inputs.gives("recompute") else "full"
-    reference = "reference" in passes if rl else bool(kept.reference)
-    if adapters_off := reference and rank.known and not kept.reference_params.known:
-        what = "The reference is the policy with its adapters off: no copy (--reference-params counts one)."
-        inputs.notes.append(what)
-    if inputs.said("placement.mode") == "colocated":
+    beside = _beside(inputs, kept, adapters=rank.known)
+    if shared:
         inputs.notes.append("Colocated: the bill judges each side alone, as if the other were offloaded while it runs.")
     context = inputs.ask("context_tokens")
     lengths = {} if context.known else _lengths(inputs)
     tensor = inputs.ask("rollout_tensor_parallel")
-    dtype = inputs.choose("rollout_dtype", WIDTHS, default=_published(profile), why="as it is published")
+    usual = "bf16" if profile is None else published(profile.name, moe=profile.architecture.moe is not None)
+    dtype = inputs.choose("rollout_dtype", WIDTHS, default=usual, why="as the model is published")
     question = MemoryQuestion(
         algorithm=kept.algorithm,
-        critic=kept.critic,
-        reference=reference and not adapters_off,
-        reward=kept.reward,
+        beside=beside,
         params=params,
-        critic_params=kept.critic_params,
-        reference_params=kept.reference_params,
-        reward_params=kept.reward_params,
-        known_shape=shape,
+        model=profile,
+        kv_dtype=kv_dtype,
         optimizer=OPTIMIZERS[optimizer],
         bytes_per_gradient=width,
         lora_rank=rank,
         micro_batch_tokens=tokens,
         recompute=RECOMPUTATIONS[recompute],
         offload=bool(inputs.yes("offload")),
-        layout=trainer_layout(inputs, _trainer_gpus(inputs), shape or (shapeless(params) if params.known else None)),
+        layout=trainer_layout(inputs, _trainer_gpus(inputs, shared=shared), shape),
         instances=inputs.ask("instances", default=None if "instances" in inputs.used else 1, why="one instance"),
         rollout_dtype=inputs.used.get("rollout_dtype", Figure(key="rollout_dtype", value=dtype)),
         rollout_tensor_parallel=tensor,
@@ -176,9 +178,24 @@ def _question(inputs: Inputs, profile: Model | None) -> MemoryQuestion:
         context_tokens=context,
         **lengths,
     )
-    if shape is not None:
-        _check_shape(inputs, shape, tensor, question.context)
+    live, longest = question.context, profile.architecture.max_context if profile else 0
+    if profile is not None and live.known and live.number > longest:
+        inputs.warnings.append(f"{live.number:,.0f} tokens of a sample are more than the model's {longest:,}")
     return _with_micro_batch(inputs, question)
+
+
+def _beside(inputs: Inputs, kept: Tenants, *, adapters: bool) -> dict[str, Figure]:
+    """The models that are kept beside the policy, with their sizes; with its adapters off it is its own reference."""
+    from rlsize.loop.trainer import passes_of
+
+    passes, _, rl = passes_of(inputs, kept)
+    reference = "reference" in passes if rl else bool(kept.reference)
+    if reference and adapters and not kept.reference_params.known:
+        what = "The reference is the policy with its adapters off: no copy (--reference-params counts one)."
+        inputs.notes.append(what)
+        reference = False
+    there = {"critic": kept.critic, "reference": reference, "reward": kept.reward}
+    return {name: getattr(kept, f"{name}_params") for name, held in there.items() if held}
 
 
 def _with_micro_batch(inputs: Inputs, question: MemoryQuestion) -> MemoryQuestion:
@@ -192,11 +209,10 @@ def _with_micro_batch(inputs: Inputs, question: MemoryQuestion) -> MemoryQuestio
     return replace(question, keeps=keeps)
 
 
-def _trainer_gpus(inputs: Inputs) -> Figure:
+def _trainer_gpus(inputs: Inputs, *, shared: bool) -> Figure:
     """The trainer's GPUs; all where both sides share them."""
     own = inputs.ask("trainer_gpus")
-    shared = not own.known and inputs.said("placement.mode") == "colocated"
-    return replace(inputs.ask("gpus"), key="trainer_gpus") if shared else own
+    return replace(inputs.ask("gpus"), key="trainer_gpus") if shared and not own.known else own
 
 
 def _gradient_bytes(inputs: Inputs) -> Figure:
@@ -207,27 +223,6 @@ def _gradient_bytes(inputs: Inputs) -> Figure:
     width = inputs.used["gradients"]
     source = f"{width.value} gradients: {width.source}"
     return Figure(key="bytes_per_gradient", value=value, provenance=width.provenance, source=source)
-
-
-def _check_shape(inputs: Inputs, shape: MemoryShape, tensor: Figure, live: Figure) -> None:
-    """Heads that an instance cannot split are a fault; samples longer than the model reads are a warning."""
-    from rlsize.loop.trainer import check_heads
-
-    if tensor.known:
-        check_heads(inputs, tensor.source, int(tensor.number), shape)
-    longest = shape.architecture.max_context if shape.architecture else 0
-    if live.known and live.number > longest:
-        inputs.warnings.append(f"{live.number:,.0f} tokens of a sample are more than the model's {longest:,}")
-
-
-def _published(profile: Model | None) -> str:
-    """The number type in which a model's weights are published."""
-    from rlsize.facts.quantisation import native
-
-    if profile is None:
-        return "bf16"
-    types = native(profile.name)
-    return types.experts if profile.architecture.moe else types.dense
 
 
 def _lengths(inputs: Inputs) -> dict[str, Any]:
@@ -257,7 +252,7 @@ def _lengths(inputs: Inputs) -> dict[str, Any]:
     return {**told, "capped": capped, "longest_tokens": longest}
 
 
-def _hardware(inputs: Inputs, question: MemoryQuestion, gpu: Gpu) -> GpuMemory:
+def _hardware(inputs: Inputs, question: MemoryQuestion, gpu: Gpu, *, shared: bool) -> GpuMemory:
     """The shares of a GPU's memory that the two sides may plan with."""
     from rlsize.estimates.memory import gpu_memory
     from rlsize.facts.headroom import MEMORY_MARGIN
@@ -266,7 +261,7 @@ def _hardware(inputs: Inputs, question: MemoryQuestion, gpu: Gpu) -> GpuMemory:
     from rlsize.loop.pools import node_gpus
 
     engine = inference_engine(str(inputs.name("engine")[0] or "vllm"))
-    rollout = memory_fraction(inputs, engine, shared=inputs.said("placement.mode") == "colocated")
+    rollout = memory_fraction(inputs, engine, shared=shared)
     why = "what its peak must leave free for runtime, communication and scatter"
     trainer = Figure(key="trainer_memory_fraction", value=1.0 - MEMORY_MARGIN, provenance="default", source=why)
     if not gpu.specification.memory.verified:
@@ -276,26 +271,3 @@ def _hardware(inputs: Inputs, question: MemoryQuestion, gpu: Gpu) -> GpuMemory:
         slow = "weights take that little room, but run at bf16 speed at best"
         inputs.warnings.append(f"{gpu.name} has no {dtype} matrix units: {slow}")
     return gpu_memory(gpu, trainer, rollout, node_gpus(inputs, gpu))
-
-
-def _instance(
-    inputs: Inputs, question: MemoryQuestion, profile: Model | None, gpu: Gpu, hardware: GpuMemory
-) -> EngineQuestion | None:
-    """One rollout instance on its GPU, of no layout yet; None where the model's layers are not known."""
-    from rlsize.estimates.engine_work import EngineQuestion
-    from rlsize.facts.quantisation import uniform
-
-    if profile is None or question.known_shape is None:
-        return None
-    fraction, cache = hardware.rollout_fraction, inputs.used.get("kv_dtype")
-    batched, drafts = inputs.ask("max_batched_tokens"), inputs.ask("draft_tokens")
-    return EngineQuestion(
-        model=profile,
-        gpu=gpu,
-        engine=str(inputs.name("engine")[0] or "vllm"),
-        weights=uniform(str(question.rollout_dtype.value)),
-        kv_dtype=str(cache.value) if cache else "bf16",
-        memory_fraction=fraction.if_known,
-        batched_tokens=batched.if_known,
-        drafts=drafts.number if drafts.known else 0.0,
-    )

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rlsize.estimates.memory import TRAINER_POOL
+from rlsize.estimates.memory import FROZEN, TRAINER_POOL
 from rlsize.estimates.trainer_layout import WEIGHT_STAGE
+from rlsize.facts.quantisation import WIDTHS
 from rlsize.planner.memory_fit import most_that_fits
 from rlsize.reports.chart import Chart, Series
 from rlsize.reports.report import Column, Report, Table, Unseen, tables_of
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from rlsize.reports.report import Cell
     from rlsize.shell.inputs import Inputs
 
+_BF16 = WIDTHS["bf16"]
 _TOLD = frozenset(
     {
         "kv_bytes_per_token", "context_tokens", "sample_kv_cache_bytes", "gpu_memory_bytes",
@@ -168,7 +170,7 @@ def _notes(question: MemoryQuestion, answer: MemoryAnswer, fit: FitAnswer | None
     if any(tenant.name == "kv_cache" and tenant.held.known for tenant in answer.tenants):
         notes.append("No sample shares its prompt's blocks here; prefix caching stores the prompt of a group once.")
     lacking = []
-    if question.known_shape is None or not all(figure.known for figure in answer.overheads):
+    if question.model is None or not all(figure.known for figure in answer.overheads):
         lacking.append("gathered layers (--model)")
     if not question.micro_batch_tokens.known:
         lacking.append("activations and logits (--micro-batch-tokens)")
@@ -241,7 +243,7 @@ def _tenants_table(question: MemoryQuestion, answer: MemoryAnswer) -> Table:
             "tenant": _NAMES[tenant.name],
             "bytes": tenant.held if tenant.held.known else None,
             "gpu_bytes": tenant.per_gpu if tenant.per_gpu is not None and tenant.per_gpu.known else None,
-            "rule": _rule(question, tenant),
+            "rule": _rule(question, answer, tenant),
         }
         for tenant in answer.tenants
     ]
@@ -283,29 +285,27 @@ def _instance_label(question: MemoryQuestion, tensor_parallel: int) -> str:
     return f"TP{tensor_parallel}" + (f" PP{stages}" if stages > 1 else "")
 
 
-def _rule(question: MemoryQuestion, tenant: Tenant) -> str:
+def _rule(question: MemoryQuestion, answer: MemoryAnswer, tenant: Tenant) -> str:
     """How the bytes of a tenant follow from its parameters, N, or from its tokens."""
     if not tenant.held.known:
         return f"needs {tenant.held.missing}"
-    held = tenant.held.inputs
-    count, instances = question.instances.number, show(question.instances.value)
+    held, instances = tenant.held.inputs, show(question.instances.value)
+    several = question.instances.number != 1
     if tenant.name == "rollout_weights":
-        each = held["instance_weight_bytes"].inputs
-        wide = ", embeddings and norms in bf16" if each["unquantised_params"].number else ""
-        times = "one instance" if count == 1 else f"on each of {instances} instances"
-        return f"{show(each['bytes_per_param'].value)} N, {times}{wide}"
+        width = WIDTHS[str(question.rollout_dtype.value)]
+        wide = ", embeddings and norms in bf16" if question.model is not None and width < _BF16 else ""
+        return f"{show(width)} N, {f'on each of {instances} instances' if several else 'one instance'}{wide}"
     if tenant.name == "kv_cache":
         sample = show(held["sample_kv_bytes"].value, "_bytes")
         samples = f"{sample} x {show(question.concurrency.value)} samples"
-        return samples if count == 1 else f"{samples} x {instances} instances"
-    if "lora_params" in held:
-        adapters = f"{show(held['training_bytes_per_param'].value)} per adapter parameter"
-        many, width = show(held["lora_params"].value, "_params"), show(held["bytes_per_param"].value)
-        return f"{width} N frozen + {adapters}, {many} of them"
-    own = "" if held["params"].key == "params" else f", N = {show(held['params'].value, '_params')}"
-    if "training_bytes_per_param" in held:
-        return f"{show(held['training_bytes_per_param'].value)} N{own}"
-    return f"{show(held['bytes_per_param'].value)} N, frozen{own}"
+        return f"{samples} x {instances} instances" if several else samples
+    states = show(sum(width.number for name, width, _ in answer.trainer_parts if name != FROZEN))
+    if tenant.name == "trainer" and question.lora_rank.known:
+        frozen, many = show(answer.trainer_parts[0][1].value), show(question.adapter_params.value, "_params")
+        return f"{frozen} N frozen + {states} per adapter parameter, {many} of them"
+    size = question.beside.get(tenant.name, question.params)
+    own = f", N = {show(size.value, '_params')}" if size.known and tenant.name != "trainer" else ""
+    return f"{states} N{own}" if tenant.name in {"trainer", "critic"} else f"{show(_BF16)} N, frozen{own}"
 
 
 def _fit_table(question: MemoryQuestion, fit: FitAnswer) -> Table:

@@ -118,7 +118,7 @@ def _known(inputs: Inputs, loop: Loop, results: tuple[Figure, ...], ready: Repli
 
 def _alone(inputs: Inputs) -> Report:
     """An engine by itself, at the load that is offered to it."""
-    from rlsize.estimates.loop_memory import check_engine
+    from rlsize.estimates.engine_memory import check_room
     from rlsize.estimates.rollout_outlook import STAGES, rollout_outlook
     from rlsize.estimates.rollout_question import first_fit, fits_narrower, why_not
     from rlsize.loop.instance import degrees, instance
@@ -166,7 +166,7 @@ def _alone(inputs: Inputs) -> Report:
         return _does_not_fit(inputs, question, reason, fits, narrower=narrower)
     if length.stated_cap:
         try:
-            check_engine(ready, length.prompt.number + length.cap.number, central)
+            check_room(ready.question, length.prompt.number + length.cap.number, central)
         except Refused as refusal:  # the mean sample has room, and the longest none
             inputs.warnings.append(f"{refusal}: engines refuse to start so")
     return _report(inputs, rollout_outlook(question, ready, belief, seed))

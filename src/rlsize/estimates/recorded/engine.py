@@ -12,10 +12,10 @@ import numpy as np
 from rlsize.estimates.belief import prior
 from rlsize.estimates.constants_memory import STAGE as MEMORY
 from rlsize.estimates.constants_rollout import STAGE as ROLLOUT
-from rlsize.estimates.engine_memory import kv_capacity
+from rlsize.estimates.engine_memory import check_room, kv_capacity
 from rlsize.estimates.engine_work import EngineQuestion
 from rlsize.estimates.figures import alike, numbers
-from rlsize.estimates.rollout_prediction import check_fits, engine, fixed_lengths, offline, steady
+from rlsize.estimates.rollout_prediction import engine, fixed_lengths, offline, steady
 from rlsize.facts.layout import Layout
 
 if TYPE_CHECKING:
@@ -94,7 +94,7 @@ def predicted(record: EngineRecord, asked: Replica, values: Mapping[str, Real]) 
     """
     lengths = fixed_lengths(record.prompt_tokens, record.response_tokens)
     # one value of each constant: whether something fits is asked once, not for each draw
-    check_fits(asked, lengths, {name: float(np.mean(value)) for name, value in values.items()})
+    check_room(asked.question, lengths.live, {name: float(np.mean(value)) for name, value in values.items()})
     if record.concurrency is not None:
         return steady(numbers, asked, record.concurrency, lengths, values), lengths
     return offline(numbers, asked, record.requests or _REQUESTS, lengths, values), lengths

@@ -1,7 +1,7 @@
 """
 New weights for a vLLM that generates, as RL gives them: pause, keep what runs, update, resume.
 
-The job is a JSON file: model, dtype, engine (arguments of `LLM`), requests, prompt_tokens, seed, seconds, disk, served
+The job is a JSON file: model, dtype, engine (arguments of `LLM`), requests, prompt_tokens, seed, seconds, served
 (through the routes of a server). What it tells: `ready`, an `update` for each repeat and `done`; `failed` or
 `out_of_memory` where it cannot go on.
 
@@ -147,7 +147,7 @@ def _started(
     from rlsize.measure.workers.engine_ways import FromDisk, OverNccl, built, checkpoints, nccl_possible, weight_bytes
 
     gpus = int(job["engine"].get("tensor_parallel_size", 1))
-    nccl = not job["disk"] and not job["served"] and nccl_possible(gpus)
+    nccl = not job["served"] and nccl_possible(gpus)
     seeds = (job["seed"],) if nccl else (job["seed"], job["seed"] + 1)
     model = built(job["model"], job["dtype"])
     written, total = checkpoints(model, seeds, folder), weight_bytes(model)

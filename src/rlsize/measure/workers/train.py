@@ -1,7 +1,7 @@
 """
 The trainer that is measured: one process per GPU, started by torchrun with the path of a job in JSON.
 
-It says `ready`, `plan`, then for each step `progress` and `step`, at last `memory`, `flops` if asked for, and `done`.
+It says `ready`, `plan`, then for each step `progress` and `step`, at last `memory` and `done`.
 Rank 0 speaks for all; only `failed` and `out_of_memory` are said by whichever rank it happens to. The latter ends it
 with code 70.
 """
@@ -14,8 +14,8 @@ import resource
 import sys
 import time
 import traceback
-from contextlib import contextmanager, suppress
-from dataclasses import dataclass, replace
+from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -23,8 +23,6 @@ import torch
 import transformers
 from torch import distributed
 from torch.distributed.device_mesh import init_device_mesh
-from torch.nn.attention import SDPBackend, sdpa_kernel
-from torch.utils.flop_counter import FlopCounterMode
 
 from rlsize.measure.workers import train_attention
 from rlsize.measure.workers.events import OUT_OF_MEMORY, say, say_why
@@ -43,8 +41,6 @@ CLIP = 0.2  # of the ratio to the old policy, both ways
 LARGEST_GRADIENT = 1.0  # norm to which gradients are clipped
 LEARNING_RATE_TIMES_WIDTH = 0.02  # Adam moves each weight by its rate, so each layer moves a logit by about as much
 COMPANY = ((1, 1),)  # what a rank trains, at no weight, while others have a micro-batch and it has none
-LONGEST = 256  # tokens of a sequence whose FLOPs are counted: the square of scores is kept, so it has to be short
-SEQUENCES = 4
 
 
 @dataclass(frozen=True)
@@ -110,8 +106,6 @@ def _run(job: dict[str, Any], place: Place) -> None:
     plan = step_plan(lengths, place.ranks, job["micro_batch_tokens"])
     _train(job, place, trainer, work, plan)
     place.say("memory", bytes=slowest([_peak_bytes(place.device)])[0])
-    if job["count_flops"]:
-        place.say("flops", **counted(trainer, work, plan, place.rank))
     place.say("done", left_out=sorted(train_attention.left_out), fell_back=sorted(train_attention.fell_back))
 
 
@@ -180,7 +174,6 @@ def _say_ready(place: Place, trainer: Trainer, params: int) -> None:
         layers=len(decoder_layers(trainer.model)),
         attention=train_attention.kernel(place.device),
         experts=getattr(causal.config, "_experts_implementation", None) if _fused_experts(trainer.model) else None,
-        config=json.loads(json.dumps(causal.config.to_dict(), default=str)),
     )
 
 
@@ -399,47 +392,6 @@ def clipped_loss(new: torch.Tensor, old: torch.Tensor, weights: torch.Tensor) ->
 def loss_scale(lengths: Sequence[Lengths], samples: Sequence[int], ranks: int) -> float:
     """What makes the mean over ranks, which FSDP takes of gradients, the mean over all response tokens of the step."""
     return ranks / sum(lengths[sample][1] for sample in samples)
-
-
-def counted(trainer: Trainer, work: Work, plan: Plan, rank: int) -> dict[str, Any]:
-    """
-    FLOPs of a forward and a backward pass as torch's own FlopCounterMode counts them, to set beside the equations.
-
-    It counts matrix products (mm, addmm, bmm, baddbmm), convolutions and the fused attention kernels of GPUs, by the
-    shapes that go in. It does not count the attention kernel of CPUs, products grouped over experts (aten._grouped_mm)
-    nor anything done element by element: norms, softmax, rotary positions, activation functions, the loss, the
-    optimizer. So attention is made of plain products here (the math backend, where a mask saves nothing and each
-    sequence is a full square), experts run one by one, and nothing is recomputed.
-
-    What is counted is one small micro-batch, made of the first samples of each rank's first one, cut short. All ranks
-    must call it.
-
-    Args:
-        trainer: The trainer; it is not to be timed any more.
-        work: The samples.
-        plan: The micro-batches.
-        rank: This one.
-
-    Returns:
-        FLOPs, those of each operation, and the lengths that were counted.
-    """
-    lengths = [(1, min(prompt + response, LONGEST) - 1) for prompt, response in work.lengths]
-    short = replace(work, lengths=lengths, recompute="none")
-    batch = short.batch(plan.ranks[rank][0][:SEQUENCES], trainer.device)
-    batch = replace(batch, packing=replace(batch.packing, countable=True))
-    causal = trainer.model.causal
-    causal.gradient_checkpointing_disable()
-    trainer.model.keep_logits = True
-    with suppress(AttributeError, ValueError):  # dense models and transformers before 5 have no choice of experts
-        causal.set_experts_implementation("eager")
-    with FlopCounterMode(display=False) as counter, sdpa_kernel(SDPBackend.MATH):
-        trainer.forward_backward(batch, batch.weights)
-    by_operation = counter.get_flop_counts()["Global"]
-    return {
-        "flops": counter.get_total_flops(),
-        "operations": {str(operation): count for operation, count in by_operation.items()},
-        "lengths": list(batch.packing.lengths),
-    }
 
 
 if __name__ == "__main__":

@@ -36,13 +36,11 @@ class Packing:
         lengths: Tokens of each.
         offsets: Where each begins, and the end, as int32 on the device.
         recompute: Whether backward computes attention again instead of keeping what it put out.
-        countable: Whether attention is made of plain matrix products, which FlopCounterMode sees.
     """
 
     lengths: tuple[int, ...]
     offsets: torch.Tensor
     recompute: bool = False
-    countable: bool = False
 
     @property
     def longest(self) -> int:
@@ -88,8 +86,8 @@ def packed_attention(
     if attention_mask is not None:
         raise RuntimeError("this transformers builds an attention mask over the whole micro-batch; use 4.53 or newer")
     left_out.update(told for name, told in FEATURES.items() if others.get(name) is not None)
-    attend = _varlen if _fits_varlen(query, value, sliding_window, packing) else _one_by_one
-    if attend is _one_by_one and query.device.type == "cuda" and not packing.countable:
+    attend = _varlen if _fits_varlen(query, value, sliding_window) else _one_by_one
+    if attend is _one_by_one and query.device.type == "cuda":
         dtype = str(query.dtype).removeprefix("torch.")
         fell_back.add(f"one sequence after the other, in {dtype}, heads {query.shape[-1]} wide")
     arguments = (query[0], key[0], value[0], packing, scaling, sliding_window)
@@ -158,9 +156,9 @@ def _varlen(
     return found
 
 
-def _fits_varlen(query: torch.Tensor, value: torch.Tensor, window: int | None, packing: Packing) -> bool:
+def _fits_varlen(query: torch.Tensor, value: torch.Tensor, window: int | None) -> bool:
     found = _varlen_attn()
-    if found is None or packing.countable or query.device.type != "cuda":
+    if found is None or query.device.type != "cuda":
         return False
     half = query.dtype in {torch.float16, torch.bfloat16}
     return (

@@ -41,7 +41,6 @@ class LogProbs(nn.Module):  # type: ignore[misc]  # torch is untyped where it is
     def __init__(self, causal: nn.Module) -> None:
         super().__init__()
         self.causal = causal
-        self.keep_logits = False
 
     def forward(
         self, tokens: torch.Tensor, positions: torch.Tensor, targets: torch.Tensor, packing: Packing
@@ -70,7 +69,7 @@ class LogProbs(nn.Module):  # type: ignore[misc]  # torch is untyped where it is
         return torch.cat([self._chunk(part, wanted) for part, wanted in parts])
 
     def _chunk(self, hidden: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
-        if self.keep_logits or not torch.is_grad_enabled():
+        if not torch.is_grad_enabled():
             return self._log_probs(hidden, targets)
         found: torch.Tensor = checkpoint(self._log_probs, hidden, targets, use_reentrant=False)
         return found
