@@ -277,11 +277,13 @@ def branches(question: TrainQuestion) -> tuple[float, ...]:
     """
     What of a layout, and of what memory keeps, decides which way the time of a step is worked out.
 
-    Degrees of questions that agree in it, and in all else, may be arrays of one question.
+    Degrees of questions that agree in it, and in all else, may be arrays of one question. A single rank of tensors or
+    of contexts sends nothing by the equations themselves.
     """
     keeps, domain = question.keeps, question.gpu.specification.scale_up.domain_gpus.value
     kept = keeps.padded, keeps.param_offload, keeps.activation_offload, keeps.weight_width
-    return (*(degree > 1 for degree in question.degrees), question.expert > domain, *kept)
+    staged = question.pipeline > 1 and question.sharding not in _ONCE
+    return (staged, question.expert > 1, question.expert > domain, *kept)
 
 
 @remembered

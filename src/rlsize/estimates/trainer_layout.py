@@ -40,8 +40,8 @@ class Degrees(NamedTuple):
 
 
 def larger(degree: Real, limit: float = 1.0) -> bool:
-    """Whether a degree is larger than another, or each of an array of degrees, which agree in it."""
-    return bool(degree.flat[0] > limit) if hasattr(degree, "flat") else degree > limit
+    """Whether a degree is larger than another, or any of an array of degrees."""
+    return bool((degree > limit).any()) if hasattr(degree, "any") else degree > limit
 
 
 def not_parallel(key: str) -> Figure:
