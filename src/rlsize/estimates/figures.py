@@ -318,10 +318,11 @@ def _banded(figure: Figure, values: Sequence[Value], draws: int) -> Figure:
     sample = sorted(float(value) for value in values if isinstance(value, (int, float)) and math.isfinite(value))
     if len(sample) < HIGH * draws or math.isclose(sample[0], sample[-1], rel_tol=1e-9):  # the same but for float noise
         return figure
-    return replace(figure, band=(_quantile(sample, LOW), _quantile(sample, HIGH)))
+    return replace(figure, band=(quantile(sample, LOW), quantile(sample, HIGH)))
 
 
-def _quantile(ordered: list[float], share: float) -> float:
+def quantile(ordered: Sequence[float], share: float) -> float:
+    """The value that a share of the others is below; between two of them a straight line."""
     position = share * (len(ordered) - 1)
     below = math.floor(position)
     above = min(below + 1, len(ordered) - 1)

@@ -415,7 +415,7 @@ def _alike(trainer: TrainerOption, branches: Callable[[TrainQuestion], tuple[obj
     if asked is None or trainer.seconds.known:
         return id(trainer)
     apart = (*Degrees._fields, "keeps")
-    return (*(id(getattr(asked, one.name)) for one in fields(asked) if one.name not in apart), *branches(asked))
+    return (*(id(value) for name, value in entries(asked).items() if name not in apart), *branches(asked))
 
 
 def _stacked(ways: list[_Way]) -> tuple[TrainerOption, Array]:
