@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from rlsize.planner.options import Placement
+    from rlsize.planner.options import FleetOption, Placement
     from rlsize.planner.outlook import Terms
     from rlsize.planner.tables import TrainerTable
 
@@ -134,6 +134,7 @@ class Pick(NamedTuple):
         instances: Its instances. [1]
         entry: Its trainer among all.
         trainers: All.
+        fleet: How its instances are built.
         block: The block that it is of.
     """
 
@@ -145,6 +146,7 @@ class Pick(NamedTuple):
     instances: float
     entry: int
     trainers: TrainerTable
+    fleet: FleetOption
     block: Placement
 
 
@@ -224,6 +226,7 @@ def _family(pick: Pick) -> Family:
     option, tokens = pick.trainers.options[pick.entry], float(pick.trainers.micro_batches[pick.entry])
     place = replace(
         pick.block,
+        fleet=pick.fleet,
         instances=pick.instances,
         trainer=with_micro_batch(option, tokens),
         trainer_gpus=float(pick.trainers.gpus[pick.entry]),
@@ -237,7 +240,8 @@ class Steps:
     The steps of a block: fleets down, trainers across.
 
     Args:
-        place: Its candidates; instances are a column, or where GPUs are shared a row.
+        place: Its candidates.
+        fleets: How the instances of each row are built.
         seconds: Their steps; infinite where they break a limit. [s]
         columns: Its trainers among all.
         full: Which of them use all GPUs, as far as whole instances do.
@@ -245,6 +249,7 @@ class Steps:
     """
 
     place: Placement
+    fleets: Sequence[FleetOption]
     seconds: Array
     columns: slice
     full: NDArray[np.bool_]
@@ -312,6 +317,7 @@ def _made(
             instances=float(instances[index]),
             entry=steps.columns.start + column,
             trainers=trainers,
+            fleet=steps.fleets[rows[index]],
             block=steps.place,
         )
     return made

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from functools import partial
+from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -49,10 +50,11 @@ WORTH_TELLING = 5_000_000
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Block:
     """
-    Candidates of one mode and one way to build instances: fleets down, trainers across.
+    Candidates of one mode and of ways to build instances that are priced alike: fleets down, trainers across.
 
     Args:
-        place: The candidates; instances are a column, or where GPUs are shared a row.
+        place: The candidates; the GPUs of an instance are a column, and so are instances where GPUs are not shared.
+        fleets: The way of each row.
         fleet: What the fleets take for a step's samples.
         columns: The trainers among all.
         room: Which candidates there are.
@@ -63,6 +65,7 @@ class _Block:
     """
 
     place: Placement
+    fleets: list[FleetOption]
     fleet: FleetParts
     columns: slice
     room: Mask
@@ -76,7 +79,13 @@ class _Block:
         """What tells it from the other blocks of the same trainers."""
         place = self.place
         first = float(place.instances.flat[0])
-        return (place.loop, id(place.fleet), place.max_staleness, place.transport, first, self.columns.stop)
+        return (place.loop, id(self.fleets[0]), place.max_staleness, place.transport, first, self.columns.stop)
+
+    @property
+    def burdens(self) -> Array:
+        """How far the fleet and mode of each row are from simple. [1]"""
+        known = {id(fleet): replace(self.place, fleet=fleet).burden for fleet in self.fleets}
+        return np.array([known[id(fleet)] for fleet in self.fleets])[:, None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -183,7 +192,7 @@ def search(
             if bar is not None and tables.quickest.get(key, 0.0) > bar.step_seconds:
                 continue
             steps, tables.quickest[key] = _work_out(terms, space, trainers, block, found, bar)
-            own = np.ones_like(odd[block.columns]) if id(block.place.fleet) in rare else odd[block.columns]
+            own = odd[None, block.columns] | np.array([[id(fleet) in rare] for fleet in block.fleets])
             for which, into in ((~own, picks), (own, apart)):
                 if which.any():
                     seconds = steps.seconds if which.all() else np.where(which, steps.seconds, np.inf)
@@ -206,63 +215,88 @@ def _blocks(
         if loop == "colocated":
             sharers = [(fleet, sharing[id(fleet)]) for fleet in space.fleets if id(fleet) in sharing]
             _take(terms, trainers, [one for one in sharers if one[1].taken is None])
-            for fleet, shared in sharers:
-                yield from _colocated(space, trainers, fleet, shared)
+            for _, together in groupby(sharers, key=lambda one: _priced(one[0])):
+                yield from _colocated(space, trainers, list(together))
             continue
         caps = space.staleness if loop in REFILLING else (1.0,)
-        for table in fleets:
-            if loop == "hybrid" and id(table.fleet) not in sharing:
-                continue
-            lent = sharing[id(table.fleet)] if loop == "hybrid" else None
+        able = (table for table in fleets if loop != "hybrid" or id(table.fleet) in sharing)
+        for _, some in groupby(able, key=lambda table: _priced(table.fleet)):
+            tables = list(some)
+            lent = [sharing[id(table.fleet)] for table in tables] if loop == "hybrid" else []
             for cap in caps:
                 for transport in space.transports:
-                    yield from _two_pools(terms, space, trainers, (table, lent), (loop, cap, transport))
+                    yield from _two_pools(terms, space, trainers, (tables, lent), (loop, cap, transport))
+
+
+def _priced(fleet: FleetOption) -> tuple[object, ...]:
+    """What ways to build instances agree in whose candidates stand together."""
+    return fleet.gpu, fleet.most, id(fleet.gpu_hour), fleet.rate.known
+
+
+def _joined(parts: list[FleetParts]) -> FleetParts:
+    """What fleets take, one after the other."""
+    numbers: list[list[Array]] = [[] for _ in parts]
+    for one, own in zip(parts, numbers, strict=True):
+        one.each(own.append)
+    together = map(np.concatenate, zip(*numbers, strict=True))
+    return parts[0].each(lambda _: next(together))
+
+
+def _together(fleets: list[FleetOption]) -> FleetOption:
+    """One way to build instances for several, with the GPUs of each as a column."""
+    gpus: Any = np.array([fleet.gpus for fleet in fleets])[:, None]
+    return replace(fleets[0], gpus=gpus)
 
 
 def _two_pools(
     terms: Terms,
     space: Space,
     trainers: TrainerTable,
-    fleet: tuple[FleetTable, Sharing | None],
+    fleets: tuple[list[FleetTable], list[Sharing]],
     mode: tuple[Loop, float, str],
 ) -> Iterator[_Block]:
-    """Fleets on GPUs of their own beside every trainer, some rows at a time."""
-    table, lent = fleet
+    """Fleets on GPUs of their own beside every trainer, some rows at a time; where some are lent, how each shares."""
+    tables, lent = fleets
     loop, cap, transport = mode
-    made = table.parts[kind_of(terms, loop, cap)]
+    made = _joined([table.parts[kind_of(terms, loop, cap)] for table in tables])
     rows = max(1, BLOCK // max(1, len(trainers.gpus)))
-    room = packed(space, terms.problem, table.fleet, trainers.options[0], trainers.gpus)
-    if lent is not None:
-        room = np.where(lent.instances >= 1, room, 0.0)  # trainers that cannot lend an instance
+    room = np.array([packed(space, terms.problem, table.fleet, trainers.options[0], trainers.gpus) for table in tables])
+    if lent:
+        room[np.array([shared.instances for shared in lent]) < 1] = 0.0  # trainers that cannot lend an instance
     whole = Placement(
         loop=loop,
-        fleet=table.fleet,
+        fleet=tables[0].fleet,
         instances=1.0,
         trainer=trainers.options[0],
         trainer_gpus=1.0,
         max_staleness=cap,
         transport=transport,
     )
-    times = None if lent is None else _lent(terms, trainers, whole)
-    for first in range(0, len(table.instances), rows):
+    times = [_lent(terms, trainers, replace(whole, fleet=table.fleet)) for table in tables] if lent else []
+    alone, swaps = (np.array([time[place] for time in times]) for place in (0, 1))
+    left = _least_left([table.headroom for table in tables], [shared.rollout_left for shared in lent])
+    instances = np.concatenate([table.instances for table in tables])
+    which = np.repeat(np.arange(len(tables)), [len(table.instances) for table in tables])
+    for first in range(0, len(instances), rows):
         part = slice(first, first + rows)
-        counts = table.instances[part, None]
-        allowed = counts <= room[None, :]
-        if not allowed.any():
-            return  # later rows have more instances
-        last = int(np.flatnonzero(allowed.any(axis=0))[-1]) + 1
+        own, counts = which[part], instances[part, None]
+        some = [tables[place].fleet for place in own.tolist()]
+        together = _together(some)
+        allowed = counts <= room[own]
         if space.sums_taken is not None:
-            allowed &= np.isin(counts * table.fleet.gpus + trainers.gpus[None, :], [*space.sums_taken])
-            if not allowed.any():
-                continue
+            allowed &= np.isin(counts * together.gpus + trainers.gpus[None, :], [*space.sums_taken])
+        if not allowed.any():
+            continue
+        last = int(np.flatnonzero(allowed.any(axis=0))[-1]) + 1
         yield _Block(
-            place=replace(whole, instances=counts, trainer_gpus=trainers.gpus[None, :last]),
+            place=replace(whole, fleet=together, instances=counts, trainer_gpus=trainers.gpus[None, :last]),
+            fleets=some,
             fleet=made.each(partial(_rows, part)),
             columns=slice(0, last),
             room=allowed[:, :last],
-            full=counts == room[None, :last],
-            memory=_memory(trainers, table.headroom, lent, last),
-            lent=times,
+            full=counts == room[own, :last],
+            memory=_memory(trainers, None if left is None else left[own], last),
+            lent=(alone[own, :last], swaps[own, :last]) if lent else None,
         )
 
 
@@ -278,7 +312,7 @@ def _take(terms: Terms, trainers: TrainerTable, sharers: list[tuple[FleetOption,
     fleets = [(fleet, some) for (fleet, _), (some, _) in zip(able, counts, strict=True)]
     made = generated(terms, fleets, "colocated", shared=True)
     for (fleet, shared), (_, which), parts in zip(able, counts, made, strict=True):
-        place = _sharers(trainers, fleet, shared)
+        place = _sharers(trainers, fleet, shared.instances[None, :])
         swaps = _swaps(terms, trainers, place, len(trainers.counts), sync_part)
         shared.taken = parts.each(partial(_at, which)), swaps[trainers.group][None, :]
 
@@ -288,42 +322,52 @@ def _at(places: NDArray[np.intp], times: Array) -> Array:
     return times[places][None, :]
 
 
-def _sharers(trainers: TrainerTable, fleet: FleetOption, shared: Sharing) -> Placement:
+def _sharers(trainers: TrainerTable, fleet: FleetOption, instances: Array) -> Placement:
     """Both sides on all GPUs of each trainer, as many instances as it holds."""
     return Placement(
         loop="colocated",
         fleet=fleet,
-        instances=np.maximum(shared.instances, 1.0)[None, :],
+        instances=np.maximum(instances, 1.0),
         trainer=trainers.options[0],
         trainer_gpus=trainers.gpus[None, :],
         transport="colocated",
     )
 
 
-def _colocated(space: Space, trainers: TrainerTable, fleet: FleetOption, shared: Sharing) -> Iterator[_Block]:
-    """Both sides on all GPUs of the trainer."""
-    room = shared.instances >= 1
-    if space.rollout_gpus:
-        room &= np.isin(shared.instances * fleet.gpus, space.rollout_gpus)
-    if shared.taken is None or not room.any():
-        return
-    taken, swaps = shared.taken
-    yield _Block(
-        place=_sharers(trainers, fleet, shared),
-        fleet=taken,
-        columns=slice(0, len(trainers.gpus)),
-        room=room[None, :],
-        full=room[None, :],
-        memory=_memory(trainers, shared.rollout_left, shared, len(trainers.gpus)),
-        swaps=swaps,
-    )
+def _colocated(space: Space, trainers: TrainerTable, sharers: list[tuple[FleetOption, Sharing]]) -> Iterator[_Block]:
+    """Both sides on all GPUs of the trainer, some ways to build instances at a time."""
+    rows = max(1, BLOCK // max(1, len(trainers.gpus)))
+    able = [(fleet, shared, shared.taken) for fleet, shared in sharers if shared.taken is not None]
+    for first in range(0, len(able), rows):
+        fleets, shares, taken = (list(some) for some in zip(*able[first : first + rows], strict=True))
+        together, instances = _together(fleets), np.array([shared.instances for shared in shares])
+        room = instances >= 1
+        if space.rollout_gpus:
+            room &= np.isin(instances * together.gpus, space.rollout_gpus)
+        if not room.any():
+            continue
+        yield _Block(
+            place=_sharers(trainers, together, instances),
+            fleets=fleets,
+            fleet=_joined([parts for parts, _ in taken]),
+            columns=slice(0, len(trainers.gpus)),
+            room=room,
+            full=room,
+            memory=_memory(trainers, _least_left([shared.rollout_left for shared in shares], []), len(trainers.gpus)),
+            swaps=np.concatenate([swaps for _, swaps in taken]),
+        )
 
 
-def _memory(trainers: TrainerTable, own: float | None, shared: Sharing | None, last: int) -> dict[str, Any]:
-    """Shares of memory that are left, of fleets with GPUs of their own, or that share those of trainers, or both."""
+def _least_left(*lefts: list[float | None]) -> Array | None:
+    """The least of what ways to build instances leave of the memory, each on GPUs of its own and on shared ones."""
+    known = [some for some in lefts if some and None not in some]
+    return np.min(np.array(known, dtype=float), axis=0) if known else None
+
+
+def _memory(trainers: TrainerTable, left: Array | None, last: int) -> dict[str, Any]:
+    """Shares of memory that are left, of fleets and of trainers, where they are known."""
     rollout, trainer = MEMORY_KEYS
-    known = [left for left in (own, None if shared is None else shared.rollout_left) if left is not None]
-    found: dict[str, Any] = {rollout: min(known)} if known else {}
+    found: dict[str, Any] = {} if left is None else {rollout: left[:, None]}
     if trainers.options[0].question is not None:
         found[trainer] = trainers.headroom[None, :last]
     return found
@@ -349,12 +393,19 @@ def _work_out(
     if near:
         burden = beyond
     elif bar is not None:
-        burden = np.broadcast_to(trainers.burdens[None, block.columns] + block.place.burden, fits.shape)
+        burden = trainers.burdens[None, block.columns] + block.burdens
         key = "cost_per_step_usd" if space.priced else "gpu_hours_per_step"
         fits = fits & (block.place.gpus <= bar.gpus * (1 + _EXACT)) & (step.seconds <= bar.step_seconds)
         fits &= (placed_flow(terms, block.place, step.seconds)[key] <= bar.cost) & (burden <= bar.burden)
     seconds = np.where(fits, np.broadcast_to(step.seconds, fits.shape), np.inf)
-    steps = Steps(place=block.place, seconds=seconds, columns=block.columns, full=block.full, burden=burden)
+    steps = Steps(
+        place=block.place,
+        fleets=block.fleets,
+        seconds=seconds,
+        columns=block.columns,
+        full=block.full,
+        burden=burden,
+    )
     return steps, float(np.min(step.seconds))
 
 
@@ -363,7 +414,7 @@ def _parts(terms: Terms, trainers: TrainerTable, block: _Block) -> LoopParts:
     columns, shared = block.columns, block.place.shared
     lent: tuple[Worked, Worked] = (0.0, 0.0)
     if block.lent is not None:
-        alone, swap = (part[None, columns] for part in block.lent)
+        alone, swap = block.lent
         lent = rollout_batch.share_of(part=block.fleet.seconds, whole=alone), swap
     update, forwards = trainers.trained[int(shared)][:, None, columns]
     return together(terms, block.place, block.fleet, (update, forwards), _syncs(terms, trainers, block), lent)
