@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from rlsize.planner.outlook import Terms
     from rlsize.planner.tables import TrainerTable
 
+    Row = tuple[tuple[int, ...], FleetOption]
     Array = NDArray[np.float64]
     Places = NDArray[np.intp]
 
@@ -134,7 +135,7 @@ class Pick(NamedTuple):
         instances: Its instances. [1]
         entry: Its trainer among all.
         trainers: All.
-        fleet: How its instances are built.
+        row: Where it stands among equals, and how its instances are built.
         block: The block that it is of.
     """
 
@@ -146,7 +147,7 @@ class Pick(NamedTuple):
     instances: float
     entry: int
     trainers: TrainerTable
-    fleet: FleetOption
+    row: Row
     block: Placement
 
 
@@ -188,7 +189,7 @@ class Picks:
         for pick in whole:
             key = (pick.block.loop, float(pick.trainers.gpus[pick.entry]))
             known = self.splits.get(key)
-            if known is None or (pick.gpus, -pick.step_seconds) > (known.gpus, -known.step_seconds):
+            if known is None or _fuller(pick) < _fuller(known):
                 self.splits[key] = pick
 
     def bar_of(self, loop: str) -> float:
@@ -210,12 +211,18 @@ class Picks:
         found.splits = {key: _family(pick) for key, pick in self.splits.items() if key[0] == best}
 
 
-def _score(pick: Pick) -> tuple[float, ...]:
-    return pick.score
+def _score(pick: Pick) -> tuple[object, ...]:
+    return pick.score, pick.row[0]
+
+
+def _fuller(pick: Pick) -> tuple[object, ...]:
+    """By what one stands for its split: it takes the most GPUs, then the least time."""
+    return -pick.gpus, pick.step_seconds, pick.row[0]
 
 
 def _front(picks: list[Pick]) -> list[Pick]:
     """The front of several fronts."""
+    picks = sorted(picks, key=lambda pick: pick.row[0])
     seconds, cost = (
         np.array(values) for values in zip(*((pick.step_seconds, pick.cost) for pick in picks), strict=True)
     )
@@ -226,7 +233,7 @@ def _family(pick: Pick) -> Family:
     option, tokens = pick.trainers.options[pick.entry], float(pick.trainers.micro_batches[pick.entry])
     place = replace(
         pick.block,
-        fleet=pick.fleet,
+        fleet=pick.row[1],
         instances=pick.instances,
         trainer=with_micro_batch(option, tokens),
         trainer_gpus=float(pick.trainers.gpus[pick.entry]),
@@ -234,14 +241,13 @@ def _family(pick: Pick) -> Family:
     return Family(place=place, step_seconds=pick.step_seconds, cost=pick.cost, gpus=pick.gpus, burden=pick.burden)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Steps:
+class Steps(NamedTuple):
     """
     The steps of a block: fleets down, trainers across.
 
     Args:
         place: Its candidates.
-        fleets: How the instances of each row are built.
+        rows: Where each row stands among equals, and how its instances are built.
         seconds: Their steps; infinite where they break a limit. [s]
         columns: Its trainers among all.
         full: Which of them use all GPUs, as far as whole instances do.
@@ -249,7 +255,7 @@ class Steps:
     """
 
     place: Placement
-    fleets: Sequence[FleetOption]
+    rows: Sequence[Row]
     seconds: Array
     columns: slice
     full: NDArray[np.bool_]
@@ -265,7 +271,7 @@ def pick_best(terms: Terms, trainers: TrainerTable, steps: Steps, picks: Picks) 
         lightest = np.minimum.reduceat(able, starts, axis=1)
         sizes = np.diff(np.append(starts, able.shape[1]))
         seconds = np.where(able == np.repeat(lightest, sizes, axis=1), steps.seconds, np.inf)
-        steps = replace(steps, seconds=seconds)
+        steps = steps._replace(seconds=seconds)
     least = np.minimum.reduceat(steps.seconds, starts, axis=1)
     kept = np.isfinite(least)
     if not kept.any():
@@ -317,7 +323,7 @@ def _made(
             instances=float(instances[index]),
             entry=steps.columns.start + column,
             trainers=trainers,
-            fleet=steps.fleets[rows[index]],
+            row=steps.rows[rows[index]],
             block=steps.place,
         )
     return made
@@ -352,8 +358,9 @@ def _lowest(keys: list[Array], bar: float) -> Places:
 
 def _unbeaten(seconds: Array, cost: Array, front: Sequence[Pick]) -> Places:
     """Places of those that no other of them beats in both step and cost, nor any of a front that is known already."""
+    # what equals one of these may stand before it
     times = np.array([pick.step_seconds for pick in front])
     least = np.array([np.inf, *(pick.cost for pick in front)])
     beside = least[np.searchsorted(times, seconds * (1 + SAME), side="right")]
-    left = np.flatnonzero(cost < beside * (1 - SAME))
+    left = np.flatnonzero(cost <= beside * (1 + SAME))
     return left[on_front(seconds[left], cost[left])]

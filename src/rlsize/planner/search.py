@@ -184,19 +184,23 @@ def search(
     found = Found(objective=objective, priced=space.priced, rejected=tables.rejected.copy())
     picks, apart = (Picks(objective=objective, priced=space.priced) for _ in range(2))
     rare = tables.rare if usual else frozenset()
-    for trainers, sharing in tables.trainers:
+    order = {id(fleet): place for place, fleet in enumerate(space.fleets)}
+    for kind, (trainers, sharing) in enumerate(tables.trainers):
         odd = np.array([usual and option.rare for option in trainers.options])
         most = found.worked_out + candidates_of(terms, space, tables.fleets, trainers)
         for block in _blocks(terms, space, tables.fleets, trainers, sharing):
             key = (id(trainers), *block.key)
             if bar is not None and tables.quickest.get(key, 0.0) > bar.step_seconds:
                 continue
-            steps, tables.quickest[key] = _work_out(terms, space, trainers, block, found, bar)
+            worked_out, burden, tables.quickest[key] = _work_out(terms, space, trainers, block, found, bar)
+            before = (kind, space.loops.index(block.place.loop))
+            rows = [((*before, order[id(fleet)]), fleet) for fleet in block.fleets]
             own = odd[None, block.columns] | np.array([[id(fleet) in rare] for fleet in block.fleets])
             for which, into in ((~own, picks), (own, apart)):
                 if which.any():
-                    seconds = steps.seconds if which.all() else np.where(which, steps.seconds, np.inf)
-                    pick_best(terms, trainers, replace(steps, seconds=seconds), into)
+                    seconds = worked_out if which.all() else np.where(which, worked_out, np.inf)
+                    steps = Steps(block.place, rows, seconds, block.columns, block.full, burden)
+                    pick_best(terms, trainers, steps, into)
             if tell is not None and most > WORTH_TELLING:
                 tell(min(1.0, found.worked_out / most))
     if tables.fleets and tables.trainers and not found.worked_out:
@@ -380,8 +384,12 @@ def _work_out(
     block: _Block,
     found: Found,
     bar: Bar | None,
-) -> tuple[Steps, float]:
-    """The candidates of a block, and the shortest step; how many there are, and what left others out, is noted."""
+) -> tuple[Array, Array | None, float]:
+    """
+    The steps of a block's candidates, how far each is from simple, and the shortest step.
+
+    How many there are, and what left others out, is noted.
+    """
     step = assembled(terms.work, _parts(terms, trainers, block))
     results = {**results_of(terms, block.place, step), **block.memory} if space.limits else {}
     near = found.objective == "near"
@@ -398,15 +406,7 @@ def _work_out(
         fits = fits & (block.place.gpus <= bar.gpus * (1 + _EXACT)) & (step.seconds <= bar.step_seconds)
         fits &= (placed_flow(terms, block.place, step.seconds)[key] <= bar.cost) & (burden <= bar.burden)
     seconds = np.where(fits, np.broadcast_to(step.seconds, fits.shape), np.inf)
-    steps = Steps(
-        place=block.place,
-        fleets=block.fleets,
-        seconds=seconds,
-        columns=block.columns,
-        full=block.full,
-        burden=burden,
-    )
-    return steps, float(np.min(step.seconds))
+    return seconds, burden, float(np.min(step.seconds))
 
 
 def _parts(terms: Terms, trainers: TrainerTable, block: _Block) -> LoopParts:
