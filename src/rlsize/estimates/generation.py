@@ -29,7 +29,7 @@ from rlsize.estimates.outside import (
     waiting_share,
 )
 from rlsize.estimates.remembered import remembered
-from rlsize.estimates.rollout_prediction import Lengths, at_batch, cache_capacity, engine_limit, steady
+from rlsize.estimates.rollout_prediction import Lengths, at_batch, cache_capacity, engine_limit, prompt_seconds, steady
 from rlsize.facts.algorithm import Agents
 from rlsize.quantities.workload import MOST_MEAN_LENGTHS
 
@@ -543,10 +543,10 @@ def _cycle(
         most = np.minimum(room, np.where(most < _last(found.capacity), most, limit))
         full = engine_step.full_share(running, room)
     held = np.clip(running, 1.0, most)
-    _, step, prompt_seconds = at_batch(work, each, held, lengths, spread)
+    _, step, usual = at_batch(work, each, held, lengths, spread)
     if batch.called is None:
-        *_, more = at_batch(work, each, held, computing(lengths, computed_anew(lengths, most)), spread)
-        step = step + full * held * (more - prompt_seconds) / lengths.response
+        more = prompt_seconds(work, each, held, computing(lengths, computed_anew(lengths, most)), spread)
+        step = step + full * held * (more - usual) / lengths.response
     waiting, training = np.split(np.concatenate([rhythm.tokens] * 2, axis=-1) * step, 2, axis=-1)
     prompts = own * rhythm.started * _last(found.prefill_seconds)
     left = (1 - rhythm.due) * (training + prompts)

@@ -215,11 +215,22 @@ def at_batch(
 ) -> tuple[dict[str, Worked], Worked, Worked]:
     """Parts of a decode step at a batch, the step, and the engine time of one prompt."""
     flow = _flow(work, asked, batch, lengths, values)
-    step, prefill = flow[asked.token_seconds], flow["prefill_seconds"]
-    for name in asked.factors:
-        step = work("engine_step_seconds", kernel_time.slowed, seconds=step, slowdown=values[name])
-        prefill = work("prefill_seconds", kernel_time.slowed, seconds=prefill, slowdown=values[name])
+    step = _stretched(work, asked, "engine_step_seconds", flow[asked.token_seconds], values)
+    prefill = _stretched(work, asked, "prefill_seconds", flow["prefill_seconds"], values)
     return {name: flow[key] for name, key in STEP.items()}, step, prefill
+
+
+def prompt_seconds(work: Work, asked: Replica, batch: Worked, lengths: Lengths, values: Mapping[str, Real]) -> Worked:
+    """Engine time of one prompt alone. [s]"""
+    found = _flow(work, asked, batch, lengths, values)["prefill_seconds"]
+    return _stretched(work, asked, "prefill_seconds", found, values)
+
+
+def _stretched(work: Work, asked: Replica, key: str, seconds: Worked, values: Mapping[str, Real]) -> Worked:
+    """A time of the engine with what stretches all of them."""
+    for name in asked.factors:
+        seconds = work(key, kernel_time.slowed, seconds=seconds, slowdown=values[name])
+    return seconds
 
 
 def borrows(gpu: Gpu) -> bool:

@@ -12,7 +12,7 @@ from rlsize.estimates.engine_memory import check_room, kv_capacity
 from rlsize.estimates.figures import numbers
 from rlsize.estimates.generation import computed_anew, lengths_of
 from rlsize.estimates.outside import computing, in_turns, outside, thrown_out
-from rlsize.estimates.rollout_prediction import affine, at_batch, engine, engine_limit, steady
+from rlsize.estimates.rollout_prediction import affine, at_batch, engine, engine_limit, prompt_seconds, steady
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -106,7 +106,7 @@ def predicted_line(
             _, again = thrown_out(out, lengths.response, 0.0, np.inf)
         anew = anew + again
     # each sample is a request, which takes the host time; the simulator has but tokens, of a prompt those of its group
-    _, _, prefill = at_batch(numbers, asked, found.batch, computing(plain, anew), values)
+    prefill = prompt_seconds(numbers, asked, found.batch, computing(plain, anew), values)
     once = rollout_batch.share_of(part=batch.prompt_tokens, whole=batch.group_size)
     prompt = float(rollout_batch.share_of(part=prefill, whole=once + anew))
     slow = values["step_rollout_slowdown"]
