@@ -916,4 +916,4 @@ def _at_points(asked: Replica) -> Replica:
 
 def _last(value: Worked) -> Worked:
     """As an array with one more axis, for the points of the drain."""
-    return np.asarray(value, dtype=float)[..., None]
+    return value if isinstance(value, float) else np.asarray(value, dtype=float)[..., None]
