@@ -7,7 +7,7 @@ A candidate pairs an entry of each, so that its step needs only what both decide
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import groupby
 from operator import itemgetter, le
