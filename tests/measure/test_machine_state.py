@@ -86,6 +86,15 @@ def test_nvidia_smi_tells_what_it_can(monkeypatch: pytest.MonkeyPatch, tmp_path:
     assert (second.memory_used_bytes, second.utilisation_fraction, second.throttles) == (None, None, ())
 
 
+@pytest.mark.parametrize("unknown", ["clocks_event_reasons", "clocks_throttle_reasons"])
+def test_a_driver_that_knows_one_name_of_a_field_is_asked_by_it(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, unknown: str
+) -> None:
+    """A field that a driver does not know fails the whole query; the reasons of slow clocks were renamed."""
+    smi(tmp_path, monkeypatch, SMI.replace('case "$1" in', f'case "$1" in\n*{unknown}*) exit 2 ;;'))
+    assert [state.name for state in smi_states(own=())] == ["NVIDIA H100 80GB HBM3"] * 2
+
+
 def test_process_ids_of_another_namespace_say_nothing(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """In a container own processes have other ids than the driver tells: no process is called foreign."""
     smi(tmp_path, monkeypatch, SMI)

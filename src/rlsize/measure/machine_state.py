@@ -47,8 +47,8 @@ THROTTLES: Mapping[int, str] = {
 }  # fmt: skip
 _FIELDS = (
     "uuid", "name", "driver_version", "memory.used", "memory.total", "utilization.gpu", "clocks.sm", "clocks.max.sm",
-    "clocks_throttle_reasons.active",
 )  # fmt: skip
+_REASONS = ("clocks_event_reasons.active", "clocks_throttle_reasons.active")  # today's name, and that before R535
 _LISTED = re.compile(r"\(UUID: (?P<uuid>(?:GPU|MIG)-[^)\s]+)\)")
 _HEX = re.compile(r"[0-9a-fA-F]+")
 
@@ -362,10 +362,11 @@ def smi_states(own: Collection[int]) -> list[GpuState]:
     Args:
         own: Process ids that are not foreign.
     """
-    rows = _smi(f"--query-gpu={','.join(_FIELDS)}")
+    answers = (_smi(f"--query-gpu={','.join((*_FIELDS, reasons))}") for reasons in _REASONS)
+    rows = next((rows for rows in answers if rows), [])
     if not rows:
         return []
-    rows = [row for row in rows if len(row) == len(_FIELDS)]
+    rows = [row for row in rows if len(row) == len(_FIELDS) + 1]
     computing = _smi("--query-compute-apps=gpu_uuid,pid")
     pids: list[set[int] | None] = [None] * len(rows)
     if computing is not None:
