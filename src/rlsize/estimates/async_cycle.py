@@ -221,7 +221,7 @@ class _Lengths(NamedTuple):
             done = self.endings.complete(points)
         each = 1.0 if self.endings is None else self.group[..., None]
         below = np.broadcast_to(done ** (self.samples[..., None] / each), points.shape)[..., 0, :]
-        longest = _inverse(points[..., 0, :], below, (np.arange(_LEVELS) + _HALF) / _LEVELS)
+        longest = between(points[..., 0, :], below, (np.arange(_LEVELS) + _HALF) / _LEVELS)
         trained = longest[..., -1:] / np.maximum(self.staleness, 1.0) * np.linspace(0.0, 1.0, _RHYTHMS) ** 2
         ahead = [np.clip(self.staleness - late, 0.0, 1.0) for late in range(int(np.ceil(np.max(self.staleness))))]
         steps = [np.zeros(trained.shape)] * len(ahead)
@@ -313,9 +313,10 @@ def _first(loop: _Lengths, phase: float, low: Array) -> Array:
     return high
 
 
-def _inverse(points: Real, below: Real, levels: Real) -> Real:
+def between(points: Real, below: Real, levels: Real) -> Real:
     """Where a rising table reaches some levels, in its last axis; between its points a straight line."""
-    first = np.clip((below[..., None, :] < levels[:, None]).sum(axis=-1) - 1, 0, below.shape[-1] - 2)
+    below, points = np.broadcast_arrays(below, points)
+    first = np.clip((below[..., None, :] < levels[..., None]).sum(axis=-1) - 1, 0, below.shape[-1] - 2)
     (low, high), (start, end) = (
         [np.take_along_axis(one, first + more, axis=-1) for more in (0, 1)] for one in (below, points)
     )

@@ -10,7 +10,7 @@ import numpy as np
 
 from rlsize.equations import agents as equations
 from rlsize.equations import batch_drain, engine_step, long_tail, loop_time, prefill, rollout_batch, staleness
-from rlsize.estimates.async_cycle import Cycle, rhythms
+from rlsize.estimates.async_cycle import Cycle, between, rhythms
 from rlsize.estimates.endings import sums
 from rlsize.estimates.figures import entries, numbers
 from rlsize.estimates.outside import (
@@ -664,6 +664,7 @@ def _drained(work: Work, asked: Replica, batch: StepBatch, shape: Shape, values:
     drain = _drain(work, asked, batch, shape, begun, values)
     seconds = _drained_time(begun, flying, own, _draining_seconds(batch, begun, drain))
     passed = np.trapezoid(drain.chance_of_any(_at_once(batch, begun.slots)), drain.tokens, axis=-1)
+    seconds = seconds + _unequal(batch, shape, own, begun, drain, seconds - passed * drain.step[..., -1])
     token = (seconds - own * flying.prefill_seconds) / (begun.full + passed)
     if batch.verifiers is not None:
         came = batch.verifiers.came
@@ -802,6 +803,29 @@ def _draining_seconds(batch: StepBatch, begun: _Begun, drain: _Drain) -> Worked:
         drain: How they finish.
     """
     return np.trapezoid(drain.chance_of_any(_at_once(batch, begun.slots)) * drain.step, drain.tokens, axis=-1)
+
+
+def _unequal(
+    batch: StepBatch, shape: Shape, own: Worked, begun: _Begun, drain: _Drain, busy_seconds: Worked
+) -> Worked:
+    """
+    Seconds by which the instance with most to do needs longer than others, beside what its longest response adds.
+
+    Args:
+        batch: The samples.
+        shape: Their lengths.
+        own: Samples of an instance.
+        begun: When the last of them begin.
+        drain: How they finish.
+        busy_seconds: Time of an instance that grows with the tokens it generates. [s]
+    """
+    variance = batch.response_tokens * (2.0 * shape.live - batch.response_tokens)
+    work = busy_seconds * np.sqrt(np.maximum(variance, 0.0) / own) / batch.response_tokens
+    any_left = drain.chance_of_any(_last(begun.slots))
+    longest = np.trapezoid(drain.chance_of_any(_at_once(batch, begun.slots)), drain.tokens, axis=-1)
+    near = _last(longest - work / drain.step[..., -1])
+    alike = batch.instances * between(any_left, drain.tokens, near)[..., 0]
+    return work * long_tail.largest_deviate(np.maximum(1.0, alike))
 
 
 def _at_once(batch: StepBatch, slots: Real) -> Real:
