@@ -218,7 +218,7 @@ def cache_concurrency(cache_tokens: Real, fill_fraction: Real, live_tokens: Real
     >>> cache_concurrency(cache_tokens=400_000, fill_fraction=0.75, live_tokens=3000)
     100.0
     """
-    return fill_fraction * cache_tokens / live_tokens
+    return fill_fraction * cache_tokens / live_tokens - 0.5
 
 
 def step_time_of_rate(batch: Real, rate: Real) -> Real:

@@ -37,6 +37,9 @@ _LEVELS = 32  # of it, each as likely as any other; triangular numbers go throug
 _PLAYED, _COUNTED = 72, 60  # batches that are played; whole periods of what follows from caps of up to 5
 _HALF = 0.5  # of a group: as few are left where none may be
 _NONE = 1e-9
+_APARTS, _LEAST_APART = 33, 1 / 64  # rhythms of a full cache, and the shortest, of a response
+_PLACES = (0.25, 0.75)  # of samples of a batch, one after the other
+_OLDER = 4  # batches with samples under way that are too late
 _TURNS = (0.125, 0.375, 0.625, 0.875)  # of a batch, whose groups begin one after the other
 
 
@@ -104,22 +107,25 @@ class Cycle(NamedTuple):
         """Time from one sync to the next of a trainer that takes so long, less its pauses; lines between rhythms."""
         waited = self._waited(pause_seconds)
         busy = train_seconds + waited
-        found = self._between(self.whole, busy) + np.maximum(0.0, busy - self.training[-1]) - waited
-        return agents.served_beside(found, self.scored_seconds * self._between(self.started, busy) - pause_seconds)
+        found = on_lines(self.training, self.whole, busy) + np.maximum(0.0, busy - self.training[-1]) - waited
+        started = on_lines(self.training, self.started, busy)
+        return agents.served_beside(found, self.scored_seconds * started - pause_seconds)
 
     def waste(self, train_seconds: Real, pause_seconds: Real) -> Real:
         """Samples that are started for each that such a trainer trains on."""
-        return self._between(self.started, train_seconds + self._waited(pause_seconds))
+        return on_lines(self.training, self.started, train_seconds + self._waited(pause_seconds))
 
     def _waited(self, pause_seconds: Real) -> Real:
         return agents.waited_in_pause(pause_seconds, self.wait_seconds, self.waiting_share)
 
-    def _between(self, values: tuple[Real, ...], train_seconds: Real) -> Real:
-        found = values[0]
-        for (busy, longer), (one, other) in zip(pairwise(self.training), pairwise(values), strict=True):
-            share = (train_seconds - busy) / np.maximum(longer - busy, 1e-12)
-            found = found + np.clip(share, 0.0, 1.0) * (other - one)
-        return found
+
+def on_lines(points: tuple[Real, ...], values: tuple[Real, ...], at: Real) -> Real:
+    """What lines between some values say, which stand at rising points; each a number or an array."""
+    found = values[0]
+    for (low, high), (one, other) in zip(pairwise(points), pairwise(values), strict=True):
+        share = (at - low) / np.maximum(high - low, 1e-12)
+        found = found + np.clip(share, 0.0, 1.0) * (other - one)
+    return found
 
 
 class _Lengths(NamedTuple):
@@ -293,6 +299,55 @@ def rhythms(
     return Rhythm(
         tokens, due, waiting * started, training * started, waiting_grown, training_grown, started, ahead, more
     )
+
+
+def kept_in_full_cache(
+    uncapped: Real, length_cv: Real, cap: Real, group_size: Real, staleness: Real, queued: Real
+) -> tuple[Array, Array]:
+    """
+    Share of groups that are kept in a full cache where late ones are dropped, by some tokens from one sync to the next.
+
+    In a full cache samples begin when they are admitted, as prompts need little room, and are thrown out as others
+    grow. So as many are under way as the cap on staleness lets in, and those that came first go on first.
+
+    Args:
+        uncapped: Mean response length without the cap on it. [token]
+        length_cv: Coefficient of variation without it. [1]
+        cap: Longest response. [token]
+        group_size: Samples that are dropped together. [1]
+        staleness: Most optimizer steps by which a sample may lag. [1]
+        queued: By which samples that have begun lag at most. [token]
+    """
+    lengths = uncapped, length_cv, cap, group_size, staleness
+    apart, reached = _reached_in_full_cache(*lengths)
+    most = (np.asarray(staleness)[..., None] + 1.0) * apart
+    wide = [np.asarray(one, dtype=float)[..., None] for one in lengths]
+    return np.broadcast_arrays(apart, _whole(*wide[:4], np.maximum(reached, most - np.asarray(queued)[..., None]), apart))
+
+
+@remembered
+def _reached_in_full_cache(*lengths: Real) -> tuple[Array, Array]:
+    """Some tokens from one sync to the next, and the length that a batch's first sample has got to when too late."""
+    wide = np.broadcast_arrays(*(np.asarray(one, dtype=float)[..., None] for one in lengths))
+    uncapped, _, cap, _, staleness = wide
+    apart = uncapped * _LEAST_APART * (cap / uncapped / _LEAST_APART) ** np.linspace(0.0, 1.0, _APARTS)
+    low, high = 1e-3 * uncapped + 0.0 * apart, (staleness + 1.0) * apart
+    before = np.ceil(np.max(staleness))
+    for _ in range(_HALVINGS):
+        middle = (low + high) / 2
+        unfinished = 0.0
+        for age in np.arange(-before, _OLDER):
+            share = np.clip(staleness + age + 1.0, 0.0, 1.0)
+            unfinished = unfinished + share * (1.0 - _whole(*wide[:4], middle + age * apart, apart))
+        early = batch_drain.groups_lacking(unfinished, _whole(*wide[:4], middle, apart), staleness) < 0
+        low, high = np.where(early, middle, low), np.where(early, high, middle)
+    return apart, high
+
+
+def _whole(uncapped: Array, length_cv: Array, cap: Array, group_size: Array, tokens: Array, apart: Array) -> Real:
+    """Share of a batch's groups that have ended when its first samples would have so many tokens."""
+    each = (np.maximum(tokens - place * apart, 1e-3 * uncapped) for place in _PLACES)
+    return sum(batch_drain.finished_share(one, uncapped, length_cv, cap) ** group_size for one in each) / len(_PLACES)
 
 
 def _by_phase(heights: Real, within: Real) -> tuple[Real, Real]:

@@ -10,7 +10,7 @@ import numpy as np
 
 from rlsize.equations import agents as equations
 from rlsize.equations import batch_drain, engine_step, long_tail, loop_time, prefill, rollout_batch, staleness
-from rlsize.estimates.async_cycle import Cycle, between, rhythms
+from rlsize.estimates.async_cycle import Cycle, between, kept_in_full_cache, on_lines, rhythms
 from rlsize.estimates.endings import sums
 from rlsize.estimates.figures import entries, numbers
 from rlsize.estimates.outside import (
@@ -230,7 +230,7 @@ class Generation:
         taken_share: Mean length of the samples that are trained on over that of all. [1]
         token_seconds: Mean engine step over the whole time. [s]
         cycle: With refill, what the time from one sync to the next is by that of the trainer; None where nobody looks.
-        lengths: With refill, those of samples, what they wait for outside the GPUs among them.
+        lengths: Where late samples are dropped, those of all, what they wait for outside the GPUs among them.
     """
 
     seconds: Real
@@ -247,7 +247,7 @@ class Generation:
     taken_share: Real = 1.0
     token_seconds: Real = 0.0
     cycle: Cycle | None = None
-    lengths: CappedLengths | None = None
+    lengths: LateLengths | None = None
 
     @property
     def longest_tokens(self) -> Real:
@@ -255,9 +255,9 @@ class Generation:
         return self.longest()
 
 
-class CappedLengths(NamedTuple):
+class LateLengths(NamedTuple):
     """
-    Lengths of samples; numbers, arrays or figures.
+    Lengths of samples that are dropped once they are too late; numbers, arrays or figures.
 
     Args:
         response_tokens: Mean. [token]
@@ -265,8 +265,9 @@ class CappedLengths(NamedTuple):
         response_cv: Coefficient of variation without the cap. [1]
         cap: The cap. [token]
         group_size: Samples that finish together. [1]
-        queued: By which those that have begun lag at most as they wait for room in a full KV cache. [token]
-        full: Share of the time in which it is. [1]
+        full: Share of the time in which samples wait for room in a full KV cache. [1]
+        apart: By which a sample may grow from one sync to the next. [token]
+        kept_full: Share of the groups that are kept then in a full cache. [1]
     """
 
     response_tokens: Worked
@@ -274,12 +275,18 @@ class CappedLengths(NamedTuple):
     response_cv: Worked
     cap: Worked
     group_size: Worked
-    queued: Worked
     full: Worked
+    apart: tuple[Worked, ...]
+    kept_full: tuple[Worked, ...]
 
-    def each(self, change: Callable[[Worked], Worked]) -> CappedLengths:
+    def each(self, change: Callable[[Worked], Worked]) -> LateLengths:
         """The same, each number changed."""
-        return CappedLengths(*map(change, self))
+        return LateLengths(*map(change, self[:-2]), *(tuple(map(change, some)) for some in self[-2:]))
+
+    def kept(self, reached: Worked, apart: Worked) -> Worked:
+        """Share of groups that are whole in time, by what a sample that never waits grows until then, and by step."""
+        whole = batch_drain.finished_share(reached, *self[1:4]) ** self.group_size
+        return whole + self.full * (on_lines(self.apart, self.kept_full, apart) - whole)
 
 
 def generation(work: Work, asked: Replica, batch: StepBatch, values: Mapping[str, Real]) -> Generation:
@@ -337,17 +344,31 @@ def _refilled(work: Work, asked: Replica, batch: StepBatch, shape: Shape, values
     return replace(
         _made(work, batch, shape, seconds, flying, found.rate, sample_seconds=mean),
         cycle=cycle,
-        lengths=_capped(batch, shape, shape.lengths, found.capacity, full if cycle is None else cycle.full_share),
+        lengths=_late_lengths(batch, shape, shape.lengths, found.capacity, full if cycle is None else cycle.full_share),
     )
 
 
-def _capped(batch: StepBatch, shape: Shape, begun: Lengths, room: Worked, full: Worked) -> CappedLengths:
-    """Lengths of a batch, and how far its samples lag that begin in a cache that holds so many, if it is full."""
+def _late_lengths(
+    batch: StepBatch, shape: Shape, begun: Lengths, room: Worked, full: Worked
+) -> LateLengths | None:
+    """
+    Lengths of a batch of which late samples are dropped; None of others.
+
+    Args:
+        batch: The samples.
+        shape: Their lengths.
+        begun: What they need of a cache.
+        room: Samples that it holds. [1]
+        full: Share of the time in which it is full. [1]
+    """
+    if batch.late != "drop" or batch.max_staleness is None:
+        return None
     prompt = begun.prompt if begun.computed is None else begun.computed
     queued = engine_step.tokens_in_queue(begun.response, np.maximum(prompt, 1.0), np.maximum(room, 1.0))
-    return CappedLengths(
-        batch.response_tokens, shape.uncapped, batch.response_cv, shape.cap, batch.group_size, queued, full
-    )
+    lengths = shape.uncapped, batch.response_cv, shape.cap, batch.group_size
+    apart, kept = kept_in_full_cache(*lengths, batch.max_staleness, queued)
+    tables = (tuple(np.moveaxis(one, -1, 0)) for one in (apart, kept))
+    return LateLengths(batch.response_tokens, *lengths, full, *tables)
 
 
 def _refilled_outside(
@@ -408,7 +429,7 @@ def _refilled_outside(
         _made(work, batch, shape, made, flying, rate, sample_seconds=generated * (running + out.seconds)),
         cycle=cycle,
         taken_share=taken,
-        lengths=_capped(held, looks, shape.lengths, room, full if cycle is None else cycle.full_share),
+        lengths=_late_lengths(held, looks, shape.lengths, room, full if cycle is None else cycle.full_share),
     )
 
 
