@@ -108,6 +108,8 @@ class Cycle(NamedTuple):
         waited = self._waited(pause_seconds)
         busy = train_seconds + waited
         found = on_lines(self.training, self.whole, busy) + np.maximum(0.0, busy - self.training[-1]) - waited
+        if not np.any(self.scored_seconds):
+            return found
         started = on_lines(self.training, self.started, busy)
         return agents.served_beside(found, self.scored_seconds * started - pause_seconds)
 
@@ -124,7 +126,7 @@ def on_lines(points: tuple[Real, ...], values: tuple[Real, ...], at: Real) -> Re
     found = values[0]
     for (low, high), (one, other) in zip(pairwise(points), pairwise(values), strict=True):
         share = (at - low) / np.maximum(high - low, 1e-12)
-        found = found + np.clip(share, 0.0, 1.0) * (other - one)
+        found = found + np.minimum(np.maximum(share, 0.0), 1.0) * (other - one)
     return found
 
 

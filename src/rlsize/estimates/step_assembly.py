@@ -39,7 +39,7 @@ USUAL_LATE: Mapping[Loop, Late] = MappingProxyType(
     {"colocated": "wait", "synchronous": "wait", "one-step-off": "wait", "async": "continue", "hybrid": "continue"}
 )
 """What becomes of late samples where nobody says."""
-_LINES = 3  # straight lines between two ends, the last of which knows waste to 0.1 %
+_LINES = 2  # straight lines between two ends, the last of which knows waste to 0.1 %
 ROLLOUT, TRAINER, NOTHING = "rollout GPUs", "trainer GPUs", "nothing"
 
 
