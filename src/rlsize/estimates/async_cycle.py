@@ -40,6 +40,8 @@ _NONE = 1e-9
 _APARTS, _LEAST_APART = 33, 1 / 64  # rhythms of a full cache, and the shortest, of a response
 _PLACES = (0.25, 0.75)  # of samples of a batch, one after the other
 _OLDER = 4  # batches with samples under way that are too late
+_WAITING = 4  # parts of it: experts that few samples read are not read by many in turn
+CROWDS = (0.0, 0.5, 0.9)
 _TURNS = (0.125, 0.375, 0.625, 0.875)  # of a batch, whose groups begin one after the other
 
 
@@ -50,7 +52,7 @@ class Rhythm(NamedTuple):
     Args:
         tokens: By which running samples grow from one sync to the next. [token]
         due: Share of these after which a batch is taken. [1]
-        waiting: Samples that run until then, over those of a batch. [1]
+        waiting: Samples that run until then, over those of a batch, in parts of that time one after the other. [1]
         training: Samples that run from then on, likewise. [1]
         waiting_grown: Tokens that those of them which run until then have on average. [token]
         training_grown: The same from then on. [token]
@@ -213,13 +215,17 @@ class _Lengths(NamedTuple):
         groups = self.left(tokens, phases)[1] if groups is None else groups
         return groups - allowed * self.kept(tokens, phases)
 
-    def played(self) -> tuple[Array, Array]:
+    def played(self, crowded: float) -> tuple[Array, ...]:
         """
-        Rhythms where each batch is waited for in turn, and the share of each until its batch is there.
+        Rhythms where each batch is waited for in turn: tokens, the share of these until its batch is there, and samples
+        that run until then and from then on, over those of a batch.
 
         A batch whose longest response outlasts those of the batches before makes the next sync late, by which the next
         batch has come further: long and short steps follow each other, and do not even out. So some batches are played,
-        of which only the longest response counts.
+        of which only the longest response counts; the more samples run, the less they grow while one is trained on.
+
+        Args:
+            crowded: Share of an engine step with a whole batch that is not there with few samples. [1]
         """
         if self.endings is None:
             points = self.cap[..., None] * np.linspace(0.0, 1.0, _LONGEST) ** 2
@@ -230,15 +236,29 @@ class _Lengths(NamedTuple):
         each = 1.0 if self.endings is None else self.group[..., None]
         below = np.broadcast_to(done ** (self.samples[..., None] / each), points.shape)[..., 0, :]
         longest = between(points[..., 0, :], below, (np.arange(_LEVELS) + _HALF) / _LEVELS)
-        trained = longest[..., -1:] / np.maximum(self.staleness, 1.0) * np.linspace(0.0, 1.0, _RHYTHMS) ** 2
-        ahead = [np.clip(self.staleness - late, 0.0, 1.0) for late in range(int(np.ceil(np.max(self.staleness))))]
-        steps = [np.zeros(trained.shape)] * len(ahead)
+        least = longest[..., -1:] / np.maximum(self.staleness, 1.0)
+        whole = least * (1 - crowded) + self.longer(0.0 * least[..., None])[..., 0] * crowded
+        trained = whole * np.linspace(0.0, 1.0, _RHYTHMS) ** 2
+        under_way = np.arange(int(np.ceil(np.max(self.staleness))) + 1)
+        ahead = np.clip(self.staleness[..., None] - under_way[:, None] - under_way, 0.0, 1.0)[..., None, :, :]
+        steps = np.zeros((*trained.shape, len(under_way)))  # the latest first
+        found = []
         for batch in range(_PLAYED):
-            passed = sum(share * step for share, step in zip(ahead, steps[::-1], strict=False))
             level = batch * (batch + 1) // 2 % _LEVELS
-            steps.append(trained + np.maximum(0.0, longest[..., level, None] - passed))
-        tokens = np.mean(steps[-_COUNTED:], axis=0)
-        return tokens, 1.0 - trained / tokens
+            ages = (ahead * steps[..., None, :]).sum(axis=-1)
+            wait = np.maximum(0.0, longest[..., level, None] - ages[..., 0])
+            then = [ages + share * wait[..., None] for share in np.linspace(0.0, 1.0, _WAITING + 1)]
+            left = [self.longer(one).sum(axis=-1) for one in then]
+            run, training = (1 - self.finished(then[-1][..., None])).sum(axis=(-2, -1)), trained
+            for _ in range(2):
+                training = trained / (1 - crowded + crowded * run)
+                last = self.longer(then[-1] + training[..., None]).sum(axis=-1)
+                run = (left[-1] - last) / np.maximum(training, _NONE)
+            found.append((wait, training, *(one - other for one, other in pairwise([*left, last]))))
+            steps = np.concatenate([(wait + training)[..., None], steps[..., :-1]], axis=-1)
+        wait, training, *ran = np.mean(found[-_COUNTED:], axis=0)
+        tokens, each_wait = wait + training, np.maximum(wait / _WAITING, _NONE)
+        return tokens, wait / tokens, np.array(ran[:-1]) / each_wait, ran[-1] / np.maximum(training, _NONE)
 
 
 @remembered
@@ -252,6 +272,7 @@ def rhythms(
     group_size: Real,
     samples: Real,
     places: Real = np.inf,
+    crowded: float = 0.0,
     *ends: Real,
 ) -> Rhythm:
     """
@@ -267,6 +288,7 @@ def rhythms(
         group_size: Samples of one prompt, which are trained on together. [1]
         samples: Samples of a batch. [1]
         places: Samples that environments let be under way, over those of a batch. [1]
+        crowded: Share of an engine step with a whole batch that is not there with few samples. [1]
         ends: What `Endings` hold, where lengths are no lognormal ones.
     """
     numbers = (uncapped, length_cv, cap, staleness, group_size, samples, places)
@@ -274,7 +296,7 @@ def rhythms(
     loop = _Lengths(late, Endings(*ends) if ends else None, lengths.capped_mean(*wide[:3]), *wide)
     phases = np.linspace(0.0, 1.0, _PHASES)
     if late == "wait":
-        tokens, until_due = loop.played()
+        tokens, until_due, *ran = loop.played(crowded)
         running, _, grown = loop.left(tokens, phases)
         kept = loop.kept(tokens, phases)
         before = np.clip(until_due[..., None] * (_PHASES - 1) - np.arange(_PHASES - 1), 0.0, 1.0)[None]
@@ -293,11 +315,14 @@ def rhythms(
     most = np.argmin((1 - dues) / left, axis=0)[None]
     ahead, more = (due - np.take_along_axis(dues, most, 0))[0], (1 / np.take_along_axis(left + 0 * dues, most, 0))[0]
     started = 1 / (kept[..., 0] + (np.diff(kept) * within).sum(axis=-1))
-    (waiting, training), (waiting_grown, training_grown) = (_by_phase(each, within) for each in (running, grown))
+    (waiting, training), grown_by = (_by_phase(each, within) for each in (running, grown))
     waiting_grown, training_grown = (
-        waiting_grown / np.maximum(waiting, _NONE),
-        training_grown / np.maximum(training, _NONE),
+        one / np.maximum(many, _NONE) for one, many in zip(grown_by, (waiting, training), strict=True)
     )
+    if late == "wait":
+        waiting, training = ran
+    else:
+        waiting = waiting[None]
     return Rhythm(
         tokens, due, waiting * started, training * started, waiting_grown, training_grown, started, ahead, more
     )
@@ -322,16 +347,16 @@ def kept_in_full_cache(
     """
     lengths = uncapped, length_cv, cap, group_size, staleness
     apart, reached = _reached_in_full_cache(*lengths)
-    most = (np.asarray(staleness)[..., None] + 1.0) * apart
-    wide = [np.asarray(one, dtype=float)[..., None] for one in lengths]
-    return np.broadcast_arrays(apart, _whole(*wide[:4], np.maximum(reached, most - np.asarray(queued)[..., None]), apart))
+    *wide, ahead, lag = (np.asarray(one, dtype=float)[..., None] for one in (*lengths, queued))
+    found = _whole(wide, np.maximum(reached, (ahead + 1.0) * apart - lag), apart)
+    return np.broadcast_to(apart, found.shape), found
 
 
 @remembered
 def _reached_in_full_cache(*lengths: Real) -> tuple[Array, Array]:
     """Some tokens from one sync to the next, and the length that a batch's first sample has got to when too late."""
-    wide = np.broadcast_arrays(*(np.asarray(one, dtype=float)[..., None] for one in lengths))
-    uncapped, _, cap, _, staleness = wide
+    *wide, staleness = np.broadcast_arrays(*(np.asarray(one, dtype=float)[..., None] for one in lengths))
+    uncapped, _, cap, _ = wide
     apart = uncapped * _LEAST_APART * (cap / uncapped / _LEAST_APART) ** np.linspace(0.0, 1.0, _APARTS)
     low, high = 1e-3 * uncapped + 0.0 * apart, (staleness + 1.0) * apart
     before = np.ceil(np.max(staleness))
@@ -340,16 +365,17 @@ def _reached_in_full_cache(*lengths: Real) -> tuple[Array, Array]:
         unfinished = 0.0
         for age in np.arange(-before, _OLDER):
             share = np.clip(staleness + age + 1.0, 0.0, 1.0)
-            unfinished = unfinished + share * (1.0 - _whole(*wide[:4], middle + age * apart, apart))
-        early = batch_drain.groups_lacking(unfinished, _whole(*wide[:4], middle, apart), staleness) < 0
+            unfinished = unfinished + share * (1.0 - _whole(wide, middle + age * apart, apart))
+        early = batch_drain.groups_lacking(unfinished, _whole(wide, middle, apart), staleness) < 0
         low, high = np.where(early, middle, low), np.where(early, high, middle)
     return apart, high
 
 
-def _whole(uncapped: Array, length_cv: Array, cap: Array, group_size: Array, tokens: Array, apart: Array) -> Real:
+def _whole(lengths: list[Array], tokens: Array, apart: Array) -> Real:
     """Share of a batch's groups that have ended when its first samples would have so many tokens."""
-    each = (np.maximum(tokens - place * apart, 1e-3 * uncapped) for place in _PLACES)
-    return sum(batch_drain.finished_share(one, uncapped, length_cv, cap) ** group_size for one in each) / len(_PLACES)
+    *some, group = lengths
+    each = (np.maximum(tokens - place * apart, 1e-3 * some[0]) for place in _PLACES)
+    return sum(batch_drain.finished_share(one, *some) ** group for one in each) / len(_PLACES)
 
 
 def _by_phase(heights: Real, within: Real) -> tuple[Real, Real]:

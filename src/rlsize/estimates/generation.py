@@ -10,7 +10,7 @@ import numpy as np
 
 from rlsize.equations import agents as equations
 from rlsize.equations import batch_drain, engine_step, long_tail, loop_time, prefill, rollout_batch, staleness
-from rlsize.estimates.async_cycle import Cycle, between, kept_in_full_cache, on_lines, rhythms
+from rlsize.estimates.async_cycle import CROWDS, Cycle, Rhythm, between, kept_in_full_cache, on_lines, rhythms
 from rlsize.estimates.endings import sums
 from rlsize.estimates.figures import entries, numbers
 from rlsize.estimates.outside import (
@@ -348,9 +348,7 @@ def _refilled(work: Work, asked: Replica, batch: StepBatch, shape: Shape, values
     )
 
 
-def _late_lengths(
-    batch: StepBatch, shape: Shape, begun: Lengths, room: Worked, full: Worked
-) -> LateLengths | None:
+def _late_lengths(batch: StepBatch, shape: Shape, begun: Lengths, room: Worked, full: Worked) -> LateLengths | None:
     """
     Lengths of a batch of which late samples are dropped; None of others.
 
@@ -537,21 +535,13 @@ def _cycle(
     every = batch.sync_every  # the steps from one sync to the next are one batch in so many parts, begun with the sync
     ahead, samples = staleness.cap_in_syncs(batch.max_staleness, every), batch.samples * every
     parts = round(batch.parts * every)
-    rhythm = rhythms(
-        batch.late,
-        parts,
-        shape.uncapped,
-        batch.response_cv,
-        shape.cap,
-        ahead,
-        batch.group_size,
-        samples,
-        batch.environments / samples,
-        *(batch.endings or ()),
-    )
-    own = _last(rollout_batch.per_instance(amount=samples, instances=batch.instances))
-    running = np.concatenate(np.broadcast_arrays(own * rhythm.waiting, own * rhythm.training), axis=-1)
-    grown = np.concatenate([rhythm.waiting_grown, rhythm.training_grown], axis=-1) / _last(shape.live)
+    own = rollout_batch.per_instance(amount=samples, instances=batch.instances)
+    crowded = _crowded(work, asked, shape.lengths, own, found, values) if batch.late == "wait" else 0.0
+    rhythm = _rhythm(batch, shape, parts, ahead, samples, _last(crowded))
+    own = _last(own)
+    cuts = len(rhythm.waiting)
+    running = np.concatenate(np.broadcast_arrays(*(own * rhythm.waiting), own * rhythm.training), axis=-1)
+    grown = np.concatenate([rhythm.waiting_grown] * cuts + [rhythm.training_grown], axis=-1) / _last(shape.live)
     spread = {name: _last(value) for name, value in values.items()}
     lengths = Lengths(**{key: None if one is None else _last(one) for key, one in entries(shape.lengths).items()})
     lengths = replace(lengths, live=lengths.prompt + grown * (lengths.live - lengths.prompt))
@@ -565,16 +555,20 @@ def _cycle(
         full = engine_step.full_share(running, room)
     held = np.clip(running, 1.0, most)
     _, step, prompt_seconds = at_batch(work, each, held, lengths, spread)
+    if batch.late == "wait":  # many run at once after few; elsewhere the fleet's own time says what its rooms allow
+        step = step * np.maximum(1.0, running / most)
     if batch.called is None:
         *_, more = at_batch(work, each, held, computing(lengths, computed_anew(lengths, most)), spread)
         step = step + full * held * (more - prompt_seconds) / lengths.response
-    waiting, training = np.split(np.concatenate([rhythm.tokens] * 2, axis=-1) * step, 2, axis=-1)
+    *waits, training = np.split(np.concatenate([rhythm.tokens] * (cuts + 1), axis=-1) * step, cuts + 1, axis=-1)
+    waiting = sum(waits) / cuts
     prompts = own * rhythm.started * _last(found.prefill_seconds)
     left = (1 - rhythm.due) * (training + prompts)
     times = rhythm.more * (left + rhythm.ahead * (waiting + prompts)), rhythm.due * (waiting + prompts) + left
     started = np.broadcast_to(rhythm.started, times[0].shape)
     trained, whole, begun = (tuple(np.moveaxis(one, -1, 0)) for one in (times[0] / every, times[1] / every, started))
-    early, late = (share[..., 0] for share in np.split(full, 2, axis=-1))
+    *before, late = (share[..., 0] for share in np.split(full, cuts + 1, axis=-1))
+    early = sum(before) / cuts
     return Cycle(
         trained,
         whole,
@@ -582,6 +576,35 @@ def _cycle(
         token_seconds=((times[1] - prompts) / rhythm.tokens)[..., 0],
         full_share=late + rhythm.due[..., 0] * (early - late),
     )
+
+
+def _rhythm(batch: StepBatch, shape: Shape, parts: int, ahead: Worked, samples: Worked, crowded: Worked) -> Rhythm:
+    """
+    The rhythms that the loop may have.
+
+    Args:
+        batch: The samples.
+        shape: Their lengths.
+        parts: Of what is trained on between two syncs.
+        ahead: Cap on staleness, in syncs.
+        samples: Samples between two syncs. [1]
+        crowded: Share of an engine step with all of them that is not there with few. [1]
+    """
+    lengths = shape.uncapped, batch.response_cv, shape.cap, ahead, batch.group_size, samples
+    asked = partial(rhythms, batch.late, parts, *lengths, batch.environments / samples)
+    if batch.late != "wait":
+        return asked(0.0, *(batch.endings or ()))
+    each = [asked(one, *(batch.endings or ())) for one in CROWDS]
+    return Rhythm(*(on_lines(CROWDS, one, crowded) for one in zip(*each, strict=True)))
+
+
+def _crowded(
+    work: Work, asked: Replica, lengths: Lengths, own: Worked, found: Steady, values: Mapping[str, Real]
+) -> Worked:
+    """Share of an engine step with all of an instance's samples of a batch that is not there with one."""
+    most = np.minimum(own, found.batch)
+    few, many = (at_batch(work, asked, some, lengths, values)[1] for some in (1.0 + 0.0 * own, most))
+    return 1.0 - few / (many * own / most)
 
 
 def _in_flight_of_each(work: Work, batch: StepBatch) -> Worked:
@@ -685,7 +708,7 @@ def _drained(work: Work, asked: Replica, batch: StepBatch, shape: Shape, values:
     drain = _drain(work, asked, batch, shape, begun, values)
     seconds = _drained_time(begun, flying, own, _draining_seconds(batch, begun, drain))
     passed = np.trapezoid(drain.chance_of_any(_at_once(batch, begun.slots)), drain.tokens, axis=-1)
-    seconds = seconds + _unequal(batch, shape, own, begun, drain, seconds - passed * drain.step[..., -1])
+    seconds = seconds + _unequal(batch, shape, begun, drain, passed, seconds - passed * drain.step[..., -1])
     token = (seconds - own * flying.prefill_seconds) / (begun.full + passed)
     if batch.verifiers is not None:
         came = batch.verifiers.came
@@ -827,26 +850,24 @@ def _draining_seconds(batch: StepBatch, begun: _Begun, drain: _Drain) -> Worked:
 
 
 def _unequal(
-    batch: StepBatch, shape: Shape, own: Worked, begun: _Begun, drain: _Drain, busy_seconds: Worked
+    batch: StepBatch, shape: Shape, begun: _Begun, drain: _Drain, passed: Worked, busy_seconds: Worked
 ) -> Worked:
     """
-    Seconds by which the instance with most to do needs longer than others, beside what its longest response adds.
+    Seconds by which the instance with most tokens ends later, of those whose longest response ends with the last.
 
     Args:
         batch: The samples.
         shape: Their lengths.
-        own: Samples of an instance.
         begun: When the last of them begin.
         drain: How they finish.
-        busy_seconds: Time of an instance that grows with the tokens it generates. [s]
+        passed: Steps in which the batch shrinks. [token]
+        busy_seconds: Time of an instance that grows with its tokens. [s]
     """
-    variance = batch.response_tokens * (2.0 * shape.live - batch.response_tokens)
-    work = busy_seconds * np.sqrt(np.maximum(variance, 0.0) / own) / batch.response_tokens
-    any_left = drain.chance_of_any(_last(begun.slots))
-    longest = np.trapezoid(drain.chance_of_any(_at_once(batch, begun.slots)), drain.tokens, axis=-1)
-    near = _last(longest - work / drain.step[..., -1])
-    alike = batch.instances * between(any_left, drain.tokens, near)[..., 0]
-    return work * long_tail.largest_deviate(np.maximum(1.0, alike))
+    variance = np.maximum(2.0 * shape.live / batch.response_tokens - 1.0, 0.0)
+    spread = busy_seconds * np.sqrt(variance * batch.instances / batch.samples)
+    near = _last(passed - spread / drain.step[..., -1])
+    alike = batch.instances * between(drain.chance_of_any(_last(begun.slots)), drain.tokens, near)[..., 0]
+    return spread * long_tail.largest_deviate(np.maximum(1.0, alike))
 
 
 def _at_once(batch: StepBatch, slots: Real) -> Real:

@@ -144,7 +144,6 @@ def cache_capacity(work: Work, asked: Replica, lengths: Lengths, values: Mapping
         "cache_concurrency",
         engine_step.cache_concurrency,
         cache_tokens=held.kv_tokens,
-        fill_fraction=1.0,
         live_tokens=length,
     )
 
