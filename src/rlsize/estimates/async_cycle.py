@@ -63,7 +63,7 @@ class Rhythm(NamedTuple):
 
     tokens: Real
     due: Real
-    waiting: Real
+    waiting: tuple[Real, ...]
     training: Real
     waiting_grown: Real
     training_grown: Real
@@ -215,7 +215,7 @@ class _Lengths(NamedTuple):
         groups = self.left(tokens, phases)[1] if groups is None else groups
         return groups - allowed * self.kept(tokens, phases)
 
-    def played(self, crowded: float) -> tuple[Array, ...]:
+    def played(self, crowded: float) -> tuple[Array, Array, list[Array], Array]:
         """
         Rhythms where each batch is waited for in turn: tokens, the share of these until its batch is there, and samples
         that run until then and from then on, over those of a batch.
@@ -258,7 +258,8 @@ class _Lengths(NamedTuple):
             steps = np.concatenate([(wait + training)[..., None], steps[..., :-1]], axis=-1)
         wait, training, *ran = np.mean(found[-_COUNTED:], axis=0)
         tokens, each_wait = wait + training, np.maximum(wait / _WAITING, _NONE)
-        return tokens, wait / tokens, np.array(ran[:-1]) / each_wait, ran[-1] / np.maximum(training, _NONE)
+        waited = [one / each_wait for one in ran[:-1]]
+        return tokens, wait / tokens, waited, ran[-1] / np.maximum(training, _NONE)
 
 
 @remembered
@@ -322,10 +323,9 @@ def rhythms(
     if late == "wait":
         waiting, training = ran
     else:
-        waiting = waiting[None]
-    return Rhythm(
-        tokens, due, waiting * started, training * started, waiting_grown, training_grown, started, ahead, more
-    )
+        waiting = [waiting]
+    parts_run = tuple(one * started for one in waiting)
+    return Rhythm(tokens, due, parts_run, training * started, waiting_grown, training_grown, started, ahead, more)
 
 
 def kept_in_full_cache(

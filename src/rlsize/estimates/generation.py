@@ -540,7 +540,7 @@ def _cycle(
     rhythm = _rhythm(batch, shape, parts, ahead, samples, _last(crowded))
     own = _last(own)
     cuts = len(rhythm.waiting)
-    running = np.concatenate(np.broadcast_arrays(*(own * rhythm.waiting), own * rhythm.training), axis=-1)
+    running = np.concatenate(np.broadcast_arrays(*(own * one for one in (*rhythm.waiting, rhythm.training))), axis=-1)
     grown = np.concatenate([rhythm.waiting_grown] * cuts + [rhythm.training_grown], axis=-1) / _last(shape.live)
     spread = {name: _last(value) for name, value in values.items()}
     lengths = Lengths(**{key: None if one is None else _last(one) for key, one in entries(shape.lengths).items()})
@@ -595,7 +595,10 @@ def _rhythm(batch: StepBatch, shape: Shape, parts: int, ahead: Worked, samples: 
     if batch.late != "wait":
         return asked(0.0, *(batch.endings or ()))
     each = [asked(one, *(batch.endings or ())) for one in CROWDS]
-    return Rhythm(*(on_lines(CROWDS, one, crowded) for one in zip(*each, strict=True)))
+    flat = zip(*((*one[:2], *one.waiting, *one[3:]) for one in each), strict=True)
+    tokens, due, *waiting = (on_lines(CROWDS, one, crowded) for one in flat)
+    cuts = len(each[0].waiting)
+    return Rhythm(tokens, due, tuple(waiting[:cuts]), *waiting[cuts:])
 
 
 def _crowded(
