@@ -297,7 +297,7 @@ def rhythms(
     loop = _Lengths(late, Endings(*ends) if ends else None, lengths.capped_mean(*wide[:3]), *wide)
     phases = np.linspace(0.0, 1.0, _PHASES)
     if late == "wait":
-        tokens, until_due, *ran = loop.played(crowded)
+        tokens, until_due, waited, trained = loop.played(crowded)
         running, _, grown = loop.left(tokens, phases)
         kept = loop.kept(tokens, phases)
         before = np.clip(until_due[..., None] * (_PHASES - 1) - np.arange(_PHASES - 1), 0.0, 1.0)[None]
@@ -320,11 +320,10 @@ def rhythms(
     waiting_grown, training_grown = (
         one / np.maximum(many, _NONE) for one, many in zip(grown_by, (waiting, training), strict=True)
     )
-    if late == "wait":
-        waiting, training = ran
-    else:
-        waiting = [waiting]
-    parts_run = tuple(one * started for one in waiting)
+    waits = [waiting]
+    if late == "wait" and not ends:  # of what waits outside the GPUs not all that is under way runs
+        waits, training = waited, trained
+    parts_run = tuple(one * started for one in waits)
     return Rhythm(tokens, due, parts_run, training * started, waiting_grown, training_grown, started, ahead, more)
 
 

@@ -555,7 +555,9 @@ def _cycle(
         full = engine_step.full_share(running, room)
     held = np.clip(running, 1.0, most)
     _, step, prompt_seconds = at_batch(work, each, held, lengths, spread)
-    if batch.late == "wait":  # many run at once after few; elsewhere the fleet's own time says what its rooms allow
+    if (
+        batch.late == "wait" and batch.called is None
+    ):  # many run at once after few; elsewhere the fleet's own time says what its rooms allow
         step = step * np.maximum(1.0, running / most)
     if batch.called is None:
         *_, more = at_batch(work, each, held, computing(lengths, computed_anew(lengths, most)), spread)
@@ -592,9 +594,9 @@ def _rhythm(batch: StepBatch, shape: Shape, parts: int, ahead: Worked, samples: 
     """
     lengths = shape.uncapped, batch.response_cv, shape.cap, ahead, batch.group_size, samples
     asked = partial(rhythms, batch.late, parts, *lengths, batch.environments / samples)
-    if batch.late != "wait":
+    if batch.late != "wait" or batch.endings is not None:
         return asked(0.0, *(batch.endings or ()))
-    each = [asked(one, *(batch.endings or ())) for one in CROWDS]
+    each = [asked(one) for one in CROWDS]
     flat = zip(*((*one[:2], *one.waiting, *one[3:]) for one in each), strict=True)
     tokens, due, *waiting = (on_lines(CROWDS, one, crowded) for one in flat)
     cuts = len(each[0].waiting)
