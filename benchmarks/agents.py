@@ -18,12 +18,13 @@ from __future__ import annotations
 import sys
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import chain
 from random import Random
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from benchmarks.closed_form import LOOPS, print_ratios, random_loop, within
+from benchmarks.closed_form import LOOPS, MOST, print_far, print_ratios, random_loop, surely
 
 from rlsize.errors import Refused
 from rlsize.estimates.belief import prior
@@ -43,7 +44,7 @@ if TYPE_CHECKING:
 
 STEPS = 24
 WARM_UP, BEGUN = 8, 2  # of an async loop, and of one with a barrier
-SURE, FEWEST, MOST = 0.03, 2, 16  # standard error of the mean, and runs
+SURE = 0.03  # standard error of the mean
 POOLS = ("environments", "verify_workers")
 BINDS = 0.1
 
@@ -74,9 +75,7 @@ def main() -> None:
     limited = [pair for pair in pooled if pair.limited]
     print(f"{sum(pair.named == pair.binding for pair in limited)} of {len(limited)}, of which", end=" ")
     print(f"{sum(bool(pair.binding) for pair in limited)} have one that binds")
-    for pair in found:
-        if within([pair.simulated / pair.predicted]) < 1:
-            print(f"{pair.seed}: {pair.kind}, {pair.predicted:.1f} s predicted, {pair.simulated:.1f} s simulated")
+    print_far((pair.seed, pair.kind, pair.predicted, pair.simulated) for pair in found)
 
 
 def _pairs_of(seed: int) -> list[Pair]:
@@ -93,7 +92,7 @@ def pairs(seeds: range) -> Iterator[Pair]:
         try:
             predicted, named, _ = _named(planned, problem, place)
             _, binding, margin = _named(played, problem, place)
-            simulated = _surely_played(problem, place, seed)
+            simulated = surely(partial(_run, problem, place, seed), SURE)
         except Refused:
             continue
         if np.isfinite(simulated):
@@ -133,15 +132,9 @@ def played(problem: LoopProblem, place: Placement, seed: int = 0) -> float:
     return float(np.mean(_rounds(problem, place, seed)))
 
 
-def _surely_played(problem: LoopProblem, place: Placement, loop: int) -> float:
-    """The same over as many runs as it takes to know it. [s]"""
-    steps: list[float] = []
-    for run in range(MOST):
-        steps += _rounds(problem, place, loop * MOST + run)
-        mean, error = np.mean(steps), np.std(steps) / len(steps) ** 0.5
-        if not np.isfinite(mean) or (run + 1 >= FEWEST and error < SURE * mean):
-            break
-    return float(np.mean(steps))
+def _run(problem: LoopProblem, place: Placement, loop: int, run: int) -> list[float]:
+    """Those of one of the runs of a loop. [s]"""
+    return _rounds(problem, place, loop * MOST + run)
 
 
 def _rounds(problem: LoopProblem, place: Placement, seed: int) -> list[float]:

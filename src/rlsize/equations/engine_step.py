@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rlsize.equations._ops import minimum
+from rlsize.equations._ops import maximum, minimum
 from rlsize.equations.lengths import normal_share
 
 if TYPE_CHECKING:
@@ -197,28 +197,28 @@ def tokens_in_queue(response_tokens: Real, prompt_tokens: Real, samples: Real) -
     return response_tokens * (response_tokens / prompt_tokens) / samples**0.5
 
 
-def cache_concurrency(cache_tokens: Real, fill_fraction: Real, live_tokens: Real) -> Real:
+def cache_concurrency(cache_tokens: Real, live_tokens: Real) -> Real:
     """
-    Samples that a KV cache of a known number of tokens can hold, before rounding down.
+    Samples that a KV cache of a known number of tokens holds while others wait for room.
 
-    b = f C / s
+    b = C / s - 1/2, at least half of C / s
 
     Args:
         cache_tokens: Tokens that the cache holds, C. [token]
-        fill_fraction: Share of it to fill in the mean, f: live tokens fluctuate, and a full cache throws samples
-            out. [1]
         live_tokens: Cache tokens of a sample in flight, in the mean, s. [token]
 
     Returns:
         b. [1]
 
-    Assumes steady generation, in which live tokens stay near their mean.
-    Source: Kwon et al., PagedAttention, section 4.5 (samples are preempted when no block is left).
+    Assumes that samples are whole: when one more does not fit, half of what one needs is empty in the mean.
+    Source: Kwon et al., PagedAttention, section 4.5 (samples are preempted when no block is left); the rest of a
+    division is spread evenly.
 
-    >>> cache_concurrency(cache_tokens=400_000, fill_fraction=0.75, live_tokens=3000)
+    >>> cache_concurrency(cache_tokens=301_500, live_tokens=3000)
     100.0
     """
-    return fill_fraction * cache_tokens / live_tokens
+    room = cache_tokens / live_tokens
+    return maximum(room - 0.5, room / 2.0)
 
 
 def step_time_of_rate(batch: Real, rate: Real) -> Real:

@@ -38,6 +38,31 @@ def longest_of(samples: Real, mean_tokens: Real, length_cv: Real, max_tokens: Re
     return _integral(1.0 - fresh ** _last(samples), lengths)
 
 
+def largest_deviate(samples: Real) -> Real:
+    """
+    Expected largest of some standard normal values.
+
+    z = integral from 0 to infinity of (1 - Phi(x)^n - (1 - Phi(x))^n) dx
+
+    Args:
+        samples: Values, n. [1]
+
+    Returns:
+        z. [1]
+
+    Assumes independent values.
+    Source: mean of the largest order statistic (David, Nagaraja, Order statistics, section 3.1).
+
+    >>> round(float(largest_deviate(samples=10.0)), 2)
+    1.54
+    """
+    import numpy as np
+
+    deviates = np.linspace(0.0, 6.0, _POINTS)
+    below = np.asarray(normal_share(deviates))
+    return _integral(1.0 - below ** _last(samples) - (1.0 - below) ** _last(samples), deviates)
+
+
 def mean_remaining_tokens(mean_tokens: Real, length_cv: Real, max_tokens: Real) -> Real:
     """
     Mean of what is left of a sample in flight, and of what it has: half its length-weighted mean.

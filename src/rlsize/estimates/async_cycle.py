@@ -37,6 +37,11 @@ _LEVELS = 32  # of it, each as likely as any other; triangular numbers go throug
 _PLAYED, _COUNTED = 72, 60  # batches that are played; whole periods of what follows from caps of up to 5
 _HALF = 0.5  # of a group: as few are left where none may be
 _NONE = 1e-9
+_APARTS, _LEAST_APART = 33, 1 / 64  # rhythms of a full cache, and the shortest, of a response
+_PLACES = (0.25, 0.75)  # of samples of a batch, one after the other
+_OLDER = 4  # batches with samples under way that are too late
+_WAITING = 4  # parts of it: experts that few samples read are not read by many in turn
+CROWDS = (0.0, 0.5, 0.9)
 _TURNS = (0.125, 0.375, 0.625, 0.875)  # of a batch, whose groups begin one after the other
 
 
@@ -47,7 +52,7 @@ class Rhythm(NamedTuple):
     Args:
         tokens: By which running samples grow from one sync to the next. [token]
         due: Share of these after which a batch is taken. [1]
-        waiting: Samples that run until then, over those of a batch. [1]
+        waiting: Samples that run until then, over those of a batch, in parts of that time one after the other. [1]
         training: Samples that run from then on, likewise. [1]
         waiting_grown: Tokens that those of them which run until then have on average. [token]
         training_grown: The same from then on. [token]
@@ -58,7 +63,7 @@ class Rhythm(NamedTuple):
 
     tokens: Real
     due: Real
-    waiting: Real
+    waiting: tuple[Real, ...]
     training: Real
     waiting_grown: Real
     training_grown: Real
@@ -104,22 +109,27 @@ class Cycle(NamedTuple):
         """Time from one sync to the next of a trainer that takes so long, less its pauses; lines between rhythms."""
         waited = self._waited(pause_seconds)
         busy = train_seconds + waited
-        found = self._between(self.whole, busy) + np.maximum(0.0, busy - self.training[-1]) - waited
-        return agents.served_beside(found, self.scored_seconds * self._between(self.started, busy) - pause_seconds)
+        found = on_lines(self.training, self.whole, busy) + np.maximum(0.0, busy - self.training[-1]) - waited
+        if not np.any(self.scored_seconds):
+            return found
+        started = on_lines(self.training, self.started, busy)
+        return agents.served_beside(found, self.scored_seconds * started - pause_seconds)
 
     def waste(self, train_seconds: Real, pause_seconds: Real) -> Real:
         """Samples that are started for each that such a trainer trains on."""
-        return self._between(self.started, train_seconds + self._waited(pause_seconds))
+        return on_lines(self.training, self.started, train_seconds + self._waited(pause_seconds))
 
     def _waited(self, pause_seconds: Real) -> Real:
         return agents.waited_in_pause(pause_seconds, self.wait_seconds, self.waiting_share)
 
-    def _between(self, values: tuple[Real, ...], train_seconds: Real) -> Real:
-        found = values[0]
-        for (busy, longer), (one, other) in zip(pairwise(self.training), pairwise(values), strict=True):
-            share = (train_seconds - busy) / np.maximum(longer - busy, 1e-12)
-            found = found + np.clip(share, 0.0, 1.0) * (other - one)
-        return found
+
+def on_lines(points: tuple[Real, ...], values: tuple[Real, ...], at: Real) -> Real:
+    """What lines between some values say, which stand at rising points; each a number or an array."""
+    found = values[0]
+    for (low, high), (one, other) in zip(pairwise(points), pairwise(values), strict=True):
+        share = (at - low) / np.maximum(high - low, 1e-12)
+        found = found + np.minimum(np.maximum(share, 0.0), 1.0) * (other - one)
+    return found
 
 
 class _Lengths(NamedTuple):
@@ -205,13 +215,17 @@ class _Lengths(NamedTuple):
         groups = self.left(tokens, phases)[1] if groups is None else groups
         return groups - allowed * self.kept(tokens, phases)
 
-    def played(self) -> tuple[Array, Array]:
+    def played(self, crowded: float) -> tuple[Array, Array, list[Array], Array]:
         """
-        Rhythms where each batch is waited for in turn, and the share of each until its batch is there.
+        Rhythms where each batch is waited for in turn: tokens, the share of these until its batch is there, and samples
+        that run until then and from then on, over those of a batch.
 
         A batch whose longest response outlasts those of the batches before makes the next sync late, by which the next
         batch has come further: long and short steps follow each other, and do not even out. So some batches are played,
-        of which only the longest response counts.
+        of which only the longest response counts; the more samples run, the less they grow while one is trained on.
+
+        Args:
+            crowded: Share of an engine step with a whole batch that is not there with few samples. [1]
         """
         if self.endings is None:
             points = self.cap[..., None] * np.linspace(0.0, 1.0, _LONGEST) ** 2
@@ -221,16 +235,31 @@ class _Lengths(NamedTuple):
             done = self.endings.complete(points)
         each = 1.0 if self.endings is None else self.group[..., None]
         below = np.broadcast_to(done ** (self.samples[..., None] / each), points.shape)[..., 0, :]
-        longest = _inverse(points[..., 0, :], below, (np.arange(_LEVELS) + _HALF) / _LEVELS)
-        trained = longest[..., -1:] / np.maximum(self.staleness, 1.0) * np.linspace(0.0, 1.0, _RHYTHMS) ** 2
-        ahead = [np.clip(self.staleness - late, 0.0, 1.0) for late in range(int(np.ceil(np.max(self.staleness))))]
-        steps = [np.zeros(trained.shape)] * len(ahead)
+        longest = between(points[..., 0, :], below, (np.arange(_LEVELS) + _HALF) / _LEVELS)
+        least = longest[..., -1:] / np.maximum(self.staleness, 1.0)
+        whole = least * (1 - crowded) + self.longer(0.0 * least[..., None])[..., 0] * crowded
+        trained = whole * np.linspace(0.0, 1.0, _RHYTHMS) ** 2
+        under_way = np.arange(int(np.ceil(np.max(self.staleness))) + 1)
+        ahead = np.clip(self.staleness[..., None] - under_way[:, None] - under_way, 0.0, 1.0)[..., None, :, :]
+        steps = np.zeros((*trained.shape, len(under_way)))  # the latest first
+        found = []
         for batch in range(_PLAYED):
-            passed = sum(share * step for share, step in zip(ahead, steps[::-1], strict=False))
             level = batch * (batch + 1) // 2 % _LEVELS
-            steps.append(trained + np.maximum(0.0, longest[..., level, None] - passed))
-        tokens = np.mean(steps[-_COUNTED:], axis=0)
-        return tokens, 1.0 - trained / tokens
+            ages = (ahead * steps[..., None, :]).sum(axis=-1)
+            wait = np.maximum(0.0, longest[..., level, None] - ages[..., 0])
+            then = [ages + share * wait[..., None] for share in np.linspace(0.0, 1.0, _WAITING + 1)]
+            left = [self.longer(one).sum(axis=-1) for one in then]
+            run, training = (1 - self.finished(then[-1][..., None])).sum(axis=(-2, -1)), trained
+            for _ in range(2):
+                training = trained / (1 - crowded + crowded * run)
+                last = self.longer(then[-1] + training[..., None]).sum(axis=-1)
+                run = (left[-1] - last) / np.maximum(training, _NONE)
+            found.append((wait, training, *(one - other for one, other in pairwise([*left, last]))))
+            steps = np.concatenate([(wait + training)[..., None], steps[..., :-1]], axis=-1)
+        wait, training, *ran = np.mean(found[-_COUNTED:], axis=0)
+        tokens, each_wait = wait + training, np.maximum(wait / _WAITING, _NONE)
+        waited = [one / each_wait for one in ran[:-1]]
+        return tokens, wait / tokens, waited, ran[-1] / np.maximum(training, _NONE)
 
 
 @remembered
@@ -244,6 +273,7 @@ def rhythms(
     group_size: Real,
     samples: Real,
     places: Real = np.inf,
+    crowded: float = 0.0,
     *ends: Real,
 ) -> Rhythm:
     """
@@ -259,6 +289,7 @@ def rhythms(
         group_size: Samples of one prompt, which are trained on together. [1]
         samples: Samples of a batch. [1]
         places: Samples that environments let be under way, over those of a batch. [1]
+        crowded: Share of an engine step with a whole batch that is not there with few samples. [1]
         ends: What `Endings` hold, where lengths are no lognormal ones.
     """
     numbers = (uncapped, length_cv, cap, staleness, group_size, samples, places)
@@ -266,7 +297,7 @@ def rhythms(
     loop = _Lengths(late, Endings(*ends) if ends else None, lengths.capped_mean(*wide[:3]), *wide)
     phases = np.linspace(0.0, 1.0, _PHASES)
     if late == "wait":
-        tokens, until_due = loop.played()
+        tokens, until_due, waited, trained = loop.played(crowded)
         running, _, grown = loop.left(tokens, phases)
         kept = loop.kept(tokens, phases)
         before = np.clip(until_due[..., None] * (_PHASES - 1) - np.arange(_PHASES - 1), 0.0, 1.0)[None]
@@ -285,14 +316,65 @@ def rhythms(
     most = np.argmin((1 - dues) / left, axis=0)[None]
     ahead, more = (due - np.take_along_axis(dues, most, 0))[0], (1 / np.take_along_axis(left + 0 * dues, most, 0))[0]
     started = 1 / (kept[..., 0] + (np.diff(kept) * within).sum(axis=-1))
-    (waiting, training), (waiting_grown, training_grown) = (_by_phase(each, within) for each in (running, grown))
+    (waiting, training), grown_by = (_by_phase(each, within) for each in (running, grown))
     waiting_grown, training_grown = (
-        waiting_grown / np.maximum(waiting, _NONE),
-        training_grown / np.maximum(training, _NONE),
+        one / np.maximum(many, _NONE) for one, many in zip(grown_by, (waiting, training), strict=True)
     )
-    return Rhythm(
-        tokens, due, waiting * started, training * started, waiting_grown, training_grown, started, ahead, more
-    )
+    waits = [waiting]
+    if late == "wait" and not ends:  # of what waits outside the GPUs not all that is under way runs
+        waits, training = waited, trained
+    parts_run = tuple(one * started for one in waits)
+    return Rhythm(tokens, due, parts_run, training * started, waiting_grown, training_grown, started, ahead, more)
+
+
+def kept_in_full_cache(
+    uncapped: Real, length_cv: Real, cap: Real, group_size: Real, staleness: Real, queued: Real
+) -> tuple[Array, Array]:
+    """
+    Share of groups that are kept in a full cache where late ones are dropped, by some tokens from one sync to the next.
+
+    In a full cache samples begin when they are admitted, as prompts need little room, and are thrown out as others
+    grow. So as many are under way as the cap on staleness lets in, and those that came first go on first.
+
+    Args:
+        uncapped: Mean response length without the cap on it. [token]
+        length_cv: Coefficient of variation without it. [1]
+        cap: Longest response. [token]
+        group_size: Samples that are dropped together. [1]
+        staleness: Most optimizer steps by which a sample may lag. [1]
+        queued: By which samples that have begun lag at most. [token]
+    """
+    lengths = uncapped, length_cv, cap, group_size, staleness
+    apart, reached = _reached_in_full_cache(*lengths)
+    *wide, ahead, lag = (np.asarray(one, dtype=float)[..., None] for one in (*lengths, queued))
+    found = _whole(wide, np.maximum(reached, (ahead + 1.0) * apart - lag), apart)
+    return np.broadcast_to(apart, found.shape), found
+
+
+@remembered
+def _reached_in_full_cache(*lengths: Real) -> tuple[Array, Array]:
+    """Some tokens from one sync to the next, and the length that a batch's first sample has got to when too late."""
+    *wide, staleness = np.broadcast_arrays(*(np.asarray(one, dtype=float)[..., None] for one in lengths))
+    uncapped, _, cap, _ = wide
+    apart = uncapped * _LEAST_APART * (cap / uncapped / _LEAST_APART) ** np.linspace(0.0, 1.0, _APARTS)
+    low, high = 1e-3 * uncapped + 0.0 * apart, (staleness + 1.0) * apart
+    before = np.ceil(np.max(staleness))
+    for _ in range(_HALVINGS):
+        middle = (low + high) / 2
+        unfinished = 0.0
+        for age in np.arange(-before, _OLDER):
+            share = np.clip(staleness + age + 1.0, 0.0, 1.0)
+            unfinished = unfinished + share * (1.0 - _whole(wide, middle + age * apart, apart))
+        early = batch_drain.groups_lacking(unfinished, _whole(wide, middle, apart), staleness) < 0
+        low, high = np.where(early, middle, low), np.where(early, high, middle)
+    return apart, high
+
+
+def _whole(lengths: list[Array], tokens: Array, apart: Array) -> Real:
+    """Share of a batch's groups that have ended when its first samples would have so many tokens."""
+    *some, group = lengths
+    each = (np.maximum(tokens - place * apart, 1e-3 * some[0]) for place in _PLACES)
+    return sum(batch_drain.finished_share(one, *some) ** group for one in each) / len(_PLACES)
 
 
 def _by_phase(heights: Real, within: Real) -> tuple[Real, Real]:
@@ -313,9 +395,10 @@ def _first(loop: _Lengths, phase: float, low: Array) -> Array:
     return high
 
 
-def _inverse(points: Real, below: Real, levels: Real) -> Real:
+def between(points: Real, below: Real, levels: Real) -> Real:
     """Where a rising table reaches some levels, in its last axis; between its points a straight line."""
-    first = np.clip((below[..., None, :] < levels[:, None]).sum(axis=-1) - 1, 0, below.shape[-1] - 2)
+    below, points = np.broadcast_arrays(below, points)
+    first = np.clip((below[..., None, :] < levels[..., None]).sum(axis=-1) - 1, 0, below.shape[-1] - 2)
     (low, high), (start, end) = (
         [np.take_along_axis(one, first + more, axis=-1) for more in (0, 1)] for one in (below, points)
     )

@@ -10,7 +10,7 @@ import numpy as np
 
 from rlsize.equations import agents as equations
 from rlsize.equations import batch_drain, engine_step, long_tail, loop_time, prefill, rollout_batch, staleness
-from rlsize.estimates.async_cycle import Cycle, rhythms
+from rlsize.estimates.async_cycle import CROWDS, Cycle, Rhythm, between, kept_in_full_cache, on_lines, rhythms
 from rlsize.estimates.endings import sums
 from rlsize.estimates.figures import entries, numbers
 from rlsize.estimates.outside import (
@@ -230,7 +230,7 @@ class Generation:
         taken_share: Mean length of the samples that are trained on over that of all. [1]
         token_seconds: Mean engine step over the whole time. [s]
         cycle: With refill, what the time from one sync to the next is by that of the trainer; None where nobody looks.
-        lengths: With refill, those of samples, what they wait for outside the GPUs among them.
+        lengths: Where late samples are dropped, those of all, what they wait for outside the GPUs among them.
     """
 
     seconds: Real
@@ -247,7 +247,7 @@ class Generation:
     taken_share: Real = 1.0
     token_seconds: Real = 0.0
     cycle: Cycle | None = None
-    lengths: CappedLengths | None = None
+    lengths: LateLengths | None = None
 
     @property
     def longest_tokens(self) -> Real:
@@ -255,9 +255,9 @@ class Generation:
         return self.longest()
 
 
-class CappedLengths(NamedTuple):
+class LateLengths(NamedTuple):
     """
-    Lengths of samples; numbers, arrays or figures.
+    Lengths of samples that are dropped once they are too late; numbers, arrays or figures.
 
     Args:
         response_tokens: Mean. [token]
@@ -265,8 +265,9 @@ class CappedLengths(NamedTuple):
         response_cv: Coefficient of variation without the cap. [1]
         cap: The cap. [token]
         group_size: Samples that finish together. [1]
-        queued: By which those that have begun lag at most as they wait for room in a full KV cache. [token]
-        full: Share of the time in which it is. [1]
+        full: Share of the time in which samples wait for room in a full KV cache. [1]
+        apart: By which a sample may grow from one sync to the next. [token]
+        kept_full: Share of the groups that are kept then in a full cache. [1]
     """
 
     response_tokens: Worked
@@ -274,12 +275,18 @@ class CappedLengths(NamedTuple):
     response_cv: Worked
     cap: Worked
     group_size: Worked
-    queued: Worked
     full: Worked
+    apart: tuple[Worked, ...]
+    kept_full: tuple[Worked, ...]
 
-    def each(self, change: Callable[[Worked], Worked]) -> CappedLengths:
+    def each(self, change: Callable[[Worked], Worked]) -> LateLengths:
         """The same, each number changed."""
-        return CappedLengths(*map(change, self))
+        return LateLengths(*map(change, self[:-2]), *(tuple(map(change, some)) for some in self[-2:]))
+
+    def kept(self, reached: Worked, apart: Worked) -> Worked:
+        """Share of groups that are whole in time, by what a sample that never waits grows until then, and by step."""
+        whole = batch_drain.finished_share(reached, *self[1:4]) ** self.group_size
+        return whole + self.full * (on_lines(self.apart, self.kept_full, apart) - whole)
 
 
 def generation(work: Work, asked: Replica, batch: StepBatch, values: Mapping[str, Real]) -> Generation:
@@ -337,17 +344,29 @@ def _refilled(work: Work, asked: Replica, batch: StepBatch, shape: Shape, values
     return replace(
         _made(work, batch, shape, seconds, flying, found.rate, sample_seconds=mean),
         cycle=cycle,
-        lengths=_capped(batch, shape, shape.lengths, found.capacity, full if cycle is None else cycle.full_share),
+        lengths=_late_lengths(batch, shape, shape.lengths, found.capacity, full if cycle is None else cycle.full_share),
     )
 
 
-def _capped(batch: StepBatch, shape: Shape, begun: Lengths, room: Worked, full: Worked) -> CappedLengths:
-    """Lengths of a batch, and how far its samples lag that begin in a cache that holds so many, if it is full."""
+def _late_lengths(batch: StepBatch, shape: Shape, begun: Lengths, room: Worked, full: Worked) -> LateLengths | None:
+    """
+    Lengths of a batch of which late samples are dropped; None of others.
+
+    Args:
+        batch: The samples.
+        shape: Their lengths.
+        begun: What they need of a cache.
+        room: Samples that it holds. [1]
+        full: Share of the time in which it is full. [1]
+    """
+    if batch.late != "drop" or batch.max_staleness is None:
+        return None
     prompt = begun.prompt if begun.computed is None else begun.computed
     queued = engine_step.tokens_in_queue(begun.response, np.maximum(prompt, 1.0), np.maximum(room, 1.0))
-    return CappedLengths(
-        batch.response_tokens, shape.uncapped, batch.response_cv, shape.cap, batch.group_size, queued, full
-    )
+    lengths = shape.uncapped, batch.response_cv, shape.cap, batch.group_size
+    apart, kept = kept_in_full_cache(*lengths, batch.max_staleness, queued)
+    tables = (tuple(np.moveaxis(one, -1, 0)) for one in (apart, kept))
+    return LateLengths(batch.response_tokens, *lengths, full, *tables)
 
 
 def _refilled_outside(
@@ -408,7 +427,7 @@ def _refilled_outside(
         _made(work, batch, shape, made, flying, rate, sample_seconds=generated * (running + out.seconds)),
         cycle=cycle,
         taken_share=taken,
-        lengths=_capped(held, looks, shape.lengths, room, full if cycle is None else cycle.full_share),
+        lengths=_late_lengths(held, looks, shape.lengths, room, full if cycle is None else cycle.full_share),
     )
 
 
@@ -516,21 +535,13 @@ def _cycle(
     every = batch.sync_every  # the steps from one sync to the next are one batch in so many parts, begun with the sync
     ahead, samples = staleness.cap_in_syncs(batch.max_staleness, every), batch.samples * every
     parts = round(batch.parts * every)
-    rhythm = rhythms(
-        batch.late,
-        parts,
-        shape.uncapped,
-        batch.response_cv,
-        shape.cap,
-        ahead,
-        batch.group_size,
-        samples,
-        batch.environments / samples,
-        *(batch.endings or ()),
-    )
-    own = _last(rollout_batch.per_instance(amount=samples, instances=batch.instances))
-    running = np.concatenate(np.broadcast_arrays(own * rhythm.waiting, own * rhythm.training), axis=-1)
-    grown = np.concatenate([rhythm.waiting_grown, rhythm.training_grown], axis=-1) / _last(shape.live)
+    own = rollout_batch.per_instance(amount=samples, instances=batch.instances)
+    crowded = _crowded(work, asked, shape.lengths, own, found, values) if batch.late == "wait" else 0.0
+    rhythm = _rhythm(batch, shape, parts, ahead, samples, _last(crowded))
+    own = _last(own)
+    cuts = len(rhythm.waiting)
+    running = np.concatenate(np.broadcast_arrays(*(own * one for one in (*rhythm.waiting, rhythm.training))), axis=-1)
+    grown = np.concatenate([rhythm.waiting_grown] * cuts + [rhythm.training_grown], axis=-1) / _last(shape.live)
     spread = {name: _last(value) for name, value in values.items()}
     lengths = Lengths(**{key: None if one is None else _last(one) for key, one in entries(shape.lengths).items()})
     lengths = replace(lengths, live=lengths.prompt + grown * (lengths.live - lengths.prompt))
@@ -544,16 +555,22 @@ def _cycle(
         full = engine_step.full_share(running, room)
     held = np.clip(running, 1.0, most)
     _, step, usual = at_batch(work, each, held, lengths, spread)
+    if (
+        batch.late == "wait" and batch.called is None
+    ):  # many run at once after few; elsewhere the fleet's own time says what its rooms allow
+        step = step * np.maximum(1.0, running / most)
     if batch.called is None:
         more = prompt_seconds(work, each, held, computing(lengths, computed_anew(lengths, most)), spread)
         step = step + full * held * (more - usual) / lengths.response
-    waiting, training = np.split(np.concatenate([rhythm.tokens] * 2, axis=-1) * step, 2, axis=-1)
+    *waits, training = np.split(np.concatenate([rhythm.tokens] * (cuts + 1), axis=-1) * step, cuts + 1, axis=-1)
+    waiting = sum(waits) / cuts
     prompts = own * rhythm.started * _last(found.prefill_seconds)
     left = (1 - rhythm.due) * (training + prompts)
     times = rhythm.more * (left + rhythm.ahead * (waiting + prompts)), rhythm.due * (waiting + prompts) + left
     started = np.broadcast_to(rhythm.started, times[0].shape)
     trained, whole, begun = (tuple(np.moveaxis(one, -1, 0)) for one in (times[0] / every, times[1] / every, started))
-    early, late = (share[..., 0] for share in np.split(full, 2, axis=-1))
+    *before, late = (share[..., 0] for share in np.split(full, cuts + 1, axis=-1))
+    early = sum(before) / cuts
     return Cycle(
         trained,
         whole,
@@ -561,6 +578,38 @@ def _cycle(
         token_seconds=((times[1] - prompts) / rhythm.tokens)[..., 0],
         full_share=late + rhythm.due[..., 0] * (early - late),
     )
+
+
+def _rhythm(batch: StepBatch, shape: Shape, parts: int, ahead: Worked, samples: Worked, crowded: Worked) -> Rhythm:
+    """
+    The rhythms that the loop may have.
+
+    Args:
+        batch: The samples.
+        shape: Their lengths.
+        parts: Of what is trained on between two syncs.
+        ahead: Cap on staleness, in syncs.
+        samples: Samples between two syncs. [1]
+        crowded: Share of an engine step with all of them that is not there with few. [1]
+    """
+    lengths = shape.uncapped, batch.response_cv, shape.cap, ahead, batch.group_size, samples
+    asked = partial(rhythms, batch.late, parts, *lengths, batch.environments / samples)
+    if batch.late != "wait" or batch.endings is not None:
+        return asked(0.0, *(batch.endings or ()))
+    each = [asked(one) for one in CROWDS]
+    flat = zip(*((*one[:2], *one.waiting, *one[3:]) for one in each), strict=True)
+    tokens, due, *waiting = (on_lines(CROWDS, one, crowded) for one in flat)
+    cuts = len(each[0].waiting)
+    return Rhythm(tokens, due, tuple(waiting[:cuts]), *waiting[cuts:])
+
+
+def _crowded(
+    work: Work, asked: Replica, lengths: Lengths, own: Worked, found: Steady, values: Mapping[str, Real]
+) -> Worked:
+    """Share of an engine step with all of an instance's samples of a batch that is not there with one."""
+    most = np.minimum(own, found.batch)
+    few, many = (at_batch(work, asked, some, lengths, values)[1] for some in (1.0 + 0.0 * own, most))
+    return 1.0 - few / (many * own / most)
 
 
 def _in_flight_of_each(work: Work, batch: StepBatch) -> Worked:
@@ -664,6 +713,7 @@ def _drained(work: Work, asked: Replica, batch: StepBatch, shape: Shape, values:
     drain = _drain(work, asked, batch, shape, begun, values)
     seconds = _drained_time(begun, flying, own, _draining_seconds(batch, begun, drain))
     passed = np.trapezoid(drain.chance_of_any(_at_once(batch, begun.slots)), drain.tokens, axis=-1)
+    seconds = seconds + _unequal(batch, shape, begun, drain, passed, seconds - passed * drain.step[..., -1])
     token = (seconds - own * flying.prefill_seconds) / (begun.full + passed)
     if batch.verifiers is not None:
         came = batch.verifiers.came
@@ -802,6 +852,27 @@ def _draining_seconds(batch: StepBatch, begun: _Begun, drain: _Drain) -> Worked:
         drain: How they finish.
     """
     return np.trapezoid(drain.chance_of_any(_at_once(batch, begun.slots)) * drain.step, drain.tokens, axis=-1)
+
+
+def _unequal(
+    batch: StepBatch, shape: Shape, begun: _Begun, drain: _Drain, passed: Worked, busy_seconds: Worked
+) -> Worked:
+    """
+    Seconds by which the instance with most tokens ends later, of those whose longest response ends with the last.
+
+    Args:
+        batch: The samples.
+        shape: Their lengths.
+        begun: When the last of them begin.
+        drain: How they finish.
+        passed: Steps in which the batch shrinks. [token]
+        busy_seconds: Time of an instance that grows with its tokens. [s]
+    """
+    variance = np.maximum(2.0 * shape.live / batch.response_tokens - 1.0, 0.0)
+    spread = busy_seconds * np.sqrt(variance * batch.instances / batch.samples)
+    near = _last(passed - spread / drain.step[..., -1])
+    alike = batch.instances * between(drain.chance_of_any(_last(begun.slots)), drain.tokens, near)[..., 0]
+    return spread * long_tail.largest_deviate(np.maximum(1.0, alike))
 
 
 def _at_once(batch: StepBatch, slots: Real) -> Real:

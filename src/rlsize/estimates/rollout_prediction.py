@@ -143,7 +143,6 @@ def cache_capacity(work: Work, asked: Replica, lengths: Lengths, values: Mapping
         "cache_concurrency",
         engine_step.cache_concurrency,
         cache_tokens=held.kv_tokens,
-        fill_fraction=1.0 if reserving else values["rollout_cache_fill"],
         live_tokens=length,
     )
 

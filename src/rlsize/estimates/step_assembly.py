@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, fields, replace
-from math import ceil, inf
+from math import inf
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
@@ -17,7 +17,7 @@ from rlsize.equations import (
     rollout_batch,
     train_step,
 )
-from rlsize.equations._ops import exp, log, maximum, minimum, where
+from rlsize.equations._ops import exp, log, maximum, where
 from rlsize.estimates.figures import added, apply, bare, entries, numbers, predicted
 from rlsize.estimates.flow import Flow, by_result, rule
 from rlsize.facts.figure import Figure
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from rlsize.estimates.async_cycle import Cycle
     from rlsize.estimates.figures import Work, Worked
-    from rlsize.estimates.generation import CappedLengths, Late
+    from rlsize.estimates.generation import Late, LateLengths
     from rlsize.estimates.train_prediction import TrainStep
 
 Loop = Literal["colocated", "synchronous", "one-step-off", "async", "hybrid"]
@@ -39,10 +39,7 @@ USUAL_LATE: Mapping[Loop, Late] = MappingProxyType(
     {"colocated": "wait", "synchronous": "wait", "one-step-off": "wait", "async": "continue", "hybrid": "continue"}
 )
 """What becomes of late samples where nobody says."""
-_HALVINGS = 5  # and a straight line between the ends that are left, so that waste is known to 0.1 %
-_ACCURATE = 10  # halvings, likewise
-_PLACES = (0.25, 0.75)  # of samples of a batch, one after the other
-_OLDER = 4  # batches with samples under way that are too late
+_LINES = 2  # straight lines between two ends, the last of which knows waste to 0.1 %
 ROLLOUT, TRAINER, NOTHING = "rollout GPUs", "trainer GPUs", "nothing"
 
 
@@ -58,7 +55,7 @@ class LateRule(NamedTuple):
 
     sample_seconds: Worked
     max_staleness: Worked
-    lengths: CappedLengths
+    lengths: LateLengths
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -200,13 +197,13 @@ def _waste(parts: LoopParts, rule: LateRule) -> Worked:
     rhythm = _in_rhythm(parts)
     low, high = 0.0, log(_needed(parts, rule, 1.0))
     over, under = high, log(_needed(parts, rule, exp(high))) - high
-    for _ in range(_HALVINGS):
-        middle = (low + high) / 2
+    middle = 0.0
+    for _ in range(_LINES):
+        middle = low + (high - low) * over / maximum(over - under, 1e-12)
         gap = log(_needed(parts, rule, exp(middle))) - middle
-        low, over = where(gap > 0, middle, low), where(gap > 0, gap, over)
-        high, under = where(gap > 0, high, middle), where(gap > 0, under, gap)
-    filled = exp(low + (high - low) * over / maximum(over - under, 1e-12))
-    return where(rhythm > 0, rhythm, filled)
+        low, over = where(gap > 0, middle, low), where(gap > 0, gap, over / 2)
+        high, under = where(gap > 0, high, middle), where(gap > 0, under / 2, gap)
+    return where(rhythm > 0, rhythm, exp(middle))
 
 
 def _in_rhythm(parts: LoopParts) -> Worked:
@@ -229,41 +226,7 @@ def _needed(parts: LoopParts, rule: LateRule, waste: Worked) -> Worked:
         batch_drain.reached_tokens(seconds, rule.sample_seconds, rule.lengths.response_tokens, inf)
         for seconds in (time, step.seconds)
     )
-    full, queued = rule.lengths.full, rule.lengths.queued
-    lags = maximum(reached - queued, minimum(reached, _reached(rule, reached, apart)))
-    complete = full * _complete(rule, lags, apart) + (1 - full) * _complete(rule, reached, 0.0)
-    return 1.0 / maximum(complete, 1e-3)
-
-
-def _complete(rule: LateRule, tokens: Worked, apart: Worked) -> Worked:
-    """Share of a batch's groups that have ended when its first samples would have so many tokens."""
-    mean, uncapped, cv, longest, group, *_ = rule.lengths
-    each = (maximum(tokens - place * apart, 1e-3 * mean) for place in _PLACES)
-    return sum(batch_drain.finished_share(one, uncapped, cv, longest) ** group for one in each) / len(_PLACES)
-
-
-def _reached(rule: LateRule, most: Worked, apart: Worked) -> Worked:
-    """
-    Length that a batch's first sample has got to when it is too late.
-
-    In a full cache samples begin when they are admitted, as prompts need little room, and are thrown out as others
-    grow. So as many are under way as the cap on staleness lets in, and those that came first go on first.
-
-    Args:
-        rule: The rule, in numbers.
-        most: It, if none waits. [token]
-        apart: By which a sample grows from one sync to the next. [token]
-    """
-    cap = float(rule.max_staleness)
-    low, high = 1e-3 * rule.lengths.response_tokens, most
-    for _ in range(_ACCURATE):
-        middle = (low + high) / 2
-        ages = range(-ceil(cap), _OLDER)
-        complete = [_complete(rule, middle + batch * apart, apart) for batch in ages]
-        unfinished = sum(min(1.0, cap + batch + 1) * (1 - one) for batch, one in zip(ages, complete, strict=True))
-        early = batch_drain.groups_lacking(unfinished, complete[ceil(cap)], cap) < 0
-        low, high = where(early, middle, low), where(early, high, middle)
-    return high
+    return 1.0 / maximum(rule.lengths.kept(reached, apart), 1e-3)
 
 
 def within_a_loop(work: Work, key: str, seconds: Worked, values: Mapping[str, Worked], *, moe: bool) -> Worked:

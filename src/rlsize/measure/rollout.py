@@ -309,7 +309,7 @@ def _record(instance: Instance, plan: RolloutPlan) -> Record:
     mean = sum(lengths) / len(lengths)
     cv = (sum((length - mean) ** 2 for length in lengths) / len(lengths)) ** 0.5 / mean
     held = first.kv_cache_tokens if first else None
-    fits = most if held is None else int(cache_concurrency(held, FILL, mean_live_tokens(plan.prompt_tokens, mean, cv)))
+    fits = most if held is None else int(cache_concurrency(FILL * held, mean_live_tokens(plan.prompt_tokens, mean, cv)))
     limit, why = min((int(most), "max_num_seqs"), (max(1, fits), "the KV cache"))
     return Record(work=work, limit=limit, limited_by=why)
 

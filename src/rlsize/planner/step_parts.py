@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from rlsize.estimates.async_cycle import Cycle
     from rlsize.estimates.figures import Worked
-    from rlsize.estimates.generation import CappedLengths
+    from rlsize.estimates.generation import LateLengths
     from rlsize.estimates.rollout_prediction import Replica
     from rlsize.planner.options import FleetOption, Placement, TrainerOption
     from rlsize.planner.outlook import Terms
@@ -139,7 +139,7 @@ class FleetParts(NamedTuple):
     dropped: Any = 0.0
     cycle: Cycle | None = None
     taken: Any = None
-    lengths: CappedLengths | None = None
+    lengths: LateLengths | None = None
 
     def each(self, change: Callable[[Any], Any]) -> FleetParts:
         """The same, each of its numbers changed."""

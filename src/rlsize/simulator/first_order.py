@@ -165,7 +165,7 @@ def concurrency(setting: Setting, engine: EngineSetting) -> float:
     live = long_tail.context_of(
         prompt_tokens=work.prompt_tokens / _sharing(setting), response_tokens=live_response(work.lengths)
     )
-    room = engine_step.cache_concurrency(cache_tokens=engine.kv_tokens, fill_fraction=1.0, live_tokens=live)
+    room = engine_step.cache_concurrency(cache_tokens=engine.kv_tokens, live_tokens=live)
     return float(
         rollout_batch.samples_in_flight(
             concurrency=rollout_batch.per_instance(amount=offered, instances=setting.slots / engine.slots),
