@@ -869,7 +869,7 @@ def _unequal(
         busy_seconds: Time of an instance that grows with its tokens. [s]
     """
     variance = np.maximum(2.0 * shape.live / batch.response_tokens - 1.0, 0.0)
-    spread = busy_seconds * np.sqrt(variance * batch.instances / batch.samples)
+    spread = np.maximum(busy_seconds, 0.0) * np.sqrt(variance * batch.instances / batch.samples)
     near = _last(passed - spread / drain.step[..., -1])
     alike = batch.instances * between(drain.chance_of_any(_last(begun.slots)), drain.tokens, near)[..., 0]
     return spread * long_tail.largest_deviate(np.maximum(1.0, alike))
