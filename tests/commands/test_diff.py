@@ -262,6 +262,15 @@ def test_saved_plans_are_compared_as_the_loops_they_hold(diff: Diff, plans: Call
     assert "b.yaml: is a plan without a scenario" in " ".join(lacking.stderr.split())
 
 
+def test_a_plan_of_a_calibration_asks_for_it(diff: Diff, plans: Callable[..., str]) -> None:
+    """The file does not hold it, and its loop is worked out anew."""
+    first, second = plans("a.yaml"), plans("b.yaml", price="2.6")
+    text = Path(second).read_text(encoding="utf-8")
+    assert "was planned with" not in diff(first, second).stderr
+    Path(second).write_text(text.replace("command: rlsize", "command: rlsize --calibration c.yaml"), encoding="utf-8")
+    assert "b.yaml was planned with a calibration" in " ".join(diff(first, second).stderr.split())
+
+
 def test_the_same_plan_is_no_change(diff: Diff, plans: Callable[..., str]) -> None:
     """Saved twice from one scenario."""
     file = plans("a.yaml")

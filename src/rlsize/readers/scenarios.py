@@ -39,6 +39,7 @@ _COUNTS = ("gpus", "rollout_gpus", "trainer_gpus", "gpus_per_node")
 """What a launch may leave to whoever starts it, and other quantities hang on."""
 _LENGTHS = ["workload", "response_tokens"]
 _YES_OR_NO = frozenset({"true", "false", "yes", "no", "on", "off", "y", "n", "t", "f", "1", "0"})
+_CALIBRATED = "--calibration"
 _IN_PLAN = "scenario"  # the key of a saved plan below which its scenario stands
 
 
@@ -119,7 +120,11 @@ def read_scenario(
         except InputError:
             if framework or not str(path).endswith(_OWN) or not _has_its_keys(parse_document(text, str(path))):
                 raise
-    return scenario_of(_opened(parse_document(text, str(path))), changes)
+    document = parse_document(text, str(path))
+    found = scenario_of(_opened(document), changes)
+    if "calibration" in flags or _CALIBRATED not in str(document.data.get("command")).split():
+        return found
+    return replace(found, warnings=(f"{path} was planned with a calibration, which it does not hold: {_CALIBRATED}",))
 
 
 def _has_its_keys(document: Document) -> bool:

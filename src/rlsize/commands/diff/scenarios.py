@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from datetime import datetime
+from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 from rlsize.commands.diff import both, main_of
@@ -79,10 +80,11 @@ def scenarios_compared(inputs: Inputs, context: typer.Context, named: tuple[str,
     from rlsize.readers.scenarios import read_scenario
 
     before, after = named
-    files = both(read_scenario, before, after)
+    files = both(partial(read_scenario, flags=inputs.texts), before, after)
+    doubts = tuple(warning for file in files for warning in file.warnings)
     leaves = changed_scenario(*files)
     if not leaves:
-        return diff_report(Compared(before=before, after=after))
+        return diff_report(Compared(before=before, after=after), doubts)
     mixer = Mixer(files, leaves, inputs, context)
     first, second = mixer.sides()
     compared = sides_compared(first, second)
@@ -99,7 +101,7 @@ def scenarios_compared(inputs: Inputs, context: typer.Context, named: tuple[str,
         split=mixer.split() if not first.found.refused else None,
     )
     said_so = {leaf.key.rpartition(".")[2] for leaf in leaves}
-    return diff_report(compared, tuple(warnings_of(first, second)), tuple(notes_of(first, second, said_so)))
+    return diff_report(compared, (*doubts, *warnings_of(first, second)), tuple(notes_of(first, second, said_so)))
 
 
 class Mixer:
