@@ -204,7 +204,7 @@ def review_page(
     return Page(
         title=title,
         question=question or _question(answer, chosen),
-        recommendation=f"Take {headline(chosen)}",
+        recommendation=f"Take {headline(answer, chosen)}",
         facts=tuple(results[key] for key in _KEY if key in results and results[key].known),
         sections=(
             *([] if decision is None else [_decision(answer, chosen, decision)]),

@@ -43,13 +43,23 @@ def unmet(demands: Mapping[str, str], values: Mapping[str, Any]) -> Iterator[Unm
     >>> [*unmet({"loop.a % loop.b == 0": "{a} are no multiple of {b}"}, {"a": 20, "b": 8})]
     [Unmet(what='20 are no multiple of 8', quantity='a', nearest=(16, 24))]
     """
-    known = Plain({QUANTITY + name: value for name, value in values.items()}.get)
+    known = _known(values)
+    for text, says in broken(demands, values):
+        what = re.sub(r"\{(\w+)\}", lambda found: str(values.get(found[1], found[0])), says)
+        yield Unmet(what, *next(_ways_out(parsed(text), known), ("", ())))
+
+
+def broken(demands: Mapping[str, str], values: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """The demands that do not hold, and what each says, without a way out: a search asks of thousands of loops."""
+    known = _known(values)
     for text, says in demands.items():
-        if any(values.get(name) is None for name in re.findall(r"loop\.(\w+)", text)):
-            continue
-        if not evaluate(text, known):
-            what = re.sub(r"\{(\w+)\}", lambda found: str(values.get(found[1], found[0])), says)
-            yield Unmet(what, *next(_ways_out(parsed(text), known), ("", ())))
+        lacking = any(values.get(name) is None for name in re.findall(r"loop\.(\w+)", text))
+        if not lacking and not evaluate(text, known):
+            yield text, says
+
+
+def _known(values: Mapping[str, Any]) -> Plain:
+    return Plain({QUANTITY + name: value for name, value in values.items()}.get)
 
 
 def _ways_out(tree: ast.expr, known: Plain) -> Iterator[tuple[str, tuple[Any, ...]]]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, fields, replace
 from functools import partial
+from itertools import chain
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeVar
 
 from rlsize.equations import planning
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
     from rlsize.facts.framework import Abilities, Framework
     from rlsize.loop.resolve import Loop
     from rlsize.loop.said import Said
-    from rlsize.planner.families import Objective
+    from rlsize.planner.families import Family, Objective
     from rlsize.planner.options import FleetOption, Placement, TrainerOption
     from rlsize.planner.outlook import Terms
     from rlsize.planner.plan import Otherwise, Planned
@@ -94,8 +95,6 @@ def searched(
     Raises:
         InputError: All that is missing or wrong, or what is not modelled here.
     """
-    from rlsize.planner.plan import planned
-
     posed = _posed(said, budget)
     wanted, loop, space, rejected, stated, plain = posed
     own = None
@@ -117,14 +116,38 @@ def searched(
     passed_over += [row.scenario for row in QUANTITIES.values() if _laid_out(said, row.scenario)]
     if passed_over:
         said.notes.append(f"{', '.join(dict.fromkeys(passed_over))}: searched, and as said only in yours")
-    reasons: list[str] = []
-    taken = _asking(loop, takes, reasons)
-    answer = planned(loop.outlook, space, wanted.objective, own, tell, taken, _otherwise(said.instead(), loop, budget))
-    if answer.chosen is None and reasons:
-        answer = replace(answer, refusals=tuple(reasons), runs_as_said=own is not None and not why_not)
+    answer = _launched(said, budget, (loop, space, own), wanted.objective, tell, takes)
+    if answer.refusals:
+        answer = replace(answer, runs_as_said=own is not None and not why_not)
     for reason, count in rejected.counts.items():
         answer.found.rejected.add(reason, count)
     return Searched(loop=loop, planned=answer)
+
+
+def _launched(
+    said: Said,
+    budget: tuple[Budget | None, str],
+    posed: tuple[Loop, Space, Placement | None],
+    objective: Objective,
+    tell: Callable[[float], None] | None,
+    takes: Callable[[Loop, Placement], str] | None,
+) -> Planned:
+    """The best plan that can be launched; where modes that none can be launched in have a better one, those too."""
+    from rlsize.planner.plan import planned
+
+    loop, space, own = posed
+    reasons: dict[str, list[str]] = {}
+    taken = _asking(loop, takes, reasons)
+    find = partial(planned, loop.outlook, objective=objective, written=own, tell=tell, takes=taken)
+    answer = find(space, otherwise=_otherwise(said.instead(), loop, budget))
+    if answer.chosen is None and reasons:
+        return replace(answer, refusals=tuple(chain.from_iterable(reasons.values())))
+    better = _better_refused(answer, reasons)
+    if not better:
+        return answer
+    left = tuple(mode for mode in space.loops if mode not in better)  # whose places they had taken
+    answer = find(replace(space, loops=left), otherwise=_otherwise(said.instead(), loop, budget, left))
+    return replace(answer, unlaunched=better)
 
 
 class _Posed(NamedTuple):
@@ -156,8 +179,10 @@ def _posed(said: Said, budget: tuple[Budget | None, str]) -> _Posed:
     return _Posed(wanted, loop, _space(said, loop, wanted, budget, rejected), rejected, stated, plain)
 
 
-def _otherwise(said: Said, loop: Loop, budget: tuple[Budget | None, str]) -> Otherwise | None:
-    """How the loop is posed with some quantities otherwise; None where its rates are known for what it is."""
+def _otherwise(
+    said: Said, loop: Loop, budget: tuple[Budget | None, str], modes: tuple[Kind, ...] = ()
+) -> Otherwise | None:
+    """How the loop is posed with some quantities otherwise, in some modes; None where its rates are known for it."""
     from rlsize.planner.least_change import LEVERS
     from rlsize.planner.plan import Otherwise
 
@@ -169,7 +194,7 @@ def _otherwise(said: Said, loop: Loop, budget: tuple[Budget | None, str]) -> Oth
             posed = _posed(said.instead(**values), budget)
         except (InputError, Refused):
             return None
-        return posed.loop.outlook.central, posed.space
+        return posed.loop.outlook.central, replace(posed.space, loops=modes or posed.space.loops)
 
     keys = ("prompts_per_step", "samples_per_step")
     batch = next(((key, said.ask(key).number) for key in keys if said.gives(key)), None)
@@ -177,17 +202,32 @@ def _otherwise(said: Said, loop: Loop, budget: tuple[Budget | None, str]) -> Oth
 
 
 def _asking(
-    loop: Loop, takes: Callable[[Loop, Placement], str] | None, reasons: list[str]
+    loop: Loop, takes: Callable[[Loop, Placement], str] | None, reasons: dict[str, list[str]]
 ) -> Callable[[Placement], bool] | None:
-    """Whether what runs the loop takes a placement of it; why it does not is noted."""
+    """Whether what runs the loop takes a placement of it; why it does not is noted by mode, empty where it does."""
     if takes is None:
         return None
 
     def taken(place: Placement) -> bool:
-        reasons.append(takes(loop, place))
-        return not reasons[-1]
+        why = takes(loop, place)
+        reasons.setdefault(place.loop, []).append(why)
+        return not why
 
     return taken
+
+
+def _better_refused(answer: Planned, reasons: Mapping[str, list[str]]) -> dict[str, tuple[Family, str]]:
+    """The best of each mode that is better than the plan, and of which nothing that was asked for can be launched."""
+    found, chosen = answer.found, answer.chosen
+    if chosen is None:
+        return {}
+    order, least = found.objective, chosen.best.family
+    refused = {mode: said[0] for mode, said in reasons.items() if mode != chosen.best.place.loop and all(said)}
+    return {
+        mode: (found.modes[mode], why)
+        for mode, why in refused.items()
+        if mode in found.modes and found.modes[mode].score(order) < least.score(order)
+    }
 
 
 def _laid_out(said: Said, place: str) -> bool:
@@ -384,13 +424,13 @@ def _counts_taken(framework: Framework | None, node: float | None, most: float, 
     """GPUs that a fleet, or both sides, apart may have by what a framework demands of them alone; None for any."""
     if framework is None or node is None:
         return None
-    from rlsize.frameworks.demands import unmet
+    from rlsize.frameworks.demands import broken
 
     demands = [one.demands | framework.demands for one in framework.variants.values() if {*one.modes} - {"colocated"}]
     counts = frozenset(
         gpus
         for gpus in map(float, range(1, int(most) + 1))
-        if any(not any(unmet(one, {key: gpus, "gpus_per_node": node, "shared": False})) for one in demands)
+        if any(not any(broken(one, {key: gpus, "gpus_per_node": node, "shared": False})) for one in demands)
     )
     return counts if demands and len(counts) < int(most) else None
 

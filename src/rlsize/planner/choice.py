@@ -6,6 +6,7 @@ A search ranks on central numbers; bands are drawn for the shortlist only.
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass, replace
 from functools import cache, cached_property
 from typing import TYPE_CHECKING
@@ -39,7 +40,7 @@ _SAME = 1e-9  # relative: what differs by less differs by rounding
 AS_GOOD = 0.03
 """Of what is made small: what a plan may be worse by and still do as well, where draws do not tell them apart."""
 _MOST_DRAWN = 16  # plans that are held against the best on draws
-_MOST_REFUSED = 16  # of the best, before those of other modes are tried
+_MOST_REFUSED = 16  # of the best of a mode, before it is given up
 SHOWN = 4
 """Alternatives that a plan tells, the best of each mode apart."""
 
@@ -292,18 +293,18 @@ def _shortlist(found: Found, shown: int, takes: Takes) -> Iterator[Family]:
     """The best plans that differ in mode or split, then the best of each mode that is not among them."""
     seen: set[tuple[object, ...]] = set()
     loops: set[str] = set()
-    refused = 0
+    refused: Counter[str] = Counter()
     for family in found.best:
-        key = split_key(family.place)
-        if key in seen or (len(seen) >= shown and family.place.loop in loops) or _lends_for_nothing(key, seen):
+        key, loop = split_key(family.place), family.place.loop
+        if refused[loop] == _MOST_REFUSED:
+            continue
+        if key in seen or (len(seen) >= shown and loop in loops) or _lends_for_nothing(key, seen):
             continue
         if not takes(family.place):
-            refused += 1
-            if refused == _MOST_REFUSED:
-                break
+            refused[loop] += 1
             continue
         seen.add(key)
-        loops.add(family.place.loop)
+        loops.add(loop)
         yield family
     left = (family for loop, family in found.modes.items() if loop not in loops)  # the best of all had no room for them
     for family in sorted(left, key=lambda family: family.score(found.objective)):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -20,7 +20,7 @@ from rlsize.planner.space import misfits, trainer_counts
 from rlsize.planner.tornado import tornado
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from rlsize.planner.choice import Alternative, Choice, Takes
     from rlsize.planner.families import Family, Objective
@@ -74,6 +74,7 @@ class Planned:
         nearest: Where limits exclude all plans, the one that is the least beyond them.
         refusals: Why what runs the loop takes none of the plans that were found, for each of them.
         runs_as_said: Whether the loop can run as it was said where that is so.
+        unlaunched: The best plan of each mode that is better and cannot be launched, and why.
     """
 
     outlook: Outlook
@@ -87,6 +88,7 @@ class Planned:
     nearest: Family | None = None
     refusals: tuple[str, ...] = ()
     runs_as_said: bool = False
+    unlaunched: Mapping[str, tuple[Family, str]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

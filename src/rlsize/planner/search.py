@@ -288,7 +288,8 @@ def _two_pools(
         together = _together(some)
         allowed = counts <= room[own]
         if space.sums_taken is not None:
-            allowed &= np.isin(counts * together.gpus + trainers.gpus[None, :], [*space.sums_taken])
+            sums = counts * together.gpus + trainers.gpus[None, :]
+            allowed &= np.isin(sums.astype(np.intp), [int(some) for some in space.sums_taken])  # of integers: no sort
         if not allowed.any():
             continue
         last = int(np.flatnonzero(allowed.any(axis=0))[-1]) + 1

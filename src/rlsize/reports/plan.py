@@ -90,7 +90,7 @@ def plan_report(
     sides = f"instances {found['rollout_layout'].value}{share}; trainer {found['trainer_layout'].value}"
     return Report(
         command="plan",
-        headline=headline(chosen),
+        headline=headline(answer, chosen),
         results=(*_placement(chosen), *chosen.evaluation.results.values()),
         of=BEST,
         inputs=inputs,
@@ -102,8 +102,8 @@ def plan_report(
         decision=Decision(
             take=[f"{', '.join([sides, *own])}."],
             figures=[*_DECIDING, *(("run_seconds", "cost_per_run_usd") if answer.outlook.problem.steps.known else ())],
-            why=[_longer_side(chosen), *_other_modes(chosen), *_as_written(chosen)],
-            sure=[*_lost(chosen), *([order] if order else []), *_swing(answer, chosen)],
+            why=[_longer_side(chosen), *_other_modes(answer, chosen), *_as_written(chosen)],
+            sure=[*_unlaunched(answer), *_lost(chosen), *([order] if order else []), *_swing(answer, chosen)],
             cheapest=[_cheapest(chosen)],
             change=[
                 *_other_batch(answer),
@@ -177,7 +177,7 @@ def place_words(place: Placement) -> str:
     return f"{place.rollout_gpus:g}{own} + {place.trainer_gpus:g} {kind or 'GPUs'}, {mode}"
 
 
-def headline(chosen: Choice) -> str:
+def headline(answer: Planned, chosen: Choice) -> str:
     """The choice in a sentence."""
     results, runner = chosen.evaluation.results, chosen.runner_up
     step, cost = results["step_seconds"], results["cost_per_step_usd"]
@@ -185,7 +185,7 @@ def headline(chosen: Choice) -> str:
     money = f", {show(cost.value, cost.key)} a step" if cost.known else ""
     text = f"{place_words(chosen.best.place)}: a step takes {show(step.value, step.key)}{band}{money}"
     if runner is None:
-        return f"{text}; nothing else is possible."
+        return f"{text}; nothing else can be launched." if answer.unlaunched else f"{text}; nothing else is possible."
     if runner.equal:
         return f"{text}; {runner.place.words} does as well."
     if runner.close:
@@ -350,7 +350,7 @@ def _change_words(change: LeastChange, source: str = "") -> str:
 def verdicts(answer: Planned, chosen: Choice) -> list[str]:
     """Why the runner-up lost, and whether to stay colocated, to give GPUs back, or not to buy."""
     gpus = (*_as_good(chosen), *_more_gpus(answer, chosen), *_other_batch(answer))
-    return [*_lost(chosen), *_other_modes(chosen), *gpus, *_as_written(chosen)]
+    return [*_lost(chosen), *_unlaunched(answer), *_other_modes(answer, chosen), *gpus, *_as_written(chosen)]
 
 
 def _lost(chosen: Choice) -> Iterator[str]:
@@ -370,6 +370,13 @@ def _lost(chosen: Choice) -> Iterator[str]:
         yield f"The runner-up, {name}, lost: {times.number:.3g} times the best{f'; {why}' if why else ''}."
 
 
+def _unlaunched(answer: Planned) -> Iterator[str]:
+    """What is better, and why what runs the loop cannot be launched on it."""
+    for family, why in answer.unlaunched.values():
+        step = show(family.step_seconds, "step_seconds")
+        yield f"{family.place.words.capitalize()} would take {step}, and cannot be launched: {why}."
+
+
 def _reasons(one: Alternative, best: Alternative) -> str:
     """What of a plan's step is longer or shorter, most important first."""
     least = WORTH_A_WORD * best.results["step_seconds"]
@@ -384,7 +391,7 @@ def _reasons(one: Alternative, best: Alternative) -> str:
     return ", ".join(texts[:2])
 
 
-def _other_modes(chosen: Choice) -> Iterator[str]:
+def _other_modes(answer: Planned, chosen: Choice) -> Iterator[str]:
     """What less staleness would cost, what stands in the place of hybrid, and whether to stay colocated."""
     best, fresher, shared = chosen.best, chosen.fresher, chosen.best_of("colocated")
     if fresher is not None:
@@ -399,7 +406,8 @@ def _other_modes(chosen: Choice) -> Iterator[str]:
         instead = "" if plain is None else f"; without it, {plain.place.words} takes {step}"
         yield f"Hybrid needs a framework that lends waiting trainer GPUs to the fleet{instead}."
     if best.place.shared:
-        yield "Stay colocated: no split of these GPUs does better."
+        which = " that can be launched" if answer.unlaunched else ""
+        yield f"Stay colocated: no split of these GPUs{which} does better."
     elif shared is not None and shared.close:
         yield "Colocated is too close to call: splitting the GPUs is not worth a move by itself."
 

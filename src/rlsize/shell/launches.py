@@ -254,7 +254,7 @@ def untold(inputs: Inputs, wanted: Mapping[str, Any]) -> str:
         inputs: What was said; by a launch.
         wanted: What is to be, by quantity; None for what is not to hold.
     """
-    from rlsize.frameworks.demands import unmet
+    from rlsize.frameworks.demands import broken, unmet
     from rlsize.frameworks.wanted import changes, values
 
     launch = launch_of(inputs)
@@ -265,9 +265,10 @@ def untold(inputs: Inputs, wanted: Mapping[str, Any]) -> str:
         return why
     found = changes(reading, wanted)
     demands, before = launch.framework.demands, values(reading)
-    held = {text: says for text, says in demands.items() if not any(unmet({text: says}, before))}
-    broken = next(unmet(held, {**before, **values(reading.changed(found.keys))}), None)
-    return "" if broken is None else broken.what
+    gone = dict(broken(demands, before))
+    held = {text: says for text, says in demands.items() if text not in gone}
+    first = next(unmet(held, {**before, **values(reading.changed(found.keys))}), None)
+    return "" if first is None else first.what
 
 
 def _unsayable(reading: Reading, wanted: Mapping[str, Any]) -> str:
