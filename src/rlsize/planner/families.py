@@ -264,7 +264,7 @@ class Steps(NamedTuple):
 
 def pick_best(terms: Terms, trainers: TrainerTable, steps: Steps, picks: Picks) -> None:
     """Pick the best families of a block."""
-    starts, first = _groups(trainers, steps.columns)
+    starts, first = groups_of(trainers, steps.columns)
     lightest: Array | None = None
     if steps.burden is not None:
         able = np.where(np.isfinite(steps.seconds), steps.burden, np.inf)
@@ -337,7 +337,7 @@ def _whole(full: NDArray[np.bool_]) -> Places:
     return found
 
 
-def _groups(trainers: TrainerTable, columns: slice) -> tuple[Places, int]:
+def groups_of(trainers: TrainerTable, columns: slice) -> tuple[Places, int]:
     """Where each number of trainer GPUs starts within some columns, and the place of the first among all."""
     first = int(np.searchsorted(trainers.starts, columns.start, side="right")) - 1
     last = int(np.searchsorted(trainers.starts, columns.stop, side="left"))

@@ -17,7 +17,7 @@ from rlsize.equations import planning, rollout_batch
 from rlsize.errors import Fault, InputError
 from rlsize.estimates.step_assembly import REFILLING, assembled
 from rlsize.planner.evaluation import MEMORY_KEYS, placed_flow, results_of
-from rlsize.planner.families import Found, Picks, Steps, pick_best
+from rlsize.planner.families import Found, Picks, Steps, groups_of, pick_best
 from rlsize.planner.options import Placement
 from rlsize.planner.space import packed
 from rlsize.planner.step_parts import FleetParts, lent_swap, sync_part, together
@@ -186,8 +186,9 @@ def search(
     rare = tables.rare if usual else frozenset()
     order = {id(fleet): place for place, fleet in enumerate(space.fleets)}
     for kind, (trainers, sharing) in enumerate(tables.trainers):
+        done = 0
         odd = np.array([usual and option.rare for option in trainers.options])
-        most = found.worked_out + candidates_of(terms, space, tables.fleets, trainers)
+        most = candidates_of(terms, space, tables.fleets, trainers)
         for block in _blocks(terms, space, tables.fleets, trainers, sharing):
             key = (id(trainers), *block.key)
             if bar is not None and tables.quickest.get(key, 0.0) > bar.step_seconds:
@@ -201,8 +202,9 @@ def search(
                     seconds = worked_out if which.all() else np.where(which, worked_out, np.inf)
                     steps = Steps(block.place, rows, seconds, block.columns, block.full, burden)
                     pick_best(terms, trainers, steps, into)
+            done += int(block.room.sum())
             if tell is not None and most > WORTH_TELLING:
-                tell(min(1.0, found.worked_out / most))
+                tell(min(1.0, done / most))
     if tables.fleets and tables.trainers and not found.worked_out:
         found.rejected.add("room")
     if picks.best and apart.best:
@@ -396,8 +398,11 @@ def _work_out(
     near = found.objective == "near"
     fits, beyond = within(space, results, block.room, lambda flat: _words(block, flat), found.rejected)
     fits = block.room if near else fits
-    found.worked_out += int(block.room.sum())
-    found.feasible += int(fits.sum())
+    starts, first = groups_of(trainers, block.columns)
+    sizes = trainers.sizes[first : first + len(starts)]
+    entries = int(block.room[:, starts].sum(axis=0) @ sizes)
+    found.worked_out += entries
+    found.feasible += int(fits.sum()) if space.limits else entries
     burden = None
     if near:
         burden = beyond

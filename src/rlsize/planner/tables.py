@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass, field, replace
 from functools import partial
-from itertools import groupby
+from itertools import groupby, pairwise
 from operator import itemgetter, le
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -25,7 +25,7 @@ from rlsize.planner.space import instance_counts, misfits, trainer_counts
 from rlsize.planner.step_parts import FleetParts, fleet_parts, ready_engine, trainer_parts
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from numpy.typing import NDArray
 
@@ -114,6 +114,7 @@ class TrainerTable:
         burdens: How far its layout is from simple. [1]
         counts: Each number of GPUs once.
         starts: The first entry of each.
+        sizes: How many entries each has, with those that another is as good as. [1]
     """
 
     options: NDArray[np.object_]
@@ -124,6 +125,7 @@ class TrainerTable:
     burdens: Array
     counts: Array
     starts: NDArray[np.intp]
+    sizes: NDArray[np.intp]
 
     @property
     def group(self) -> NDArray[np.intp]:
@@ -263,8 +265,33 @@ def trainer_tables(terms: Terms, space: Space, rejected: Rejections) -> Iterator
         able = np.flatnonzero(columns.pop("uneven") == uneven)
         order = able[np.argsort(columns["gpus"][able], kind="stable")]
         columns = {key: column[..., order] for key, column in columns.items()}
-        counts, starts = np.unique(columns["gpus"], return_index=True)
-        yield TrainerTable(**columns, counts=counts, starts=starts)
+        counts, sizes = np.unique(columns["gpus"], return_counts=True)
+        if not space.limits and not any(terms.problem.late_rule(loop) == "drop" for loop in space.loops):
+            kept = _unbeaten(columns)
+            columns = {key: column[..., kept] for key, column in columns.items()}
+        starts = np.searchsorted(columns["gpus"], counts)
+        yield TrainerTable(**columns, counts=counts, starts=starts, sizes=sizes)
+
+
+def _unbeaten(columns: Mapping[str, NDArray[Any]]) -> NDArray[np.intp]:
+    """
+    The entries of which no other on as many GPUs, as usual as it, is as quick in all that it does and as simple.
+
+    A step is no shorter for a trainer that takes longer, as long as nothing is dropped as too late, so that the others
+    are the best of nothing where there is no limit; of equals the first is kept.
+    """
+    usual = np.array([not option.rare for option in columns["options"]])
+    what = np.vstack([columns["trained"].reshape(-1, len(usual)), columns["burdens"]])
+    ends = [*(np.flatnonzero(np.diff(columns["gpus"])) + 1).tolist(), len(usual)]
+    kept: list[int] = []
+    for start, end in pairwise([0, *ends]):
+        front: list[int] = []
+        for place in (start + np.lexsort(what[::-1, start:end])).tolist():
+            beaten = what[:, front] <= what[:, [place]]
+            if not (beaten.all(axis=0) & (usual[front] == usual[place])).any():
+                front.append(place)
+        kept += sorted(front)
+    return np.array(kept, dtype=np.intp)
 
 
 @dataclass(slots=True)
