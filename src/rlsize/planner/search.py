@@ -278,7 +278,8 @@ def _two_pools(
         max_staleness=cap,
         transport=transport,
     )
-    times = [_lent(terms, trainers, replace(whole, fleet=table.fleet)) for table in tables] if lent else []
+    asked = zip(tables, lent, strict=True) if lent else ()
+    times = [_lent(terms, trainers, replace(whole, fleet=table.fleet), shared) for table, shared in asked]
     alone, swaps = (np.array([time[place] for time in times]) for place in (0, 1))
     left = _least_left([table.headroom for table in tables], [shared.rollout_left for shared in lent])
     instances = np.concatenate([table.instances for table in tables])
@@ -437,12 +438,15 @@ def _syncs(terms: Terms, trainers: TrainerTable, block: _Block) -> Worked:
     return found if found.ndim == 0 or found.shape[-1] == 1 else found[:, groups]
 
 
-def _lent(terms: Terms, trainers: TrainerTable, place: Placement) -> tuple[Array, Array]:
-    """Time of lent GPUs alone, and their change-over, for each trainer."""
-    whole = _whole(trainers, place.fleet)
-    (alone,) = generated(terms, [(place.fleet, whole)], place.loop, place.max_staleness, shared=True)
-    swaps = _swaps(terms, trainers, place, len(whole), lent_swap)
-    return alone.seconds[trainers.group], swaps[trainers.group]
+def _lent(terms: Terms, trainers: TrainerTable, place: Placement, shared: Sharing) -> tuple[Array, Array]:
+    """Time of lent GPUs alone, and their change-over, for each trainer; which is noted, as each search asks again."""
+    key = place.loop, place.max_staleness, place.transport
+    if key not in shared.lent:
+        whole = _whole(trainers, place.fleet)
+        (alone,) = generated(terms, [(place.fleet, whole)], place.loop, place.max_staleness, shared=True)
+        swaps = _swaps(terms, trainers, place, len(whole), lent_swap)
+        shared.lent[key] = alone.seconds[trainers.group], swaps[trainers.group]
+    return shared.lent[key]
 
 
 def _swaps(

@@ -526,11 +526,13 @@ class Sharing:
         rollout_left: Share of memory beyond the longest sample; None where nobody knows. [1]
         taken: What the fleet and its syncs take on those of each trainer where both share them; None until it is asked
             for.
+        lent: Time of lent GPUs alone, and their change-over, by how they are lent, where it was asked for. [s]
     """
 
     instances: Array
     rollout_left: float | None
     taken: tuple[FleetParts, Array] | None = None
+    lent: dict[object, tuple[Array, Array]] = field(default_factory=dict)
 
 
 def sharings(terms: Terms, space: Space, trainers: TrainerTable, rejected: Rejections) -> dict[int, Sharing]:
