@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from rlsize.equations import matching, sync_classes, sync_transports, weight_sync
 from rlsize.estimates.engine_shape import plainly
 from rlsize.estimates.figures import entries
@@ -27,6 +29,7 @@ _BUCKET_BYTES = 1e9
 _ENGINE_BUCKET_BYTES = 4e9  # buckets of 3 to 8 GiB (MoonshotAI/checkpoint-engine@59a3c4ffa2e1:README.md)
 _HOST_LINK = 32e9  # PCIe 4.0 x16, where a profile says nothing
 _NOTHING = 0.0
+_BEYOND = 2  # the reach of weights that leave the GPUs' fast links
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,16 +148,17 @@ def sync_time(work: Work, question: SyncTimeQuestion, values: Mapping[str, Real]
 
     Args:
         work: `figures.apply` or `figures.numbers`.
-        question: The update.
+        question: The update; on shared GPUs all numbers of them have one reach.
         values: The constants of `constants_sync.STAGE` by name: numbers, or arrays of draws.
     """
     transport, gpu, shape = TRANSPORTS[question.transport], question.gpu.specification, question.model.architecture
     ready = transport.link == "pipeline"  # from host memory, where weights lie quantised already
     narrow = not ready and WIDTHS[question.dtype] < _TRAINED_WIDTH
     fact = gpu.nic or gpu.pcie  # the host link where a profile names no adapter
-    if transport.colocated and question.trainer_gpus <= gpu.scale_up.domain_gpus.value:
-        fact = gpu.scale_up.bandwidth_one_direction  # over the adapters where the trainer spans several nodes
-    alone = transport.colocated and question.trainer_gpus <= 1  # weights never leave the GPU
+    reach = int(np.max(reach_of(question.gpu, question.trainer_gpus))) if transport.colocated else _BEYOND
+    if reach < _BEYOND:
+        fact = gpu.scale_up.bandwidth_one_direction
+    alone = reach == 0
     decided = {
         "fixed_seconds": "sync_fixed_device" if alone else f"sync_fixed_{transport.fixed}",
         "handling_rate": f"sync_rate_{transport.rate or transport.fixed}",
@@ -172,6 +176,11 @@ def sync_time(work: Work, question: SyncTimeQuestion, values: Mapping[str, Real]
         "link_seconds": _NOTHING if transport.link == "store" else f"{transport.link}/link_seconds",
     }
     return Flow(RULES, {**entries(question), **values, **_sent(work, question), **decided}, work)["sync_seconds"]
+
+
+def reach_of(gpu: Gpu, trainer_gpus: Real) -> Real:
+    """How far weights go on shared GPUs: 0 never off the GPU, 1 over its fast links, 2 over the adapters of nodes."""
+    return np.add(trainer_gpus > 1, trainer_gpus > gpu.specification.scale_up.domain_gpus.value, dtype=float)
 
 
 def sync_bytes(work: Work, question: SyncTimeQuestion) -> Worked:

@@ -452,12 +452,20 @@ def _lent(terms: Terms, trainers: TrainerTable, place: Placement, shared: Sharin
 def _swaps(
     terms: Terms, trainers: TrainerTable, place: Placement, last: int, seconds: Callable[[Terms, Placement], Any]
 ) -> Array:
-    """Syncs on shared GPUs for the first numbers of trainer GPUs; these are not worked out on arrays."""
+    """Syncs on shared GPUs for the first numbers of trainer GPUs, those of one reach together."""
     if not terms.problem.predicted:
         return np.full(last, seconds(terms, place), dtype=float)
-    counts, whole = trainers.counts[:last].tolist(), _whole(trainers, place.fleet)[:last].tolist()
-    places = [replace(place, instances=some, trainer_gpus=count) for some, count in zip(whole, counts, strict=True)]
-    return np.array([float(seconds(terms, one)) for one in places])
+    from rlsize.estimates.sync_prediction import reach_of
+    from rlsize.planner.predicted_parts import sync_gpus
+
+    counts, whole = trainers.counts[:last], _whole(trainers, place.fleet)[:last]
+    reach = np.array([reach_of(gpu, counts) for gpu in sync_gpus(place, shared=True)])
+    kinds, which = np.unique(reach, axis=1, return_inverse=True)
+    found = np.empty(last)
+    for kind in range(kinds.shape[1]):
+        own = which.ravel() == kind
+        found[own] = seconds(terms, replace(place, instances=whole[own], trainer_gpus=counts[own]))
+    return found
 
 
 def _whole(trainers: TrainerTable, fleet: FleetOption) -> Array:
