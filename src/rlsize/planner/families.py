@@ -164,6 +164,7 @@ class Picks:
         front: Those that no other beats in both step and cost, quickest first.
         splits: The quickest of each mode and number of trainer GPUs that uses all GPUs.
         bar: Of the objective: what lies above it is not among the best that are kept.
+        ahead: Steps and costs of the front. [s, usd]
     """
 
     objective: Order
@@ -173,6 +174,7 @@ class Picks:
     front: list[Pick] = field(default_factory=list)
     splits: dict[tuple[str, float], Pick] = field(default_factory=dict)
     bar: float = float("inf")
+    ahead: Array = field(default_factory=lambda: np.empty((2, 0)))
 
     def add(self, best: Sequence[Pick], front: Sequence[Pick], whole: Sequence[Pick]) -> None:
         """Note what a block found, its best first; what can no longer be told is let go."""
@@ -186,6 +188,7 @@ class Picks:
             self.bar = self.best[-1].score[0]
         if front:
             self.front = _front([*self.front, *front])
+            self.ahead = np.array([(pick.step_seconds, pick.cost) for pick in self.front]).T
         for pick in whole:
             key = (pick.block.loop, float(pick.trainers.gpus[pick.entry]))
             known = self.splits.get(key)
@@ -286,7 +289,7 @@ def pick_best(terms: Terms, trainers: TrainerTable, steps: Steps, picks: Picks) 
     keys = [scores[name] for name in ORDER[picks.objective]]
     told = (
         _lowest(keys, picks.bar_of(steps.place.loop)),
-        _unbeaten(scores["step_seconds"], cost, picks.front),
+        _unbeaten(scores["step_seconds"], cost, picks.ahead),
         _whole(kept & steps.full[:, starts]),
     )
     places = np.array(sorted(set(np.concatenate(told).tolist())), dtype=int)
@@ -356,11 +359,11 @@ def _lowest(keys: list[Array], bar: float) -> Places:
     return found
 
 
-def _unbeaten(seconds: Array, cost: Array, front: Sequence[Pick]) -> Places:
+def _unbeaten(seconds: Array, cost: Array, front: Array) -> Places:
     """Places of those that no other of them beats in both step and cost, nor any of a front that is known already."""
     # what equals one of these may stand before it
-    times = np.array([pick.step_seconds for pick in front])
-    least = np.array([np.inf, *(pick.cost for pick in front)])
+    times, costs = front
+    least = np.concatenate([[np.inf], costs])
     beside = least[np.searchsorted(times, seconds * (1 + SAME), side="right")]
     left = np.flatnonzero(cost <= beside * (1 + SAME))
     return left[on_front(seconds[left], cost[left])]
