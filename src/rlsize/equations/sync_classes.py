@@ -43,10 +43,7 @@ def handled_sync_time(
     20.0
     """
     handled = (
-        fixed_seconds
-        + pieces * seconds_per_piece
-        + sync_bytes / handling_rate
-        + quantised_bytes / quantising_rate
+        fixed_seconds + pieces * seconds_per_piece + sync_bytes / handling_rate + quantised_bytes / quantising_rate
     )
     return handling_ratio * handled + link_seconds
 
