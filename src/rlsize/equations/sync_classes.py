@@ -14,7 +14,7 @@ def handled_sync_time(
     link_seconds: Real,
     quantised_bytes: Real,
     quantising_rate: Real,
-    handling_ratio: Real = 1.0,
+    handling_ratio: Real,
 ) -> Real:
     """
     Time of one weight update, affine in its bytes.
@@ -39,7 +39,7 @@ def handled_sync_time(
     Source: Hockney, The communication challenge for MPP (Parallel Computing 20, 1994), for the affine form; own sum.
 
     >>> handled_sync_time(fixed_seconds=3, pieces=0, seconds_per_piece=0, sync_bytes=140e9, handling_rate=10e9,
-    ...                   link_seconds=3, quantised_bytes=0, quantising_rate=20e9)
+    ...                   link_seconds=3, quantised_bytes=0, quantising_rate=20e9, handling_ratio=1)
     20.0
     """
     handled = (
