@@ -12,7 +12,7 @@ MOST_MEAN_LENGTHS = 32.0
 KEPT_MEAN_LENGTHS = 4.0
 """
 Mean lengths of a cap that nobody says, under an engine that keeps room for it from the start: the middle of published
-caps of 2,048 to 16,384 tokens (`UNDER_CAP`), as nobody would run such an engine with room for what hardly a sample needs.
+caps of 2,048 to 16,384 tokens (`UNDER_CAP`). Nobody runs such an engine with room for what hardly a sample needs.
 """
 
 UNDER_CAP = {"usual_cap": 4096.0, "usual_mean": 1470.0, "exponent": 0.6, "fullest": 0.8}
