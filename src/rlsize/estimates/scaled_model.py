@@ -23,8 +23,8 @@ def scaled(model: Model, params: float, active_params: float = 0.0) -> Model:
     """
     A model of another one's kind with other parameter counts.
 
-    Depth and widths are scaled together; heads keep their width, and their number up to a power of two, so that ranks can
-    share them as they can the other's; experts stand for what is not active, and the MLPs take up what rounding leaves.
+    Depth and widths are scaled together; heads keep their width, and their number up to a power of two, so that ranks
+    share them as they do the other's; experts stand for what is not active, and the MLPs take up what rounding leaves.
 
     Args:
         model: The nearest of its kind.
