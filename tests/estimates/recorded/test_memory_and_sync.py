@@ -9,8 +9,9 @@ import pytest
 
 from rlsize.errors import Refused
 from rlsize.estimates.belief import prior
+from rlsize.estimates.constants_sync import STAGE
 from rlsize.estimates.recorded import engine, memory, sync
-from rlsize.estimates.recorded.registry import Profiles, relation
+from rlsize.estimates.recorded.registry import Profiles, predictors, relation
 from rlsize.facts.layout import Layout
 from rlsize.readers.profiles import Catalogue
 from rlsize.readers.records import memory as memory_reader
@@ -106,7 +107,7 @@ def test_broadcasts_scatter_more_whichever_stack_sends() -> None:
     methods = ("NeMo-RL broadcast", "verl nccl broadcast", "NCCL broadcast (Miles)", "checkpoint-engine")
     said = [sync_reader.record(UPDATE | {"method": method, "source_id": "x"}, CATALOGUE) for method in methods]
     noises = [sync.noise(record) for record in said]
-    assert noises[0] == noises[1] == noises[2] > noises[3] == sync.STAGE.noise
+    assert noises[0] == noises[1] == noises[2] > noises[3] == STAGE.noise
 
 
 def test_another_sharding_is_another_layout() -> None:
@@ -118,7 +119,8 @@ def test_another_sharding_is_another_layout() -> None:
         {"method": "nccl per tensor"},
     )
     one, *rest = (sync_reader.record(first | change, CATALOGUE) for change in ({}, *others))
-    assert [relation(sync, one, other) for other in rest] == ["same layout", "other layout", "other layout"]
+    said = [relation(predictors()["sync"], one, other) for other in rest]
+    assert said == ["same layout", "other layout", "other layout"]
 
 
 @pytest.mark.parametrize(("gpu", "tensor"), [("h200-sxm", 1), ("h100-sxm", 2)])
