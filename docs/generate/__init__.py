@@ -16,7 +16,7 @@ from generate.flag_reference import cli
 from generate.frameworks import framework_index, framework_page, framework_unread
 from generate.log_tables import log_tables
 from generate.nomenclature import nomenclature
-from generate.profile_tables import profiles
+from generate.profile_tables import profiles, unreadable
 from generate.scenario_fields import budget, rates, scenario
 from generate.worked import answers, worked
 
@@ -44,5 +44,6 @@ __all__ = [
     "scenario",
     "session",
     "shown_file",
+    "unreadable",
     "worked",
 ]

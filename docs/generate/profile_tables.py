@@ -9,6 +9,7 @@ from generate.markdown import table
 from rlsize import units
 from rlsize.facts.fields import sourced_numbers, unverified
 from rlsize.facts.link import achievable_fraction
+from rlsize.readers.huggingface.config import REFUSED, UNREADABLE
 from rlsize.readers.profiles import Catalogue
 
 if TYPE_CHECKING:
@@ -40,6 +41,21 @@ def profiles() -> str:
             _prices(all_of("price")),
         ]
     )
+
+
+def unreadable() -> str:
+    """Configurations that are refused, and why: by their model_type, and by keys of whichever type."""
+    rows = [[f"`{name}`", reason] for name, reason in sorted(UNREADABLE.items())]
+    rows += [[f"any with `{key}`", reason] for key, reason in sorted(REFUSED.items())]
+    return table(["Configuration", "Why"], _together(rows))
+
+
+def _together(rows: Iterable[list[str]]) -> list[list[str]]:
+    """Rows of one reason as one."""
+    named: dict[str, list[str]] = defaultdict(list)
+    for name, reason in rows:
+        named[reason].append(name)
+    return [[", ".join(names), reason] for reason, names in named.items()]
 
 
 def _mark(number: Sourced | None, key: str) -> str:

@@ -55,6 +55,14 @@ def test_every_number_has_a_band_and_says_where_it_comes_from(rlsize: Run) -> No
         assert explained.get("equation") or explained.get("source"), key
 
 
+def test_an_engine_that_keeps_room_keeps_a_usual_cap(rlsize: Run) -> None:
+    """Four mean lengths where nobody says the cap: not all of a long context, of which a GPU holds a few samples."""
+    asked = (*CASE[:-2], "--engine", "tensorrt-llm", "--json")
+    unsaid, said = rlsize(*asked), rlsize(*asked, "--max-response-tokens", "16384")
+    assert unsaid.results["instance_tokens_per_second"] == said.results["instance_tokens_per_second"]
+    assert any("here 16,384 tokens" in note for note in unsaid.document["notes"])
+
+
 def test_the_affine_step_is_the_step(rlsize: Run) -> None:
     """t0 + t1 b + t2 KV gives the step at the load that was asked about."""
     found = rlsize(*CASE, "--concurrency", "144", "--json").results

@@ -53,12 +53,15 @@ def test_a_record_says_what_ran_and_is_graded_at_once(rlsize: Any, tmp_path: Pat
 
 
 def test_a_record_names_nobody(rlsize: Any, tmp_path: Path, secret: tuple[str, str]) -> None:
-    """A private model is its kind and its size; no word of paths, hosts, users and keys is in the file."""
+    """A private model is its kind and size, a fork its release; no word of paths, hosts, users and keys is there."""
     target = tmp_path / "own.yaml"
-    rlsize("validate", "--record", str(target), *secret, "--set", "cluster.gpu=a800-sxm")
+    told = ("--set", "cluster.gpu=a800-sxm", "--framework", "verl@0.5.0.dev1+hooli.falcon-heavy")
+    rlsize("validate", "--record", str(target), *secret, *told)
     text = target.read_text("utf-8")
     assert not [word for word in (*PRIVATE, str(tmp_path)) if word in text.lower()]
-    assert yaml.safe_load(text)[0]["model"].startswith("dense ")
+    (row,) = yaml.safe_load(text)
+    assert row["model"].startswith("dense ")
+    assert row["framework"] == "verl 0.5.0.dev1"
 
 
 def test_a_gpu_of_ones_own_is_no_record(rlsize: Any, tmp_path: Path) -> None:

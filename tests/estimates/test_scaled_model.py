@@ -26,6 +26,9 @@ def test_a_scaled_model_has_the_parameters_that_it_is_asked_for(name: str, times
         found = scaled(model, wanted)
         assert model_size(found).params.number == pytest.approx(wanted, rel=0.06)
         assert (found.architecture.moe is None, found.family) == (model.architecture.moe is None, model.family)
+        if model.architecture.attention and found.architecture.attention:  # ranks that share one share the other
+            heads = found.architecture.attention.heads / model.architecture.attention.heads
+            assert heads in {0.5, 1.0, 2.0}
 
 
 @pytest.mark.parametrize(

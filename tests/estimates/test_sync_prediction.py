@@ -59,6 +59,17 @@ def test_a_published_update_lies_in_the_band() -> None:
     assert low < 14.36 < high
 
 
+@pytest.mark.parametrize("name", NAMES)
+def test_a_stack_has_its_own_way_to_broadcast_and_no_link_of_its_own(name: str) -> None:
+    """Half of the handling at most halves an update, and leaves what the link takes; other classes stay."""
+    question = replace(QUESTION, transport=name)
+    quicker = float(sync_time(numbers, question, VALUES | {"sync_broadcast_stack": 0.5}))
+    whole, link = seconds(question), float(sync_time(numbers, question, VALUES | {"sync_broadcast_stack": 0.0}))
+    broadcasts = TRANSPORTS[name].fixed == "broadcast"
+    assert quicker == pytest.approx((whole + link) / 2 if broadcasts else whole)
+    assert (0 < link < quicker < whole) == broadcasts
+
+
 def test_quantising_on_the_way_costs_time() -> None:
     """fp8 halves the bytes, and the conversion costs more than it saves by the quickest transport."""
     wide, narrow = (seconds(replace(QUESTION, transport="nccl-reshard", dtype=dtype)) for dtype in ("bf16", "fp8"))

@@ -456,6 +456,7 @@ def test_an_unknown_key_of_a_known_family_is_named(config: Callable[..., Path]) 
         ("deepseek-v3.2", {"index_topk": ...}, "index_topk: is missing"),
         ("llama3.2-1b", {"is_encoder_decoder": True}, "encoder-decoder models are not read"),
         ("llama3.2-1b", {"block_configs": [{}]}, "layers of many shapes are not read"),
+        ("llama3.2-1b", {"v_head_dim": 32}, "is 32 beside keys of 64; values of another width are not read"),
         ("llama3.2-1b", {"num_kv_shared_layers": 4}, "layers that share a cache are not read"),
         ("llama3.2-1b", {"model_type": "gpt2"}, "gpt2 is older than the layouts that are read"),
         ("llama3.2-1b", {"model_type": "jamba"}, "jamba has recurrent layers of a kind that is not read"),

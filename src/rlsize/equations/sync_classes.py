@@ -14,11 +14,12 @@ def handled_sync_time(
     link_seconds: Real,
     quantised_bytes: Real,
     quantising_rate: Real,
+    handling_ratio: Real,
 ) -> Real:
     """
     Time of one weight update, affine in its bytes.
 
-    t = a + n c + S / R + t_l + S_q / Q
+    t = k (a + n c + S / R + S_q / Q) + t_l
 
     Args:
         fixed_seconds: Time whatever the size: remote calls, barriers, waking engines, a. [s]
@@ -29,6 +30,7 @@ def handled_sync_time(
         link_seconds: Time on the slowest link, t_l. [s]
         quantised_bytes: Bytes of the weights before a conversion on the way, S_q; 0 without. [B]
         quantising_rate: Bytes that this conversion gets through, Q. [B/s]
+        handling_ratio: Times longer that a stack takes for all but the link, k. [1]
 
     Returns:
         t. [s]
@@ -37,16 +39,13 @@ def handled_sync_time(
     Source: Hockney, The communication challenge for MPP (Parallel Computing 20, 1994), for the affine form; own sum.
 
     >>> handled_sync_time(fixed_seconds=3, pieces=0, seconds_per_piece=0, sync_bytes=140e9, handling_rate=10e9,
-    ...                   link_seconds=3, quantised_bytes=0, quantising_rate=20e9)
+    ...                   link_seconds=3, quantised_bytes=0, quantising_rate=20e9, handling_ratio=1)
     20.0
     """
-    return (
-        fixed_seconds
-        + pieces * seconds_per_piece
-        + sync_bytes / handling_rate
-        + link_seconds
-        + quantised_bytes / quantising_rate
+    handled = (
+        fixed_seconds + pieces * seconds_per_piece + sync_bytes / handling_rate + quantised_bytes / quantising_rate
     )
+    return handling_ratio * handled + link_seconds
 
 
 def weight_tensors(layers: Real, tensors_per_layer: Real, moe_layers: Real, experts: Real, matrices: Real) -> Real:

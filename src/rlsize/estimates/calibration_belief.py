@@ -32,7 +32,7 @@ _SOFTWARE = (
     "stack_slowdown", "unseen_slowdown", "rank_imbalance", "rl_train_slowdown", "rl_train_moe_slowdown",
     "rl_forward_slowdown", "train_fixed_seconds", "train_exposed",
 )  # fmt: skip
-_SOFTWARE_PREFIXES = ("sync_fixed_", "sync_rate_", "step_")
+_SOFTWARE_PREFIXES = ("sync_fixed_", "sync_rate_", "sync_broadcast_", "step_")
 _OTHER_MODEL, _OTHER_LAYOUT = 1.0, 0.5  # of the prior variance that comes back
 
 

@@ -57,6 +57,10 @@ STAGE = Stage(
         _rate("reshard", 300e9, 0.6, _RESHARD),
         _fixed("broadcast", 2.0, 1.2, "assumed: between reshard and colocated"),
         _rate("broadcast", 14e9, 1.2, "slime v0.1 release notes and pull request 689, NeMo-RL pull request 3166"),
+        Constant("sync_broadcast_stack", 1.0, 1.0, "1", "assumed",
+                 "times longer that a stack takes to gather and broadcast than is counted, the link aside",
+                 "between stacks: those of Miles take a fifth of what is counted, verl's 2 to 13 times as long (10 "
+                 "rows of 2 publications)"),
         _fixed("store", 10.0, 0.8, "assumed: engine reload, metadata, barriers"),
         _rate("store", 2e9, 1.0, "assumed: a shared file system written once and read by all"),
     ),

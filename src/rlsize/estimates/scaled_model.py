@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -22,8 +23,8 @@ def scaled(model: Model, params: float, active_params: float = 0.0) -> Model:
     """
     A model of another one's kind with other parameter counts.
 
-    Depth and widths are scaled together; heads keep their width, experts stand for what is not active, and the MLPs
-    take up what rounding leaves.
+    Depth and widths are scaled together; heads keep their width, and their number up to a power of two, so that ranks
+    share them as they do the other's; experts stand for what is not active, and the MLPs take up what rounding leaves.
 
     Args:
         model: The nearest of its kind.
@@ -47,8 +48,8 @@ def scaled(model: Model, params: float, active_params: float = 0.0) -> Model:
     if together:  # each block has one of both, so that rounding must agree
         changed[last] = replace(changed[last], layers=changed[last].layers + mixed - fed)
     if shape.attention is not None:
-        each = shape.attention.kv_heads
-        heads = max(1, round(width * shape.attention.heads / each)) * each
+        each, times = shape.attention.kv_heads, 2.0 ** round(math.log2(width))
+        heads = max(1, round(times * shape.attention.heads / each)) * each
         changed["attention"] = replace(changed["attention"], heads=heads)
     if shape.moe is not None:
         spare = params / own.params.number / ratio

@@ -164,6 +164,7 @@ def sync_time(work: Work, question: SyncTimeQuestion, values: Mapping[str, Real]
         "handling_rate": f"sync_rate_{transport.rate or transport.fixed}",
         "pieces": {"buckets": "buckets", "tensors": "weight_tensors"}.get(transport.pieces, _NOTHING),
         "seconds_per_piece": f"sync_seconds_per_{transport.pieces[:-1]}" if transport.pieces else _NOTHING,
+        "handling_ratio": "sync_broadcast_stack" if transport.fixed == "broadcast" else 1.0,
         "layers": float(shape.layers),
         "tensors_per_layer": _TENSORS_PER_LAYER,
         "moe_layers": float(shape.moe.layers if shape.moe else 0),

@@ -254,6 +254,7 @@ class SyncRecord(Record):
         instance_gpus: GPUs of one rollout instance. [1]
         bucket_bytes: Bytes sent at once. [B]
         converted: Whether weights are quantised on the way; None where the transport and the type decide.
+        sharding: How the publication says that the trainer spreads its weights.
     """
 
     transport: str
@@ -264,6 +265,7 @@ class SyncRecord(Record):
     instance_gpus: int = 1
     bucket_bytes: float = 1e9
     converted: bool | None = None
+    sharding: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -12,7 +12,7 @@ from rlsize.estimates.prefix_cache import SPREADS, routed_hits
 from rlsize.facts.figure import Figure, absent
 from rlsize.facts.inference_engines import inference_engine
 from rlsize.quantities.table import QUANTITIES
-from rlsize.quantities.workload import MOST_MEAN_LENGTHS, UNDER_CAP, UNDER_CAP_SPREAD
+from rlsize.quantities.workload import KEPT_MEAN_LENGTHS, MOST_MEAN_LENGTHS, UNDER_CAP, UNDER_CAP_SPREAD
 
 if TYPE_CHECKING:
     from rlsize.facts.model import Model
@@ -105,16 +105,17 @@ def lengths(said: Said, model: Model | None, *, guess: bool = False) -> Lengths:
 
 
 def _cap(said: Said, model: Model, prompt: Figure, response: Figure, cap: Figure) -> Figure:
-    """The cap that was said, else the model's longest context, or lengths that no sample reaches."""
+    """The cap that was said, else the model's longest context, or lengths that hardly a sample reaches."""
     longest, stated = model.architecture.max_context, cap.known
     if not stated:
+        reserving = inference_engine(str(said.name("engine")[0])).admission == "reserving"
         cap = apply(
             "max_response_tokens",
             long_tail.assumed_cap,
             max_context=float(longest),
             prompt_tokens=prompt,
             mean_tokens=response,
-            mean_lengths=MOST_MEAN_LENGTHS,
+            mean_lengths=KEPT_MEAN_LENGTHS if reserving else MOST_MEAN_LENGTHS,
         )
     where = cap.source if stated else response.source
     most = max(cap.number, response.number) if stated else response.number

@@ -9,6 +9,12 @@ from rlsize.quantities.row import Row, Text, Word
 MOST_MEAN_LENGTHS = 32.0
 """Mean lengths beyond which hardly a sample goes, where nobody says a cap."""
 
+KEPT_MEAN_LENGTHS = 4.0
+"""
+Mean lengths of a cap that nobody says, under an engine that keeps room for it from the start: the middle of published
+caps of 2,048 to 16,384 tokens (`UNDER_CAP`). Nobody runs such an engine with room for what hardly a sample needs.
+"""
+
 UNDER_CAP = {"usual_cap": 4096.0, "usual_mean": 1470.0, "exponent": 0.6, "fullest": 0.8}
 """
 Mean response where only its cap is said. From 16 settings in 9 publications with caps of 512 to 131,072 tokens, whose

@@ -9,8 +9,9 @@ import pytest
 
 from rlsize.errors import Refused
 from rlsize.estimates.belief import prior
+from rlsize.estimates.constants_sync import STAGE
 from rlsize.estimates.recorded import engine, memory, sync
-from rlsize.estimates.recorded.registry import Profiles
+from rlsize.estimates.recorded.registry import Profiles, predictors, relation
 from rlsize.facts.layout import Layout
 from rlsize.readers.profiles import Catalogue
 from rlsize.readers.records import memory as memory_reader
@@ -101,12 +102,25 @@ def test_what_is_predicted_not_to_start_is_refused() -> None:
         memory.predict(record, profiles, prior(*memory.STAGES).central())
 
 
-def test_a_stack_that_no_constant_was_fitted_to_scatters_more() -> None:
-    """Broadcasts of other stacks lie several times off, either way; the band says so."""
-    methods = ("NeMo-RL broadcast", "slime broadcast", "verl nccl broadcast", "NCCL broadcast (Miles)")
-    rows = [UPDATE | {"method": method, "source_id": "x"} for method in methods]
-    noises = [sync.noise(sync_reader.record(row, CATALOGUE)) for row in rows]
-    assert noises[0] == noises[1] < noises[2] == noises[3]
+def test_broadcasts_scatter_more_whichever_stack_sends() -> None:
+    """How a trainer gathers is not counted, and moves broadcasts and what is compared as they are; nothing else."""
+    methods = ("NeMo-RL broadcast", "verl nccl broadcast", "NCCL broadcast (Miles)", "checkpoint-engine")
+    said = [sync_reader.record(UPDATE | {"method": method, "source_id": "x"}, CATALOGUE) for method in methods]
+    noises = [sync.noise(record) for record in said]
+    assert noises[0] == noises[1] == noises[2] > noises[3] == STAGE.noise
+
+
+def test_another_sharding_is_another_layout() -> None:
+    """The same GPUs with weights spread otherwise are no rerun; a remark in brackets makes nothing of its own."""
+    first = UPDATE | {"method": "nccl broadcast", "train_parallel": "FSDP2 16"}
+    others = (
+        {"method": "nccl broadcast (user rerun)"},
+        {"train_parallel": "HSDP 2 x 8"},
+        {"method": "nccl per tensor"},
+    )
+    one, *rest = (sync_reader.record(first | change, CATALOGUE) for change in ({}, *others))
+    said = [relation(predictors()["sync"], one, other) for other in rest]
+    assert said == ["same layout", "other layout", "other layout"]
 
 
 @pytest.mark.parametrize(("gpu", "tensor"), [("h200-sxm", 1), ("h100-sxm", 2)])

@@ -333,7 +333,8 @@ def _notes(outlook: RolloutOutlook) -> Iterator[str]:
         yield f"Kernel times are those of the {other}: the band is wider."
     reserving = inference_engine(engine.engine).admission == "reserving"
     if reserving and outlook.question.max_response_tokens.provenance != "given":
-        yield f"{engine.engine} keeps room for the longest response: give --max-response-tokens."
+        kept = f"{outlook.question.max_response_tokens.number:,.0f} tokens"
+        yield f"{engine.engine} keeps room for the longest response, here {kept}: give --max-response-tokens."
     if not outlook.question.whole_step:
         yield "The time of a step's samples needs the fleet and the batch: --instances, --samples."
     cap = outlook.question.max_response_tokens

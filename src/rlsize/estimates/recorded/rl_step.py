@@ -32,6 +32,7 @@ CLASS = "rl_step"
 STAGES = step_prediction.STAGES
 _RANK = 16  # of adapters; times hardly depend on it
 _PACKED = 4096.0  # tokens of a packed micro-batch where nobody says
+_ALIKE = 0.7  # of what was assumed of a run, in deviations: half of its variance is that of the whole family
 _TOLERANCE = 0.15  # of a step time: reruns differ by 4 to 21 %
 _LONGER = 0.5
 
@@ -198,3 +199,8 @@ def _alike(one: StepRecord, other: StepRecord) -> bool:
 def noise(record: StepRecord) -> float:
     """Scatter of one measured step around a calibrated prediction, and what was assumed of it."""
     return math.hypot(STEP.noise, record.unsure)
+
+
+def unstated(record: StepRecord) -> float:
+    """What of that the runs of a family have alike: their batches and lengths are of one set-up, and not the same."""
+    return _ALIKE * record.unsure

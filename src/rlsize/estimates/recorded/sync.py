@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from rlsize.estimates.constants_sync import STAGE
 from rlsize.estimates.figures import alike, numbers
-from rlsize.estimates.sync_prediction import SyncTimeQuestion, sync_time
+from rlsize.estimates.sync_prediction import TRANSPORTS, SyncTimeQuestion, sync_time
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -16,11 +16,10 @@ if TYPE_CHECKING:
     from rlsize.estimates.recorded.registry import Profiles
     from rlsize.facts.records import SyncRecord
 
-_STACKS = frozenset({"nemo-rl", "slime", "checkpoint-engine", "megatron"})  # of the rows that constants are fitted to
-_OTHER_STACK = 1.0
+_UNSAID = 0.8
 """
-Standard deviation of a time's logarithm between stacks: broadcasts of verl's FSDP trainers take 2 to 13 times what is
-predicted, those of Miles a fifth (16 rows, 2 publications).
+Standard deviation of a broadcast's logarithm from how the trainer spreads its weights, which nothing here counts: one
+stack's broadcasts of one model on the same GPUs take 10 to 65 s (5 rows).
 """
 CLASS = "sync"
 STAGES = (STAGE,)
@@ -44,10 +43,11 @@ def family(record: SyncRecord) -> tuple[Any, ...]:
 
 
 def noise(record: SyncRecord) -> float:
-    """Scatter of one measurement, and what a stack adds that no constant was fitted to."""
-    return STAGE.noise if record.stack in _STACKS else hypot(STAGE.noise, _OTHER_STACK)
+    """Scatter of one measurement, and what a broadcast's trainer adds that is not counted."""
+    return hypot(STAGE.noise, _UNSAID) if TRANSPORTS[record.transport].fixed == "broadcast" else STAGE.noise
 
 
 def layout_key(record: SyncRecord) -> tuple[Any, ...]:
-    """What makes two updates alike but for their size."""
-    return record.model, record.trainer_gpus, record.rollout_gpus, record.instance_gpus, record.dtype
+    """What runs of one update have alike: model, GPUs, the trainer's sharding, and the method without remarks."""
+    placed = (record.trainer_gpus, record.sharding, record.rollout_gpus, record.instance_gpus)
+    return record.model, *placed, record.dtype, record.method.partition("(")[0].strip()

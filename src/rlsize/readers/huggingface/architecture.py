@@ -230,6 +230,9 @@ def _attention(keys: Keys, family: Family, hidden: int, layers: int) -> Attentio
         head_dim = keys.whole("global_head_dim")
         of_their_own = keys.whole("num_global_key_value_heads", default=kv_heads)
         kv_heads = of_their_own if keys_are_values else kv_heads
+    if (width := keys.whole("v_head_dim", default=head_dim)) != head_dim:
+        what = f"is {width} beside keys of {head_dim}; values of another width are not read"
+        keys.fault("v_head_dim", what, "write the profile by hand, or give the parameter count instead")
     biased = keys.flag("attention_bias", "qkv_bias", "use_qkv_bias", "use_bias", default=family.qkv_bias)
     return Attention(
         layers=layers,

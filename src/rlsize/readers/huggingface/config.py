@@ -231,6 +231,7 @@ UNREADABLE: Mapping[str, str] = {
     **dict.fromkeys(("jamba", "falcon_h1", "zamba", "zamba2", "bamba"), _RECURRENT),
     **dict.fromkeys(("recurrent_gemma", "mamba", "mamba2", "rwkv"), _RECURRENT),
     **dict.fromkeys(("minimax_m3", "minimax_m3_vl_text"), "picks blocks of its cache in a way that is not read"),
+    "mimo_v2_flash": "has values of another width than keys, and twice the cache heads where layers slide",
     "hrm_text": "runs its layers several times",
     **dict.fromkeys(("gemma3n", "gemma3n_text"), "has embeddings in every layer and layers that share a cache"),
     "nemotron-nas": "has layers of many shapes",

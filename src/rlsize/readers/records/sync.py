@@ -75,6 +75,7 @@ def record(row: Mapping[str, Any], catalogue: Catalogue) -> SyncRecord:
         instance_gpus=max(1, min(engine.tensor * engine.pipeline, rollout)),
         bucket_bytes=_bucket(method, dtype),
         converted=False if re.search(r"pre.?quanti[sz]ed", method) else None,
+        sharding=parsing.text(row, "train_parallel"),
     )
 
 
