@@ -225,7 +225,9 @@ def _engine_parts(
         if waking and not turns.staged:
             parts["kv_cache"] = found.kv_bytes
     if question.trainer is None and phase == "weight_sync":
-        parts["gathered"] = unit_bytes(work, question.synced, _NARROW)
+        moe = None if question.synced.shape.architecture is None else question.synced.shape.architecture.moe
+        experts = 1.0 if moe is None else float(moe.experts)  # vLLM's load_weights takes their tensors one by one
+        parts["gathered"] = unit_bytes(work, question.synced, _NARROW, experts=experts)
     return parts
 
 

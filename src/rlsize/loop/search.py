@@ -11,6 +11,7 @@ from rlsize.errors import Fault, InputError, Refused, suggestion
 from rlsize.facts.figure import Figure, absent
 from rlsize.frameworks.abilities import runs_layout
 from rlsize.loop.instance import memory_fractions
+from rlsize.loop.phases import judged, why_not
 from rlsize.loop.pools import LOOPS, Pools, pools
 from rlsize.loop.resolve import as_stated, resolve_on
 from rlsize.loop.said import cannot_run
@@ -103,9 +104,9 @@ def searched(
         loop = as_stated(said, loop)
         own = loop.place
     laid_out = any(map(said.gives, (*_SEARCHED[True], *_SEARCHED[False])))
-    why_not = loop.refused if stated else _refused(said, plain) if plain is not None and laid_out else ""
-    if why_not:
-        said.warnings.append(f"{cannot_run(why_not)} It is not ranked; a plan is another one.")
+    refused = loop.refused if stated else _refused(said, plain) if plain is not None and laid_out else ""
+    if refused:
+        said.warnings.append(f"{cannot_run(refused)} It is not ranked; a plan is another one.")
     for key in (*(() if loop.known.rate.known else _SEARCHED[True]), *_SEARCHED[False]):
         said.used.pop(key, None)  # what is searched is no input, whatever the scenario has in its place
     said.used.pop("max_staleness", None)
@@ -118,10 +119,11 @@ def searched(
     if passed_over:
         said.notes.append(f"{', '.join(dict.fromkeys(passed_over))}: searched, and as said only in yours")
     reasons: list[str] = []
-    taken = _asking(loop, takes, reasons)
-    answer = planned(loop.outlook, space, wanted.objective, own, tell, taken, _otherwise(said.instead(), loop, budget))
+    fits, taken = _asking(loop, takes, reasons)
+    other = _otherwise(said.instead(), loop, budget)
+    answer = planned(loop.outlook, space, wanted.objective, own, tell, taken, other, fits)
     if answer.chosen is None and reasons:
-        answer = replace(answer, refusals=tuple(reasons), runs_as_said=own is not None and not why_not)
+        answer = replace(answer, refusals=tuple(reasons), runs_as_said=own is not None and not refused)
     for reason, count in rejected.counts.items():
         answer.found.rejected.add(reason, count)
     return Searched(loop=loop, planned=answer)
@@ -178,16 +180,18 @@ def _otherwise(said: Said, loop: Loop, budget: tuple[Budget | None, str]) -> Oth
 
 def _asking(
     loop: Loop, takes: Callable[[Loop, Placement], str] | None, reasons: list[str]
-) -> Callable[[Placement], bool] | None:
-    """Whether what runs the loop takes a placement of it; why it does not is noted."""
-    if takes is None:
-        return None
+) -> tuple[Callable[[Placement], bool], Callable[[Placement], bool]]:
+    """Whether the memory of a placement fits for sure, and whether it can run and is taken; why it is not is noted."""
+
+    def fits(place: Placement) -> bool:
+        found = judged(loop, place)
+        return found is None or found.verdict == "fits"
 
     def taken(place: Placement) -> bool:
-        reasons.append(takes(loop, place))
+        reasons.append(why_not(loop, place) or ("" if takes is None else takes(loop, place)))
         return not reasons[-1]
 
-    return taken
+    return fits, taken
 
 
 def _laid_out(said: Said, place: str) -> bool:
