@@ -94,7 +94,7 @@ def test_a_loop_that_may_not_fit_in_memory_is_told_so() -> None:
     found = Checked(lines=(memory_line(held, 80e9),), loop=Place(file="s.yaml", line=7), strict=True)
     report = check_report(found)
     assert report.no
-    assert report.headline.endswith("Fullest phase: 70 GB (80 % band 60 GB to 90 GB); the loop may not fit in memory.")
+    assert report.headline.endswith("Fullest phase: 70 GB/GPU (80 % band 60 to 90); the loop may not fit in memory.")
     assert report.tables["limits"].rows[0]["_limit"] == "must fit"
     assert (findings(found)[0].file, findings(found)[0].line) == ("s.yaml", 7)
 
