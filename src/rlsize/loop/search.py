@@ -11,7 +11,6 @@ from rlsize.errors import Fault, InputError, Refused, suggestion
 from rlsize.facts.figure import Figure, absent
 from rlsize.frameworks.abilities import runs_layout
 from rlsize.loop.instance import memory_fractions
-from rlsize.loop.phases import judged, why_not
 from rlsize.loop.pools import LOOPS, Pools, pools
 from rlsize.loop.resolve import as_stated, resolve_on
 from rlsize.loop.said import cannot_run
@@ -180,8 +179,15 @@ def _otherwise(said: Said, loop: Loop, budget: tuple[Budget | None, str]) -> Oth
 
 def _asking(
     loop: Loop, takes: Callable[[Loop, Placement], str] | None, reasons: list[str]
-) -> tuple[Callable[[Placement], bool], Callable[[Placement], bool]]:
-    """Whether the memory of a placement fits for sure, and whether it can run and is taken; why it is not is noted."""
+) -> tuple[Callable[[Placement], bool] | None, Callable[[Placement], bool] | None]:
+    """
+    Whether the memory of a placement fits for sure, and whether it can run and is taken; None where nothing says.
+
+    Why a placement is not taken is noted.
+    """
+    if loop.stages is None and takes is None:  # rates alone, whose plans load no prediction
+        return None, None
+    from rlsize.loop.phases import judged, why_not
 
     def fits(place: Placement) -> bool:
         found = judged(loop, place)
