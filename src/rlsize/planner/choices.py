@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 from itertools import product
-from math import lcm
 from typing import TYPE_CHECKING
 
 from rlsize.equations import matching, rollout_batch
@@ -19,7 +18,7 @@ from rlsize.estimates.trainer_layout import Degrees, divides, model_objections
 from rlsize.facts.figure import Figure, absent
 from rlsize.planner.evaluation import bare_trainer, fitting_step, longest_tokens
 from rlsize.planner.options import RECOMPUTES, FleetOption, TrainerOption
-from rlsize.planner.rounding import MOST_TRAINER_GPUS, WITHIN, first_fit, gpu_counts, rounded_down
+from rlsize.planner.rounding import WITHIN, rounded_down
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -368,16 +367,3 @@ def other_ways(terms: Terms, place: Placement, gpus: float, *, split: bool) -> t
             way = best_split(terms, moved(place, loop, gpus, gpus), gpus)
             found += [way] if way else []
     return tuple(found)
-
-
-def fitting_trainer(terms: Terms, trainer: TrainQuestion) -> int | None:
-    """The fewest GPUs, parts of a node or whole nodes, on which the trainer fits as it is laid out; None for none."""
-    question, longest = trainer.bare(), longest_tokens(terms)
-    unit = lcm(trainer.replica, trainer.pipeline * trainer.expert)
-    count = gpu_counts(unit, int(terms.problem.gpus_per_node or trainer.gpu.specification.gpus_per_node.value))
-
-    def fits(index: int) -> bool:
-        return leaves_margin(replace(question, gpus=float(count(index))), longest, terms.values)
-
-    found = first_fit(fits, lambda index: count(index) <= MOST_TRAINER_GPUS)
-    return None if found is None else count(found)
