@@ -187,14 +187,16 @@ def _asking(
     """
     if loop.stages is None and takes is None:  # rates alone, whose plans load no prediction
         return None, None
-    from rlsize.loop.phases import judged, why_not
+    from rlsize.loop.phases import dies_at, judged
 
     def fits(place: Placement) -> bool:
         found = judged(loop, place)
         return found is None or found.verdict == "fits"
 
     def taken(place: Placement) -> bool:
-        reasons.append(why_not(loop, place) or ("" if takes is None else takes(loop, place)))
+        found = judged(loop, place)
+        dying = None if found is None else found.dying
+        reasons.append(dies_at(dying) if dying is not None else "" if takes is None else takes(loop, place))
         return not reasons[-1]
 
     return fits, taken
