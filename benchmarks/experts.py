@@ -64,12 +64,11 @@ SET_UPS = (
     ),
     SetUp(_of("qwen2.5-3b", H100, 1, _VERL_BATCH, _VERL_LENGTHS, lora_rank="32"), "colocated", _VERL, "the same"),
     SetUp(
-        _of("qwen2.5-14b", H100, 2, _VERL_BATCH, _VERL_LENGTHS, lora_rank="32"), "colocated, FSDP", _VERL,
-        "two stages move less than two shards: no framework is named, else verl's trainers decide",
+        _of("qwen2.5-14b", H100, 2, _VERL_BATCH, _VERL_LENGTHS, lora_rank="32"), "colocated, FSDP", _VERL, "the same",
     ),
     SetUp(
         _of("qwen2-7b", "h800-sxm", 2, _VERL_BATCH, _VERL_LENGTHS), "colocated, FSDP with offload", _VERL,
-        "as before; it offloads too",
+        "two stages move less than two shards: no framework is named, else verl's trainers decide; it offloads too",
     ),
     SetUp(
         _of("qwen2-72b", "h800-sxm", 32, _VERL_BATCH, _VERL_LENGTHS), "colocated, FSDP with offload", _VERL,

@@ -11,7 +11,7 @@ from rlsize.errors import Fault
 from rlsize.facts.budget import Budget, Change, Limit
 from rlsize.facts.figure import Figure, absent
 from rlsize.facts.plan import Plan, PlanFigure
-from rlsize.verdicts.budget import judged, misfits
+from rlsize.verdicts.budget import judged, memory_line
 from rlsize.writers.table import print_report
 
 RESULTS = {
@@ -88,12 +88,13 @@ def test_a_loop_that_cannot_run_is_a_no_without_limits() -> None:
     assert (one.level, one.file, one.line) == ("failure", "s.yaml", 7)
 
 
-def test_a_loop_that_does_not_fit_in_memory_is_told_so() -> None:
+def test_a_loop_that_may_not_fit_in_memory_is_told_so() -> None:
     """Without naming a limit that nobody set."""
-    found = Checked(lines=misfits(RESULTS, Budget(gpus=Limit(max=64))), loop=Place(file="s.yaml", line=7))
+    held = Figure(key="worst_phase_bytes_per_gpu", value=70e9, provenance="predicted", band=(60e9, 90e9))
+    found = Checked(lines=(memory_line(held, 80e9),), loop=Place(file="s.yaml", line=7), strict=True)
     report = check_report(found)
     assert report.no
-    assert report.headline.endswith("Trainer memory headroom: -50.0 %; the loop does not fit in memory.")
+    assert report.headline.endswith("Fullest phase: 70 GB/GPU (80 % band 60 to 90); the loop may not fit in memory.")
     assert report.tables["limits"].rows[0]["_limit"] == "must fit"
     assert (findings(found)[0].file, findings(found)[0].line) == ("s.yaml", 7)
 

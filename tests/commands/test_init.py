@@ -257,7 +257,7 @@ def test_what_commands_will_stumble_over_is_told(rlsize: Run) -> None:
     ("flags", "told"),
     [
         (["--per-instance", "4000", "--mode", "async", "--trainer-gpus", "16"], "gpus_per_instance is missing"),
-        (["--model", "qwen3-32b", "--mode", "async", "--trainer-gpus", "8"], "does not fit"),
+        (["--model", "qwen3-32b", "--mode", "async", "--trainer-gpus", "8"], "it dies at"),
     ],
     ids=" ".join,
 )

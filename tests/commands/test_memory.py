@@ -484,7 +484,7 @@ def test_a_loop_has_its_phases_told(rlsize: Run, tmp_path: Path) -> None:
         assert parts == pytest.approx(row["held_bytes"])
     worst = phases[ran.results["worst_phase"]]
     assert ran.results["worst_phase_bytes_per_gpu"] == worst["held_bytes"]
-    assert any("its phases decide" in warning for warning in ran.document["warnings"])
+    assert ran.results["trainer_fits"] is True
 
 
 @pytest.mark.long

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -36,7 +35,7 @@ placement: {{mode: async, trainer_gpus: 8, rollout_gpus: 16}}
 def test_a_trainer_fits_or_not_under_every_command(
     rlsize: Run, tmp_path: Path, model: str, trainer: str, rollout: int, fits: bool
 ) -> None:
-    """The verdict, the peak and the first count that fits agree."""
+    """The verdict, and the phase in which it dies."""
     path = tmp_path / "scenario.yaml"
     path.write_text(LOOP.format(model=model, trainer=trainer, rollout=rollout), encoding="utf-8")
     billed = rlsize("memory", str(path), "--json").results
@@ -45,13 +44,7 @@ def test_a_trainer_fits_or_not_under_every_command(
     assert billed["trainer_fits"] is fits
     assert (stepped.code == 0) is fits
     if not fits:
-        held = re.search(r"each GPU holds ([\d,]+) GiB at its peak", said)
-        assert held is not None
-        assert float(held[1].replace(",", "")) == round(billed["trainer_held_bytes_per_gpu"] / 2**30)
-        first = billed["trainer_first_fit_gpus"]
-        assert (
-            ("More trainer GPUs alone do not help" in said) if first is None else (f"fits on {first} trainer" in said)
-        )
+        assert f"it dies at {billed['first_dying_phase']}" in said
 
 
 def test_a_stated_layout_that_cannot_be_is_refused_in_the_same_words(rlsize: Run, tmp_path: Path) -> None:

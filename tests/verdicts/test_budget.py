@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from rlsize.facts.budget import Budget, Change, Limit
 from rlsize.facts.figure import Figure, absent
 from rlsize.facts.plan import Plan, PlanFigure
-from rlsize.verdicts.budget import Line, Status, judged, misfits
+from rlsize.verdicts.budget import Line, Status, judged, memory_line
 
 KEY = "step_seconds"
 HEADROOM = "trainer_memory_headroom_fraction"
@@ -179,30 +179,13 @@ def test_a_limit_of_nothing_has_no_share() -> None:
 
 
 @pytest.mark.parametrize(
-    ("value", "budget", "status"),
-    [
-        (figure(-0.5, -0.6, -0.4, HEADROOM), Budget(gpus=Limit(max=8)), "fail"),
-        (figure(0.1, -0.1, 0.2, HEADROOM), Budget(gpus=Limit(max=8)), "warn"),
-        (figure(-0.5, key=HEADROOM), Budget(trainer_memory_headroom_fraction=decrease(0.1)), "fail"),
-    ],
+    ("held", "status"),
+    [(figure(70e9, 60e9, 79e9), "pass"), (figure(70e9, 60e9, 90e9), "warn"), (figure(90e9, 85e9, 95e9), "fail")],
 )
-def test_a_loop_that_does_not_fit_is_found_without_a_limit(value: Figure, budget: Budget, status: Status) -> None:
-    """Memory that is not there is over any budget."""
-    (found,) = misfits({HEADROOM: value}, budget)
-    assert (found.quantity, found.status, found.implied) == (HEADROOM, status, True)
-
-
-@pytest.mark.parametrize(
-    ("value", "budget"),
-    [
-        (figure(0.1, 0.05, 0.2, HEADROOM), Budget(gpus=Limit(max=8))),
-        (figure(-0.5, key=HEADROOM), Budget(trainer_memory_headroom_fraction=Limit(min=0.1))),
-        (absent(HEADROOM, "--model"), Budget(gpus=Limit(max=8))),
-    ],
-)
-def test_a_loop_that_fits_or_is_limited_anyway_adds_no_line(value: Figure, budget: Budget) -> None:
-    """The budget's own least headroom says it already, and what nobody limits may be unknown."""
-    assert misfits({HEADROOM: value}, budget) == ()
+def test_memory_that_is_there_is_a_limit_that_nobody_sets(held: Figure, status: Status) -> None:
+    """It is kept where the high end fits, and broken where the centre does not."""
+    found = memory_line(held, 80e9)
+    assert (found.quantity, found.status, found.implied, found.limit.number) == (held.key, status, True, 80e9)
 
 
 # ---- what holds for all numbers ----

@@ -170,21 +170,23 @@ def _opened(
 
 def _judged(inputs: Inputs, against: _Against, loop: Loop, found: Evaluation, *, strict: bool, saving: bool) -> Checked:
     """
-    The verdict on every limit; memory of a side whose rate was measured is judged where a limit asks for it only.
+    The verdict on every limit, and on memory where the loop may not fit in it.
 
     Raises:
         InputError: A limit cannot be judged.
     """
-    from rlsize.verdicts.budget import judged, misfits
+    from rlsize.loop import phases
+    from rlsize.verdicts.budget import judged, memory_line
 
     lines: tuple[Line, ...] = ()
     if found.refused:
         inputs.ignore(f"Not judged: {some_of([f'budget.{key}' for key in against.budget.limits], _FIGURES)}")
     else:
         lines = judged(found.results, against.budget, against.baseline)
-        sides = {"rollout": loop.known.rate.known, "trainer": loop.known.train_seconds.known}
-        fitting = {f"{side}_memory_headroom_fraction" for side, measured in sides.items() if measured}
-        lines += misfits({key: one for key, one in found.results.items() if key not in fitting}, against.budget)
+        memory = None if loop.place is None else phases.judged(loop, loop.place)
+        if memory is not None and memory.verdict == "not sure":
+            worst = memory.worst
+            lines += (memory_line(replace(worst.held, key="worst_phase_bytes_per_gpu"), worst.memory),)
     waiting = [line for line in lines if saving and line.lacking == "baseline"]
     if waiting:
         names = ", ".join(line.name for line in waiting)
@@ -588,7 +590,7 @@ def _told(line: Line) -> str:
     if line.relative and line.baseline is not None:
         text += f", {_moved(line)} from {show(line.baseline.value, line.quantity)} in the baseline"
     if line.implied:
-        return f"{text}; the loop {'does' if line.status == 'fail' else 'may'} not fit in memory"
+        return f"{text}; the loop may not fit in memory"
     return f"{text}; the budget allows {_asked(line)}; {_room(line)}"
 
 

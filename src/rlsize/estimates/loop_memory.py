@@ -1,11 +1,10 @@
-"""Memory of a loop: what engines and the trainer hold, what that leaves, and the one rule of whether it fits."""
+"""Memory of a loop: what engines and the trainer hold, and what that leaves."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
 from rlsize.equations import memory_fit, planning
-from rlsize.errors import Refused
 from rlsize.estimates.engine_memory import kv_capacity
 from rlsize.estimates.figures import numbers
 from rlsize.estimates.memory_phases import beside_a_trainer
@@ -25,7 +24,6 @@ if TYPE_CHECKING:
     from rlsize.estimates.train_prediction import TrainQuestion
     from rlsize.estimates.trainer_memory import TrainerMemory
 
-_GIB = 2.0**30
 _FROZEN = ("reference", "reward")  # models that are read and not trained
 
 
@@ -153,29 +151,17 @@ def branches(question: TrainQuestion) -> tuple[object, ...]:
 
 
 def headroom_at(question: TrainQuestion, peak: Real) -> Real:
-    """Share of a trainer GPU's memory that a peak leaves, below 0 for none; it fits from `MEMORY_MARGIN` on. [1]"""
+    """Share of a trainer GPU's memory that a peak leaves, below 0 for none. [1]"""
     return planning.memory_headroom(gpu_memory=question.gpu.specification.memory.value, held_bytes=peak)
 
 
-def check_trainer(question: TrainQuestion, longest_tokens: float, values: Mapping[str, Any]) -> None:
+def leaves_margin(question: TrainQuestion, longest_tokens: float, values: Mapping[str, Any]) -> bool:
     """
-    Refuse a trainer whose peak leaves less than the margin.
+    Whether a trainer leaves what one that is chosen does, so that it fits for sure; the phases of a loop judge it.
 
     Args:
         question: The trainer, in numbers.
         longest_tokens: The longest sequence, which a micro-batch must hold whole. [token]
         values: Constants by name.
-
-    Raises:
-        Refused: With the bytes that are there and those that are needed.
     """
-    found = bare_trainer_memory(question, longest_tokens, values)
-    if float(headroom_at(question, found.peak)) >= MEMORY_MARGIN:
-        return
-    there = question.gpu.specification.memory.value
-    usable = (1.0 - MEMORY_MARGIN) * there
-    raise Refused(
-        f"the trainer of {question.model.name} does not fit on {question.gpus:g} x {question.gpu.name}: each GPU holds "
-        f"{float(found.peak) / _GIB:.0f} GiB at its peak, {float(found.states) / _GIB:.0f} GiB of it weights, gradients"
-        f" and optimizer, and {usable / _GIB:.0f} GiB may be used"
-    )
+    return float(headroom_at(question, bare_trainer_memory(question, longest_tokens, values).peak)) >= MEMORY_MARGIN

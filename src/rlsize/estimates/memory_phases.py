@@ -175,14 +175,20 @@ def memory_phases(work: Work, question: PhaseQuestion, values: Mapping[str, Real
         question: The pool.
         values: The constants of `constants_memory.STAGE` by name.
     """
-    trainer = {name: _trainer_parts(work, question, name, values) for name in question.phases}
-    lazy = question.trainer is not None and not question.trainer.states_at_start
+    trainer: dict[str, dict[str, Worked]] = {name: {} for name in question.phases}
+    lazy = False
+    if question.trainer is not None:
+        side, lazy = question.trainer, not question.trainer.states_at_start
+        training, forward = (trainer_memory(work, load, values) for load in (side.load, side.forward))
+        for name in question.phases:
+            found = training if name == "update" else forward
+            trainer[name] = _trainer_parts(work, side, question.turns, name, found, values)
     engine: dict[str, dict[str, Worked]] = {}
     if question.engine is not None:
         before = list(_own(question, trainer["engine_start"]).values())
         others = added(work, "held_bytes", before) if before else None
-        found = kv_capacity(work, question.engine, values, question.longest_tokens, others)
-        engine = {name: _engine_parts(work, question, name, found, values) for name in question.phases}
+        cache = kv_capacity(work, question.engine, values, question.longest_tokens, others)
+        engine = {name: _engine_parts(work, question, name, cache, values) for name in question.phases}
     answer = []
     for name in question.phases:
         both = engine.get(name, {})
@@ -225,7 +231,9 @@ def _engine_parts(
         if waking and not turns.staged:
             parts["kv_cache"] = found.kv_bytes
     if question.trainer is None and phase == "weight_sync":
-        parts["gathered"] = unit_bytes(work, question.synced, _NARROW)
+        moe = None if question.synced.shape.architecture is None else question.synced.shape.architecture.moe
+        experts = 1.0 if moe is None else float(moe.experts)  # vLLM's load_weights takes their tensors one by one
+        parts["gathered"] = unit_bytes(work, question.synced, _NARROW, experts=experts)
     return parts
 
 
@@ -261,14 +269,12 @@ def beside_a_trainer(work: Work, asked: EngineQuestion, longest_tokens: Real, va
     return added(work, "held_bytes", held)
 
 
-def _trainer_parts(work: Work, question: PhaseQuestion, phase: str, values: Mapping[str, Real]) -> dict[str, Worked]:
-    """What a trainer holds in a phase, by name."""
-    side = question.trainer
-    if side is None:
-        return {}
+def _trainer_parts(
+    work: Work, side: TrainerSide, turns: Turns, phase: str, found: TrainerMemory, values: Mapping[str, Real]
+) -> dict[str, Worked]:
+    """What a trainer holds in a phase, by name, whose memory in its passes with or without backward is known."""
     load = side.load if phase == "update" else side.forward
-    found = trainer_memory(work, load, values)
-    parts = _standing(found, _present(side, question.turns, phase))
+    parts = _standing(found, _present(side, turns, phase))
     if phase in PASSES:
         parts |= {"activations": found.activations, "logits": found.logits, "gathered": found.gathered}
         if phase == "update" and not load.gradients_held:

@@ -399,7 +399,7 @@ def _unit(work: Work, load: TrainerLoad, own: tuple[Worked, Worked], *, joined: 
     )
 
 
-def unit_bytes(work: Work, load: TrainerLoad, width: Worked, *, joined: bool = False) -> Worked:
+def unit_bytes(work: Work, load: TrainerLoad, width: Worked, *, joined: bool = False, experts: float = 1.0) -> Worked:
     """
     Bytes of the largest unit of the weights, whole: what loading, a weight sync or a checkpoint gathers at once.
 
@@ -408,8 +408,9 @@ def unit_bytes(work: Work, load: TrainerLoad, width: Worked, *, joined: bool = F
         load: The trainer.
         width: Bytes of a parameter in it. [B/param]
         joined: Whether embedding and output head are one unit, as FSDP's root holds what no layer does.
+        experts: Experts of a layer that come one after the other; 1 where all of them are in its unit. [1]
     """
-    say, whole = plainly(work), replace(load, tensor=1.0, expert=1.0)
+    say, whole = plainly(work), replace(load, tensor=1.0, expert=experts)
     own = (say(load.shape.dense_params), say(load.shape.routed_params))
     return work(
         "unit_bytes",

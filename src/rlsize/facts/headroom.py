@@ -17,7 +17,7 @@ PLAIN_HEADROOM = 1.0
 
 MEMORY_MARGIN = 0.05
 """
-Share of a GPU's memory, as it is sold, that a trainer's peak leaves free; what is beyond does not fit. [1]
+Share of a GPU's memory, as it is sold, that the peak of a trainer leaves free whose layout nobody said. [1]
 
 Of 45 published RL loops 43 are predicted to peak at 0.91 of it or less, and the fullest published training peak took
 0.95 (torchtitan, 84.9 GiB of 96 GB). Processes see some per cent more than what is sold, which is what the CUDA context

@@ -14,7 +14,7 @@ from rlsize.estimates.constants_step import STAGE
 from rlsize.estimates.figures import DRAWS, apply, numbers
 from rlsize.estimates.step_assembly import assembled
 from rlsize.loop.answer import answer_of
-from rlsize.loop.resolve import why_not
+from rlsize.loop.phases import why_not
 from rlsize.planner.choices import other_ways
 from rlsize.planner.evaluation import worked
 from rlsize.planner.outlook import band_of

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from rlsize.equations import rl_step, rollout_batch
+from rlsize.errors import Refused
 from rlsize.estimates.belief import interval, scattered
 from rlsize.estimates.constants_memory import STAGE, TRAINING_NOISE
 from rlsize.estimates.engine_memory import kv_capacity, memory_share, step_sequences, visible_memory
@@ -16,7 +17,7 @@ from rlsize.estimates.run_memory import PEAKING, beyond_model
 from rlsize.estimates.step_assembly import REFILLING
 from rlsize.facts.figure import Figure
 from rlsize.facts.inference_engines import inference_engine
-from rlsize.planner.evaluation import bare_asked, longest_tokens
+from rlsize.planner.evaluation import bare_asked, fitting_step, longest_tokens
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -27,8 +28,9 @@ if TYPE_CHECKING:
     from rlsize.estimates.memory_phases import Phase
     from rlsize.estimates.train_prediction import TrainQuestion
     from rlsize.facts.calibration import OwnMemory
-    from rlsize.loop.resolve import Loop, Stages
+    from rlsize.loop.resolve import Loop
     from rlsize.loop.said import Said
+    from rlsize.planner.options import Placement
 
 Verdict: TypeAlias = Literal["fits", "not sure", "dies"]
 
@@ -149,7 +151,32 @@ def turns_of(said: Said, *, shared: bool) -> Turns:
     return replace(turns, sleep=said.choose("engine_sleep")) if shared and said.gives("engine_sleep") else turns
 
 
-def phases_of(loop: Loop, seed: int = 0, own: OwnMemory | None = None) -> Phases | None:
+def why_not(loop: Loop, place: Placement) -> str:
+    """
+    Why a placed loop cannot run: what was not measured on it does not fit; empty where it can.
+
+    Args:
+        loop: The loop.
+        place: Where it would run: as it was said, or another way.
+    """
+    central = loop.outlook.central
+    try:
+        fitting_step(central, place, longest_tokens(central))
+    except Refused as refusal:
+        return str(refusal)
+    found = judged(loop, place)
+    return "" if found is None or found.dying is None else dies_at(found.dying)
+
+
+def judged(loop: Loop, place: Placement) -> Phases | None:
+    """The memory of a placed loop that says whether it can run; None where a measurement or a run has shown it."""
+    if loop.known.rate.known or loop.known.train_seconds.known:
+        return None
+    found, run = phases_of(loop, place=place), loop.problem.run
+    return None if found is None or (run is not None and run.holds(found.worst.fill)) else found
+
+
+def phases_of(loop: Loop, seed: int = 0, own: OwnMemory | None = None, place: Placement | None = None) -> Phases | None:
     """
     What each GPU of a loop holds, phase by phase.
 
@@ -157,6 +184,7 @@ def phases_of(loop: Loop, seed: int = 0, own: OwnMemory | None = None) -> Phases
         loop: The loop, whether it can run or not.
         seed: Of the draws behind the bands.
         own: The trainer's peak as a log has it; that of the run that a calibration holds when None.
+        place: Where it would run; as it was said when None.
 
     Returns:
         The phases; None where models or GPUs are not known.
@@ -167,17 +195,26 @@ def phases_of(loop: Loop, seed: int = 0, own: OwnMemory | None = None) -> Phases
     central, drawn = belief.central(), belief.drawn(seed)
     found = []
     own = own or (loop.problem.run.memory if loop.problem.run is not None else None)
-    for question in _questions(loop, loop.stages):
-        gpu = (loop.stages.train if question.engine is None else question.engine).gpu
+    place = place or loop.tried
+    shared = loop.pools.shared if place is None else place.shared
+    placed = loop if place is None else place
+    replica = placed.fleet.engines[shared]
+    asked = bare_asked(placed.trainer)
+    if asked is None:
+        return None
+    asked = asked if place is None else replace(asked, gpus=place.trainer_gpus)
+    engine = _offered(loop, place, loop.stages.rollout.engine if isinstance(replica, str) else replica.question)
+    for question in _questions(loop, loop.stages.turns[shared], engine, asked, shared=shared):
+        gpu = (asked if question.engine is None else question.engine).gpu
         memory = float(visible_memory(numbers, gpu, central))
         pairs = zip(memory_phases(numbers, question, central), memory_phases(numbers, question, drawn), strict=True)
         if own is not None and question.trainer is not None and own.phase not in question.phases:
             own = replace(own, phase="update")  # a pass that the loop has no more: what is not known may stand here too
         made = [_banded(phase, spread, memory, seed, own) for phase, spread in pairs]
-        if question.engine is not None and isinstance(loop.stages.engines[loop.pools.shared], str):
+        if question.engine is not None and isinstance(replica, str):
             made = [_starved(one, question, central, drawn) if one.name == "engine_start" else one for one in made]
         found += made
-    return Phases(phases=tuple(found)) if found else None
+    return Phases(phases=tuple(found))
 
 
 def _starved(
@@ -210,24 +247,18 @@ def _starved(
     )
 
 
-def _questions(loop: Loop, stages: Stages) -> Iterator[PhaseQuestion]:
+def _questions(
+    loop: Loop, turns: Turns, engine: EngineQuestion, asked: TrainQuestion, *, shared: bool
+) -> Iterator[PhaseQuestion]:
     """The pools of a loop."""
-    shared, asked = loop.pools.shared, bare_asked(loop.trainer)
-    replica = stages.engines[shared]
-    if asked is None:
-        return
-    engine = _offered(loop, stages.rollout.engine if isinstance(replica, str) else replica.question)
     longest = longest_tokens(loop.outlook.central)
-    if loop.tried is not None:
-        asked = replace(asked, gpus=loop.tried.trainer_gpus)
-    side = _trainer_side(asked, stages.turns, longest)
-    both = PhaseQuestion(engine=engine, trainer=side, synced=side.load, longest_tokens=longest, turns=stages.turns)
+    side = _trainer_side(asked, turns, longest)
+    both = PhaseQuestion(engine=engine, trainer=side, synced=side.load, longest_tokens=longest, turns=turns)
     yield from (both,) if shared else (replace(both, trainer=None), replace(both, engine=None))
 
 
-def _offered(loop: Loop, engine: EngineQuestion) -> EngineQuestion:
+def _offered(loop: Loop, place: Placement | None, engine: EngineQuestion) -> EngineQuestion:
     """An engine with no more samples than the loop has for it, where it does not run its largest step to begin with."""
-    place = loop.tried
     if place is None or inference_engine(engine.engine).budget != "static":
         return engine
     within = place.max_staleness if place.loop in REFILLING else 0.0

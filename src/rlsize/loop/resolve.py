@@ -64,7 +64,7 @@ class Stages:
         transport: Class of the weight sync.
         wire_dtype: Number type of weights on the wire.
         belief: What is believed about the constants.
-        turns: What both sides do with their memory while the other one runs.
+        turns: What both sides do with their memory while the other one runs, on shared GPUs (True) and on their own.
     """
 
     rollout: RolloutQuestion
@@ -74,7 +74,7 @@ class Stages:
     transport: str
     wire_dtype: str
     belief: Belief
-    turns: Turns
+    turns: Mapping[bool, Turns]
 
     @property
     def fits(self) -> int | None:
@@ -304,7 +304,7 @@ def stages_of(said: Said, found: Pools) -> Stages:
     own = _trainers_gpus(said, found)
     train = train_question(said, model, sides["trainer"], length, many, own)
     way, wire = transport(said, shared=found.shared), wire_dtype(said)
-    turns = turns_of(said, shared=found.shared)
+    turns = {one: turns_of(said if one == found.shared else said.apart(), shared=one) for one in (False, True)}
     staleness = said.ask("max_staleness")
     if found.loop != "async" and staleness.provenance == "default":
         said.used.pop("max_staleness", None)
@@ -541,6 +541,8 @@ def as_stated(said: Said, loop: Loop) -> Loop:
     """
     fleet = loop.fleet
     place: Placement | None
+    from rlsize.loop.phases import why_not
+
     try:
         rollout, trainer = _sides(said, loop)
         instances = _whole_instances(rollout, fleet.gpus)
@@ -556,7 +558,7 @@ def as_stated(said: Said, loop: Loop) -> Loop:
         figure = Figure(key="instances", value=instances, provenance="predicted", source="whole instances of the fleet")
         said.keep(stated if stated.known else figure)
         place = _placed(said, loop, float(instances), float(trainer))
-        reason = "" if _ran(said, loop) else why_not(loop, place) or _dies(said, replace(loop, tried=place))
+        reason = "" if _ran(said, loop) else why_not(loop, place)
     except Refused as refusal:
         reason, place = str(refusal), None
     loop = replace(loop, tried=place)
@@ -689,28 +691,3 @@ def _by_layout(said: Said, own: object, found: Pools) -> tuple[float, float] | N
     for key, value in (("rollout_gpus", rest), ("trainer_gpus", own.number)):
         said.keep(Figure(key=key, value=int(value), provenance="default", source="what the trainer's layout takes"))
     return rest, own.number
-
-
-def _dies(said: Said, loop: Loop) -> str:
-    """Where a loop that nobody measured runs out of memory, if somebody said how it keeps it; empty for nowhere."""
-    if loop.stages is None or loop.known.rate.known or loop.known.train_seconds.known:
-        return ""
-    from rlsize.loop.phases import PHASE_KEYS, dies_at, phases_of
-
-    found = phases_of(loop) if any(map(said.gives, PHASE_KEYS)) else None
-    run = loop.problem.run
-    if found is None or found.dying is None or (run is not None and run.holds(found.worst.fill)):
-        return ""
-    return dies_at(found.dying)
-
-
-def why_not(loop: Loop, place: Placement) -> str:
-    """Why a placed loop cannot run: what was not measured on it does not fit; empty where it can."""
-    from rlsize.planner.evaluation import fitting_step, longest_tokens
-
-    central = loop.outlook.central
-    try:
-        fitting_step(central, place, longest_tokens(central))
-    except Refused as refusal:
-        return str(refusal)
-    return ""

@@ -102,9 +102,9 @@ def searched(
         loop = as_stated(said, loop)
         own = loop.place
     laid_out = any(map(said.gives, (*_SEARCHED[True], *_SEARCHED[False])))
-    why_not = loop.refused if stated else _refused(said, plain) if plain is not None and laid_out else ""
-    if why_not:
-        said.warnings.append(f"{cannot_run(why_not)} It is not ranked; a plan is another one.")
+    refused = loop.refused if stated else _refused(said, plain) if plain is not None and laid_out else ""
+    if refused:
+        said.warnings.append(f"{cannot_run(refused)} It is not ranked; a plan is another one.")
     for key in (*(() if loop.known.rate.known else _SEARCHED[True]), *_SEARCHED[False]):
         said.used.pop(key, None)  # what is searched is no input, whatever the scenario has in its place
     said.used.pop("max_staleness", None)
@@ -118,7 +118,7 @@ def searched(
         said.notes.append(f"{', '.join(dict.fromkeys(passed_over))}: searched, and as said only in yours")
     answer = _launched(said, budget, (loop, space, own), wanted.objective, tell, takes)
     if answer.refusals:
-        answer = replace(answer, runs_as_said=own is not None and not why_not)
+        answer = replace(answer, runs_as_said=own is not None and not refused)
     for reason, count in rejected.counts.items():
         answer.found.rejected.add(reason, count)
     return Searched(loop=loop, planned=answer)
@@ -137,8 +137,8 @@ def _launched(
 
     loop, space, own = posed
     reasons: dict[str, list[str]] = {}
-    taken = _asking(loop, takes, reasons)
-    find = partial(planned, loop.outlook, objective=objective, written=own, tell=tell, takes=taken)
+    fits, taken = _asking(loop, takes, reasons)
+    find = partial(planned, loop.outlook, objective=objective, written=own, tell=tell, takes=taken, fits=fits)
     answer = find(space, otherwise=_otherwise(said.instead(), loop, budget))
     if answer.chosen is None and reasons:
         return replace(answer, refusals=tuple(chain.from_iterable(reasons.values())))
@@ -203,17 +203,28 @@ def _otherwise(
 
 def _asking(
     loop: Loop, takes: Callable[[Loop, Placement], str] | None, reasons: dict[str, list[str]]
-) -> Callable[[Placement], bool] | None:
-    """Whether what runs the loop takes a placement of it; why it does not is noted by mode, empty where it does."""
-    if takes is None:
-        return None
+) -> tuple[Callable[[Placement], bool] | None, Callable[[Placement], bool] | None]:
+    """
+    Whether the memory of a placement fits for sure, and whether it can run and is taken; None where nothing says.
+
+    Why a placement is not taken is noted by mode, empty where it is.
+    """
+    if loop.stages is None and takes is None:  # rates alone, whose plans load no prediction
+        return None, None
+    from rlsize.loop.phases import dies_at, judged
+
+    def fits(place: Placement) -> bool:
+        found = judged(loop, place)
+        return found is None or found.verdict == "fits"
 
     def taken(place: Placement) -> bool:
-        why = takes(loop, place)
+        found = judged(loop, place)
+        dying = None if found is None else found.dying
+        why = dies_at(dying) if dying is not None else "" if takes is None else takes(loop, place)
         reasons.setdefault(place.loop, []).append(why)
         return not why
 
-    return taken
+    return fits, taken
 
 
 def _better_refused(answer: Planned, reasons: Mapping[str, list[str]]) -> dict[str, tuple[Family, str]]:

@@ -16,7 +16,7 @@ import numpy as np
 from rlsize.equations import rl_step
 from rlsize.estimates.figures import DRAWS, ends, quantile
 from rlsize.facts.figure import Figure
-from rlsize.planner.evaluation import MEMORY_KEYS, PLACED, central_results, evaluation, worked
+from rlsize.planner.evaluation import PLACED, central_results, evaluation, worked
 from rlsize.planner.families import SAME, Family
 from rlsize.planner.outlook import band_of
 
@@ -119,6 +119,7 @@ class Choice:
         written: The plan as the scenario has it; None where it says none, or it cannot run.
         fresher: The best plan with less staleness, all else alike; None where there is none.
         rare: The best plan of a layout that few run, where it is better; None where there is none.
+        doubted: Whether its memory may not be enough.
     """
 
     objective: Order
@@ -129,13 +130,7 @@ class Choice:
     written: Alternative | None = None
     fresher: Family | None = None
     rare: Alternative | None = None
-
-    @property
-    def doubted(self) -> bool:
-        """Whether its memory may not be enough, on the draws; a side whose rate was measured has shown that it fits."""
-        shown = self.best.place.fleet.rate.known, self.best.place.trainer.seconds.known
-        bands = [self.evaluation.results[key].band for key, ran in zip(MEMORY_KEYS, shown, strict=True) if not ran]
-        return any(band is not None and band[0] < 0 for band in bands)
+    doubted: bool = False
 
     @property
     def rare_is_better(self) -> bool:
@@ -173,6 +168,7 @@ def choice(
     shown: int = SHOWN,
     takes: Takes | None = None,
     around: Around | None = None,
+    fits: Takes | None = None,
     *,
     brief: bool = False,
 ) -> Choice | None:
@@ -186,6 +182,7 @@ def choice(
         shown: How many alternatives are told.
         takes: Whether what runs the loop takes a placement; None for all.
         around: What is as good as the best; None where only the best counts.
+        fits: Whether its memory is enough for sure; None where nobody knows.
         brief: Whether nothing is told beside a plan whose memory may not be enough.
 
     Returns:
@@ -218,6 +215,7 @@ def choice(
         written=None if own is None else _beside(own, best),
         fresher=_fresher(outlook, best.place, priced=found.priced),
         rare=None if rare is None else _beside(_alternative(outlook, rare, metric), best),
+        doubted=fits is not None and not fits(best.place),
     )
     if brief and chosen.doubted:
         return chosen

@@ -4,22 +4,21 @@ from __future__ import annotations
 
 from dataclasses import replace
 from itertools import product
-from math import lcm
 from typing import TYPE_CHECKING
 
 from rlsize.equations import matching, rollout_batch
 from rlsize.errors import Refused
 from rlsize.estimates.figures import numbers
-from rlsize.estimates.loop_memory import check_trainer, headroom_beside_trainer
+from rlsize.estimates.loop_memory import headroom_beside_trainer, leaves_margin
 from rlsize.estimates.memory_shape import memory_shape
 from rlsize.estimates.model_size import model_size
 from rlsize.estimates.rollout_prediction import engine, steady
 from rlsize.estimates.rollout_question import mean_lengths, why_not
 from rlsize.estimates.trainer_layout import Degrees, divides, model_objections
 from rlsize.facts.figure import Figure, absent
-from rlsize.planner.evaluation import fitting_step, longest_tokens
+from rlsize.planner.evaluation import bare_trainer, fitting_step, longest_tokens
 from rlsize.planner.options import RECOMPUTES, FleetOption, TrainerOption
-from rlsize.planner.rounding import MOST_TRAINER_GPUS, WITHIN, first_fit, gpu_counts, rounded_down
+from rlsize.planner.rounding import WITHIN, rounded_down
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -321,7 +320,7 @@ def splits(size: float, replica: int, gpus: float) -> tuple[tuple[float, float],
 
 def best_split(terms: Terms, place: Placement, gpus: float) -> Placement | None:
     """
-    The placement on the split with the shortest central step; None where none works.
+    The placement on the split with the shortest central step whose trainer leaves its margin of memory; None for none.
 
     Args:
         terms: In central numbers.
@@ -336,9 +335,14 @@ def best_split(terms: Terms, place: Placement, gpus: float) -> Placement | None:
             seconds = fitting_step(terms, one, longest)
         except Refused:
             continue
-        if seconds < least:
+        if seconds < least and _roomy(terms, one, longest):
             best, least = one, seconds
     return best
+
+
+def _roomy(terms: Terms, place: Placement, longest: float) -> bool:
+    question = None if place.trainer.seconds.known else bare_trainer(place)
+    return question is None or leaves_margin(question, longest, terms.values)
 
 
 def other_ways(terms: Terms, place: Placement, gpus: float, *, split: bool) -> tuple[Placement, ...]:
@@ -363,20 +367,3 @@ def other_ways(terms: Terms, place: Placement, gpus: float, *, split: bool) -> t
             way = best_split(terms, moved(place, loop, gpus, gpus), gpus)
             found += [way] if way else []
     return tuple(found)
-
-
-def fitting_trainer(terms: Terms, trainer: TrainQuestion) -> int | None:
-    """The fewest GPUs, parts of a node or whole nodes, on which the trainer fits as it is laid out; None for none."""
-    question, longest = trainer.bare(), longest_tokens(terms)
-    unit = lcm(trainer.replica, trainer.pipeline * trainer.expert)
-    count = gpu_counts(unit, int(terms.problem.gpus_per_node or trainer.gpu.specification.gpus_per_node.value))
-
-    def fits(index: int) -> bool:
-        try:
-            check_trainer(replace(question, gpus=float(count(index))), longest, terms.values)
-        except Refused:
-            return False
-        return True
-
-    found = first_fit(fits, lambda index: count(index) <= MOST_TRAINER_GPUS)
-    return None if found is None else count(found)

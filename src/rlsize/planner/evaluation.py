@@ -259,7 +259,7 @@ def memory_of(terms: Terms, place: Placement) -> dict[str, Any]:
 
 def fitting_step(terms: Terms, place: Placement, longest: float) -> float:
     """
-    The step of a placed loop that can run; a side whose rate was measured has shown that it fits.
+    The step of a placed loop whose instances have room for a sample; those whose rate was measured have shown it.
 
     Args:
         terms: In central numbers.
@@ -267,20 +267,14 @@ def fitting_step(terms: Terms, place: Placement, longest: float) -> float:
         longest: The longest sequence, which memory must hold whole. [token]
 
     Raises:
-        Refused: It cannot run so, with the reason.
+        Refused: They have none, with the reason.
     """
     seconds = float(assembled(terms.work, loop_parts(terms, place)).seconds)
     engine = None if place.fleet.rate.known else known_engine(place, shared=place.shared)
-    question = None if place.trainer.seconds.known else bare_trainer(place)
-    if engine is None and question is None:
-        return seconds
-    from rlsize.estimates.engine_memory import check_room
-    from rlsize.estimates.loop_memory import check_trainer
-
     if engine is not None:
+        from rlsize.estimates.engine_memory import check_room
+
         check_room(engine.question, max(longest, engine.question.promised_tokens), terms.values)
-    if question is not None and not question.keeps.backend:  # phases judge a trainer of which more is known
-        check_trainer(question, longest, terms.values)
     return seconds
 
 

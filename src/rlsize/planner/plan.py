@@ -115,6 +115,7 @@ def planned(
     tell: Callable[[float], None] | None = None,
     takes: Takes | None = None,
     otherwise: Otherwise | None = None,
+    fits: Takes | None = None,
 ) -> Planned:
     """
     The best plan of a space, and what stands around it.
@@ -127,13 +128,14 @@ def planned(
         tell: Hears of a long search which share of it is done. [1]
         takes: Whether what runs the loop takes a placement; None for all. With more room left, it takes more of them.
         otherwise: How the loop is posed with other quantities; None where only limits and GPUs are changed.
+        fits: Whether the memory of a placement is enough for sure; None where nobody knows.
 
     Raises:
         InputError: The space is too large.
     """
     from rlsize.planner.least_change import least_changes, near_batch, nearest_plan
 
-    choose = partial(choice, outlook, written=written, takes=takes, brief=True)
+    choose = partial(choice, outlook, written=written, takes=takes, fits=fits, brief=True)
     tried: list[tuple[Found, Tables, Choice | None]] = []
     for more in _ROOM:
         wide = replace(space, margin=space.margin + more, uneven=otherwise is not None and otherwise.batch is not None)

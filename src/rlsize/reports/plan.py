@@ -229,11 +229,8 @@ def _simulated_order(chosen: Choice, ranked: Sequence[Ranked]) -> tuple[str, boo
 def tight(chosen: Choice) -> Iterator[str]:
     """What may not be enough: what comes too late, and memory on the draws."""
     yield from dropped_words(chosen.evaluation.results)
-    for side in ("rollout", "trainer"):
-        left = chosen.evaluation.results[f"{side}_memory_headroom_fraction"]
-        if left.band is not None and left.band[0] < 0:
-            share = show(left.value, left.key)
-            yield f"the {side}'s memory may not be enough: {share} should be left, and at the low end none is"
+    if chosen.doubted:
+        yield "its memory may not be enough: `rlsize memory` says which phase takes how much"
 
 
 def _searched(answer: Planned) -> str:

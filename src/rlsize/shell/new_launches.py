@@ -347,7 +347,6 @@ def _as_told(framework: Framework, liked: Mapping[str, Any], needed: Mapping[str
 
 def _refused(inputs: Inputs, framework: str, form: str, text: str) -> str:
     """Why the loop that a new launch tells cannot run, as it is read again; empty where it can, or nobody knows."""
-    from rlsize.loop.phases import dies_at, phases_of
     from rlsize.loop.resolve import described, resolve
     from rlsize.readers.scenarios import launched_scenario
 
@@ -360,11 +359,7 @@ def _refused(inputs: Inputs, framework: str, form: str, text: str) -> str:
     told_long = inputs.gives("response_tokens") or inputs.gives("max_response_tokens")  # not a framework's default cap
     if not (told_long and described(again)):
         return ""
-    loop = resolve(again)
-    if loop.refused or loop.known.rate.known or loop.known.train_seconds.known or any(map(again.gives, PHASE_KEYS)):
-        return loop.refused
-    phases = phases_of(loop)
-    return "" if phases is None or phases.dying is None else dies_at(phases.dying)
+    return resolve(again).refused
 
 
 def _told(values: Mapping[str, Any]) -> dict[str, Any]:

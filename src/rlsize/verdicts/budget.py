@@ -15,7 +15,6 @@ from rlsize.equations import budget as equations
 from rlsize.estimates.figures import apply, ends, numbers
 from rlsize.facts.budget import Bound, Change, Limit, set_limits
 from rlsize.facts.figure import Figure, absent
-from rlsize.facts.headroom import MEMORY_MARGIN
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -28,10 +27,6 @@ Status = Literal["fail", "warn", "pass", "unknown"]
 Lacking = Literal["", "value", "baseline", "value in the baseline"]
 
 BASELINE_FLAG = "--baseline"
-_LEAST: Mapping[str, float] = {
-    "rollout_memory_headroom_fraction": 0.0, "trainer_memory_headroom_fraction": MEMORY_MARGIN,
-}  # fmt: skip
-"""What must be left for a side to fit at all: of an engine, whose cache takes all it may, a cache for one sample."""
 _ROUNDING = 1e-9  # of the limit: sums of floats that are equal on paper
 
 
@@ -103,18 +98,15 @@ def judged(results: Mapping[str, Figure], budget: Budget, baseline: Plan | None 
     )
 
 
-def misfits(results: Mapping[str, Figure], budget: Budget) -> tuple[Line, ...]:
+def memory_line(held: Figure, memory: float) -> Line:
     """
-    The sides that do not fit in memory, or may not, where the budget sets no least headroom itself.
+    Memory that is there, as a limit that nobody has to set.
 
     Args:
-        results: What is expected of the loop, by key.
-        budget: The limits.
+        held: What each GPU holds in the fullest phase. [B]
+        memory: What processes see of a GPU. [B]
     """
-    known = [results[key] for key in _LEAST if key in results and _is_number(results[key].value)]
-    unset = [figure for figure in known if (limit := budget.limits.get(figure.key)) is None or limit.min is None]
-    lines = [replace(_line(figure, Limit(min=_LEAST[figure.key]), "min", None), implied=True) for figure in unset]
-    return tuple(line for line in lines if line.status != "pass")
+    return replace(_line(held, Limit(max=memory), "max", None), implied=True)
 
 
 def _before(baseline: Plan | None, quantity: str) -> Figure | None:

@@ -85,13 +85,11 @@ def memory(inputs: Inputs, write: Write = None, force: Force = False) -> Report:
     from rlsize.loop.unsaid import phases_as_said
 
     measured = loop.known.rate.known or loop.known.train_seconds.known
-    if report.no and not loop.refused:
+    if report.no and measured and not loop.refused:
         shown = "what was measured of the loop has shown that it runs: this bill is too high for it"
-        if question.keeps.backend and not measured:
-            shown = "the bill keeps 5 % of the memory free, and this loop does not: its phases decide whether it runs"
         report = replace(report, no=False, warnings=(*report.warnings, shown))
-    if question.keeps.backend and not measured:
-        report = replace(report, headline=headline(answer, None))  # what fits is for the phases to say
+    if not measured:  # what fits is for the phases to say
+        report = replace(report, headline=headline(answer, None), no=bool(loop.refused))
     judged_report = with_phases(report, phases_as_said(inputs, loop, seed), measured=measured)
     return with_savers(judged_report, inputs, loop, write, force=force)
 

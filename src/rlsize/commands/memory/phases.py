@@ -45,14 +45,21 @@ def with_phases(report: Report, found: Phases | None, *, measured: bool) -> Repo
     if found is None:
         return report
     results, dies = _results(found), found.dying is not None
+    sides = {} if measured else {f"{side}_fits": side for side in ("trainer", "rollout")}
+    billed = [replace(one, value=_fits(found, sides[one.key])) if one.key in sides else one for one in report.results]
     return replace(
         report,
         headline=f"{verdict(found)} {report.headline}",
-        results=(*report.results, *results),
+        results=(*billed, *results),
         tables={**report.tables, "phases": _table(found)},
         quiet=report.quiet | {figure.key for figure in results},
         no=report.no or (dies and not measured),
     )
+
+
+def _fits(found: Phases, side: str) -> bool:
+    """Whether a side can run on its GPUs."""
+    return all(one.verdict != "dies" for one in found.phases if one.pool in {side, "shared"})
 
 
 def verdict(found: Phases) -> str:

@@ -9,7 +9,7 @@ from rlsize.estimates.figures import ends
 from rlsize.facts.figure import Figure
 from rlsize.reports.chart import Chart, Series
 from rlsize.reports.report import Column, Decision, Report, Table, Unseen, tables_of
-from rlsize.reports.wording import interval, numbered
+from rlsize.reports.wording import interval
 from rlsize.shell.inputs import Inputs
 from rlsize.shell.quantity_flags import AGENTS, ALGORITHM, ANSWER, INSTANCE, LOOP, TRAINER, WORKLOAD, asks
 from rlsize.units import listed, show
@@ -148,26 +148,20 @@ def _way_out(inputs: Inputs, loop: Loop, stages: Stages) -> str:
         return f"It would fit with --rollout-tensor-parallel {fits}." if fits else "No tensor parallelism holds it."
     from functools import partial
 
-    from rlsize.loop.phases import dies_at, phases_of
+    from rlsize.loop.phases import phases_of
     from rlsize.loop.savers import savers
-    from rlsize.planner.choices import fitting_trainer
     from rlsize.shell.launches import can_change, in_own_keys
     from rlsize.shell.progress import late_progress
 
     phases = phases_of(loop)
-    if phases is not None and phases.dying is not None and loop.refused == dies_at(phases.dying):
-        with late_progress("looking for what makes it fit") as tell:
-            best = next(iter(savers(inputs, loop, partial(can_change, inputs), tell)), None)
-        if best is None:
-            return "No single change makes it fit, nor two that leave the training as it is."
-        sure = "fits" if best.phases.verdict == "fits" else "may fit"
-        return f"It {sure} with {in_own_keys(inputs, best.values)} ({best.kind})."
-    gpus = fitting_trainer(loop.outlook.central, stages.train)
-    if gpus is None:
-        return "More trainer GPUs alone do not help: shard it further, or offload the optimizer (--offload)."
-    return (
-        f"It fits on {numbered(round(gpus), 'trainer GPU')}, or with --offload on fewer; rlsize memory bills all of it."
-    )
+    if loop.tried is None or phases is None or phases.dying is None:  # it is its GPUs, and not one of its phases
+        return "`rlsize plan` with the same flags looks for a loop that can run."
+    with late_progress("looking for what makes it fit") as tell:
+        best = next(iter(savers(inputs, loop, partial(can_change, inputs), tell)), None)
+    if best is None:
+        return "No single change makes it fit, nor two that leave the training as it is."
+    sure = "fits" if best.phases.verdict == "fits" else "may fit"
+    return f"It {sure} with {in_own_keys(inputs, best.values)} ({best.kind})."
 
 
 def _headline(outlook: StepOutlook, loop: Loop, stages: Stages) -> str:
