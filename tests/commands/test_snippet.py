@@ -250,6 +250,20 @@ def test_no_plan_is_in_a_mode_that_a_version_lacks(rlsize: Run, scenario: str, v
     assert (ran.code, f"cannot run a loop that is {mode}" in ran.stderr) == (2, True), ran.stderr
 
 
+@pytest.mark.parametrize("name", ["verl@nan", "trl@-1", "slime@<", "openrlhf@", "areal@abc"])
+@pytest.mark.parametrize("command", [("snippet",), ("memory",), ("plan",), ("fleet",), ("predict", "step")])
+def test_what_is_no_version_is_refused_by_every_command(
+    rlsize: Run, tmp_path: Path, command: tuple[str, ...], name: str
+) -> None:
+    """By the flag, and by the key of a scenario."""
+    path = tmp_path / "shared.yaml"
+    path.write_text(SHARED, encoding="utf-8")
+    flag = rlsize(*command, str(path), "--framework", name)
+    key = rlsize(*command, str(path), "--set", f"framework={name}")
+    for ran in (flag, key):
+        assert (ran.code, ran.stderr.count("is no version of")) == (2, 1), ran.stderr
+
+
 def test_a_fork_has_no_new_launch(rlsize: Run, scenario: str) -> None:
     """Its keys are not its parent's; what is known of it is a framework all the same."""
     ran = rlsize("snippet", scenario, "-f", "easyr1")

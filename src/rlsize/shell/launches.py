@@ -338,7 +338,7 @@ def write_back(inputs: Inputs, wanted: Mapping[str, Any], target: str, *, force:
     known = frameworks(inputs.catalogue)
 
     def again(text: str) -> Reading:
-        return read_launch(launch.name, known, framework=launch.framework.name, text=text).reading
+        return read_launch(launch.name, known, framework=launch.dated, text=text).reading
 
     text = launch.texts[launch.name] if launch.name == "-" else config_text(launch.name)
     original = Path(launch.name).read_bytes() if text is None else text.encode()

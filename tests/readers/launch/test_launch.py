@@ -153,6 +153,29 @@ def test_another_framework_can_be_said_and_must_be_known(tmp_path: Path) -> None
         _launch(tmp_path, VERL, framework="vrel")
 
 
+@pytest.mark.parametrize(
+    ("version", "engine_seqs"),
+    [
+        *((one, 256) for one in ("0.9.1", "v0.8", "1.0rc1", "0.9.0.dev", "0.8.0.dev20251010+gabc", "2025-05", "<0.9")),
+        *((one, 1024) for one in ("0.7", "v0.5", "<0.5", "<0.5.0", "0.3.0.post1", "0.4.1")),
+    ],
+)
+def test_a_version_is_read_as_releases_are_written(tmp_path: Path, version: str, engine_seqs: int) -> None:
+    """What comes after the release, and whether it is out yet, decides nothing."""
+    launch = _launch(tmp_path, VERL, framework=f"verl@{version}")
+    assert launch.reading.value("loop.max_num_seqs") == engine_seqs
+
+
+@pytest.mark.parametrize(
+    "version", ["", "nan", "inf", "-1", "<", "<<0.5", "abc", "main", "0.9.x", ">0.5", "0 9", "1." * 9]
+)
+def test_what_is_no_version_is_refused(tmp_path: Path, version: str) -> None:
+    """It would be taken for the oldest one."""
+    with pytest.raises(InputError, match="is no version of verl") as raised:
+        _launch(tmp_path, VERL, framework=f"verl@{version}")
+    assert [fault.where for fault in raised.value.faults] == ["--framework"]
+
+
 def test_a_note_on_a_script_within_a_configuration_names_the_line_of_the_file(tmp_path: Path) -> None:
     """And so do the words of its programs."""
     launch = _launch(tmp_path, f"num_nodes: 1\nrun: |\n  set -e\n  eval x\n  {VERL}data.train_batch_size=8\n", "a.yaml")

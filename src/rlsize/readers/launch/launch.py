@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from rlsize.errors import Fault, InputError, suggestion
 from rlsize.facts.launch import GAP, Program, Setting, Span
-from rlsize.frameworks.told import Reading, era_of, in_era, matching, normal
+from rlsize.frameworks.told import Reading, era_of, in_era, matching, named_version, normal
 from rlsize.readers.launch.arguments import positional, scalar, settings_of
 from rlsize.readers.launch.bash import read_script
 from rlsize.readers.launch.bash.source import Source, script_in
@@ -128,7 +128,7 @@ def read_launch(
         InputError: It cannot be read, or launches no framework that is known.
     """
     content = read_text(path) if text is None else text
-    name, _, version = framework.partition("@")
+    name, version = named_version(framework, "--framework")
     context = Context(path, None if path == "-" else Path(path).parent, known, name, {path: content})
     if name and name not in known:
         raise InputError(Fault(f"there is no framework {name[:40]!r}", "--framework", suggestion(name[:40], known)))
