@@ -121,7 +121,7 @@ def test_token_batching_puts_sample_counts_out_of_action(tmp_path: Path) -> None
 def test_the_engines_share_hangs_on_the_version(tmp_path: Path, version: str, share: float | None) -> None:
     """There was no flag in 0.5; its default rose from 0.9 to 0.95."""
     text = "python3 -m openrlhf.cli.train_ppo_ray --pretrain a/b --vllm_num_engines 2"
-    assert said(launch(tmp_path, text, framework=f"openrlhf@{version}"), "memory_fraction") == (share,)
+    assert said(launch(tmp_path, text, framework="@".join(filter(None, ("openrlhf", version)))), "memory_fraction") == (share,)
 
 
 def test_without_engines_all_models_are_in_each_process(tmp_path: Path) -> None:
@@ -690,3 +690,29 @@ def test_lengths_of_nemo_rl_go_on_to_be_multiples_of_its_layout(tmp_path: Path) 
     text += f"{key}.context_parallel_size=1 policy.make_sequence_length_divisible_by=2"
     found = changes(launch(tmp_path, text).reading, {"context_parallel": 4})
     assert found.keys["policy.make_sequence_length_divisible_by"] == 16
+
+
+@pytest.mark.parametrize(
+    ("key", "version", "bucket"),
+    [
+        ("", "verl@0.9.1", "2048 MiB"),
+        ("", "verl@0.6.1", "512 MiB"),
+        ("", "verl@0.4.1", None),
+        ("actor_rollout_ref.rollout.checkpoint_engine.update_weights_bucket_megabytes=4096", "verl", "4096 MiB"),
+        ("actor_rollout_ref.rollout.update_weights_bucket_megabytes=1024", "", "1024 MiB"),
+    ],
+)
+def test_the_bucket_of_a_weight_sync_is_read(tmp_path: Path, key: str, version: str, bucket: str | None) -> None:
+    """By its two names: 0.5 to 0.7 had it beside the engine's keys (trainer/config/rollout/rollout.yaml)."""
+    read = launch(tmp_path, f"{VERL_RUN.format('trainer.main_ppo')} {key}", framework=version)
+    assert said(read, "bucket_bytes") == (bucket,)
+    assert read.version == ("" if version == "verl" else version.partition("@")[2] or "<0.8")
+
+
+@pytest.mark.parametrize(("version", "packs"), [("verl@0.3.0.post1", False), ("verl@0.4.1", True)])
+def test_megatron_packed_no_micro_batches_at_first(tmp_path: Path, version: str, *, packs: bool) -> None:
+    """verl 0.3 splits its batch into samples, whatever use_dynamic_bsz says (workers/actor/megatron_actor.py)."""
+    keys = "actor.strategy=megatron", "actor.use_dynamic_bsz=true", "actor.ppo_micro_batch_size_per_gpu=2"
+    run = " ".join([VERL_RUN.format("trainer.main_ppo"), *(f"actor_rollout_ref.{key}" for key in keys)])
+    found = said(launch(tmp_path, run, framework=version), "micro_batch_tokens", "micro_batch_samples")
+    assert found == ((16384, None) if packs else (None, 2))

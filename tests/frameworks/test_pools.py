@@ -237,6 +237,14 @@ def test_areal_the_layout_is_read_out_of_its_words(tmp_path: Path) -> None:
     assert said(read, "trainer_gpus", "gpus", "trainer_backend", "data_parallel") == (8, 12, "megatron", 1)
 
 
+def test_areal_nodes_follow_from_the_layout_unless_they_are_said(tmp_path: Path) -> None:
+    """Its default of 32 is the size of a cluster, for host names alone (areal 1.0.4, api/cli_args.py)."""
+    layout = "rollout:\n  backend: sglang:d16\nactor:\n  backend: fsdp:d8\n  path: a/b\n"
+    counted = launch(tmp_path, layout + "gconfig:\n  n_samples: 8\n", "areal.yaml")
+    stated = launch(tmp_path, layout + "cluster:\n  n_nodes: 4\n", "other.yaml")
+    assert [one.reading.value("loop.nodes") for one in (counted, stated)] == [3, 4]
+
+
 def test_areal_one_word_for_both_sides_means_the_same(tmp_path: Path) -> None:
     """allocation_mode, to 1.0.1."""
     one = AREAL.replace('backend: "vllm:d2t2", ', "").replace('backend: "megatron:(attn:d1p2t2c2|ffn:d1p2e4)", ', "")
