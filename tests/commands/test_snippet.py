@@ -227,6 +227,7 @@ def test_a_key_is_written_from_its_first_version_on(rlsize: Run, scenario: str, 
         ("openrlhf@0.10.1", ("--max_new_tokens", "--max_len"), ("--generate_max_len", "--rollout.")),
         ("openrlhf@0.7.5", ("--generate_max_len", "--micro_train_batch_size"), ("--use_dynamic_batch",)),
         ("skyrl@0.1", ("inference_engine.num_engines", "micro_train_batch_size_per_gpu"), ("per_microbatch",)),
+        ("skyrl-train@0.3.1", ("generator.num_inference_engines",), ("generator.inference_engine.num",)),
         ("skyrl@0.3", ("inference_engine.num_engines", "max_tokens_per_microbatch"), ()),
     ],
 )

@@ -121,7 +121,9 @@ def test_token_batching_puts_sample_counts_out_of_action(tmp_path: Path) -> None
 def test_the_engines_share_hangs_on_the_version(tmp_path: Path, version: str, share: float | None) -> None:
     """There was no flag in 0.5; its default rose from 0.9 to 0.95."""
     text = "python3 -m openrlhf.cli.train_ppo_ray --pretrain a/b --vllm_num_engines 2"
-    assert said(launch(tmp_path, text, framework="@".join(filter(None, ("openrlhf", version)))), "memory_fraction") == (share,)
+    assert said(launch(tmp_path, text, framework="@".join(filter(None, ("openrlhf", version)))), "memory_fraction") == (
+        share,
+    )
 
 
 def test_without_engines_all_models_are_in_each_process(tmp_path: Path) -> None:

@@ -14,6 +14,7 @@ class Era:
 
     below: Annotated[str, Says("The first version in which it no longer holds.")]
     signs: Annotated[tuple[str, ...], Says("Keys, and values as key=value, that only these versions take.")] = ()
+    package: Annotated[str, Says("The name of a package that these versions had, and that counts by itself.")] = ""
     older_names: Annotated[bool, Says("Whether its keys have the older names of `renamed`.")] = False
     defaults: Annotated[dict[str, Any], Says("Defaults of keys in these versions.")] = field(default_factory=dict)
     quantities: Annotated[dict[str, str], Says("What quantities follow from in these versions.")] = field(

@@ -320,7 +320,7 @@ def keys_of(framework: Framework) -> set[str]:
 
 def named_version(text: str, where: str = "") -> tuple[str, str]:
     """
-    The framework and its version of `NAME` or `NAME@VERSION`, the version empty where none is said.
+    The framework, as names are written, and its version of `NAME` or `NAME@VERSION`; empty where none is said.
 
     Args:
         text: What was said.
@@ -333,6 +333,7 @@ def named_version(text: str, where: str = "") -> tuple[str, str]:
     (('verl', '<0.5'), ('trl', ''))
     """
     name, at, version = (part.strip() for part in text.partition("@"))
+    name = name.lower().replace("_", "-")
     if at and not _VERSION.fullmatch(version):
         what = f"{version[:40]!r} is no version of {name[:40] or 'a framework'}"
         todo = f"give one as {name[:40]}@0.9.1, {name[:40]}@<0.5 for those before it, or {name[:40]} for the newest"
@@ -340,7 +341,12 @@ def named_version(text: str, where: str = "") -> tuple[str, str]:
     return name, version
 
 
-def era_of(framework: Framework, settings: Sequence[Setting], version: str = "") -> Era | None:
+def own_name(known: Mapping[str, Framework], name: str) -> str:
+    """The name of a framework by it or by an alias; what was said where none has that."""
+    return next((own for own, one in known.items() if name in (own, *one.aliases)), name)
+
+
+def era_of(framework: Framework, settings: Sequence[Setting], version: str = "", name: str = "") -> Era | None:
     """
     The era of a launch: as its version says, else the oldest of which it holds a sign; None for today's.
 
@@ -348,7 +354,10 @@ def era_of(framework: Framework, settings: Sequence[Setting], version: str = "")
         framework: The framework.
         settings: What is set.
         version: Its version as `named_version` has it, or `<VERSION` for those before one; empty where nobody says.
+        name: What it was called: a package of its own may count its versions by itself.
     """
+    if name and (packaged := [era for era in framework.eras if era.package == name]):
+        return packaged[0]
     if version:
         asked, earlier = _release(version), version.startswith("<")
         below = ((_release(era.below), era) for era in framework.eras)

@@ -21,11 +21,11 @@ def framework(catalogue: Catalogue, name: str) -> Framework:
     Raises:
         InputError: There is none, its profile or that of a parent is wrong, or what is said is no version.
     """
-    name, version = named_version(name)
-    found: Framework = catalogue.get(_KIND, name)
+    called, version = named_version(name)
+    found: Framework = catalogue.get(_KIND, called)
     if found.parent:
         found = inherited(found, _parent(catalogue, found))
-    return in_era(found, era_of(found, (), version)) if version else found
+    return in_era(found, era_of(found, (), version, called))
 
 
 def _parent(catalogue: Catalogue, found: Framework) -> Framework:

@@ -92,7 +92,7 @@ def prepared(inputs: Inputs, source: str, framework: str | None, variant: str | 
     known, way = _chosen(inputs, name, version, variant, found.mode)
     numbers = _numbers(inputs, found)
     chosen = inputs.settled(known)
-    named = f"{chosen.name}@{version}" if version else chosen.name
+    named = f"{name}@{version}" if version else name
     # What becomes of late samples in the step that was planned; empty where none comes late
     from rlsize.loop.late import late_samples
 
@@ -121,18 +121,19 @@ def _chosen(inputs: Inputs, named: str, version: str, variant: str | None, mode:
     Raises:
         DoesNotFitError: The framework cannot run the loop so.
     """
-    from rlsize.frameworks.told import era_of, in_era
+    from rlsize.frameworks.told import era_of, in_era, own_name
     from rlsize.readers.frameworks import frameworks
 
     every = frameworks(inputs.catalogue)
     known = {name: one for name, one in every.items() if one.variants}
-    name = _known(inputs, "--framework", named, every, "{!r} is no framework that is known here") if named else ""
+    own = own_name(every, named)
+    name = _known(inputs, "--framework", own, every, "{!r} is no framework that is known here") if named else ""
     if name not in known:
         if name or not named:
             none = f"no new launch of {every[name].title} is written: " if name else ""
             inputs.fault(f"{none}for which framework?", "--framework", f"give one of {', '.join(known)}")
         return None, ""
-    found = in_era(known[name], era_of(known[name], (), version)) if version else known[name]
+    found = in_era(known[name], era_of(known[name], (), version, named))
     if not mode:
         if not any("mode" in fault.where for fault in inputs.faults):
             inputs.fault("mode is missing", "--mode", "give it, a plan, or a scenario with placement.mode")
