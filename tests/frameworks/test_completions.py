@@ -713,7 +713,7 @@ def test_the_bucket_of_a_weight_sync_is_read(tmp_path: Path, key: str, version: 
 
 @pytest.mark.parametrize(("version", "packs"), [("verl@0.3.0.post1", False), ("verl@0.4.1", True)])
 def test_megatron_packed_no_micro_batches_at_first(tmp_path: Path, version: str, *, packs: bool) -> None:
-    """verl 0.3 splits its batch into samples, whatever use_dynamic_bsz says (workers/actor/megatron_actor.py)."""
+    """As of 0.3 it splits its batch into samples, whatever use_dynamic_bsz says (workers/actor/megatron_actor.py)."""
     keys = "actor.strategy=megatron", "actor.use_dynamic_bsz=true", "actor.ppo_micro_batch_size_per_gpu=2"
     run = " ".join([VERL_RUN.format("trainer.main_ppo"), *(f"actor_rollout_ref.{key}" for key in keys)])
     found = said(launch(tmp_path, run, framework=version), "micro_batch_tokens", "micro_batch_samples")

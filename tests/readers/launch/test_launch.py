@@ -169,7 +169,8 @@ def test_a_version_is_read_as_releases_are_written(tmp_path: Path, version: str,
 @pytest.mark.parametrize("name", ["skyrl-train@0.2", "skyrl-train", "skyrl@<0.1", "SkyRL_Train@0.3.1"])
 def test_a_package_of_its_own_counts_versions_by_itself(tmp_path: Path, name: str) -> None:
     """skyrl-train 0.2 came before skyrl 0.1, and has other defaults."""
-    read = _launch(tmp_path, "uv run -m skyrl.train.entrypoints.main_base trainer.policy.model.path=a/b", framework=name)
+    run = "uv run -m skyrl.train.entrypoints.main_base trainer.policy.model.path=a/b"
+    read = _launch(tmp_path, run, framework=name)
     assert (read.dated, read.reading.value("loop.rollout_tensor_parallel")) == ("skyrl@<0.1", 4)
 
 
