@@ -718,3 +718,34 @@ def test_megatron_packed_no_micro_batches_at_first(tmp_path: Path, version: str,
     run = " ".join([VERL_RUN.format("trainer.main_ppo"), *(f"actor_rollout_ref.{key}" for key in keys)])
     found = said(launch(tmp_path, run, framework=version), "micro_batch_tokens", "micro_batch_samples")
     assert found == ((16384, None) if packs else (None, 2))
+
+
+def test_tokens_of_a_gpu_count_for_all_that_share_a_sequence(tmp_path: Path) -> None:
+    """OpenRLHF multiplies them by its ring and by DeepSpeed's tensor parallelism (utils/seqlen_balancing.py)."""
+    text = "python3 -m openrlhf.cli.train_ppo_ray --actor.model_name_or_path a/b --train.dynamic_batch_enable "
+    text += "--train.max_tokens_per_gpu 8192 --rollout.max_tokens_per_gpu 16384 --ds.ring_attn_size 2"
+    read = launch(tmp_path, text).reading
+    assert [read.value(f"loop.{key}") for key in ("micro_batch_tokens", "logprob_micro_batch_tokens")] == [16384, 32768]
+    assert changes(read, {"micro_batch_tokens": 8192}).keys == {"train.max_tokens_per_gpu": 4096}
+
+
+def test_nodes_of_two_pools_are_counted_once_where_they_share_them(tmp_path: Path) -> None:
+    """Rollout nodes are others than the trainer's, unless both fit on one."""
+    run = VERL_RUN.format("experimental.one_step_off_policy.main_ppo")
+    pools = "trainer.nnodes={0} rollout.nnodes={0} trainer.n_gpus_per_node={1} rollout.n_gpus_per_node={2}"
+    apart, shared = (launch(tmp_path, f"{run} {pools.format(*one)}") for one in ((4, 8, 8), (2, 6, 2)))
+    assert [one.reading.value("loop.nodes") for one in (apart, shared)] == [8, 2]
+
+
+def test_stages_that_were_said_go_with_the_pipeline_that_they_were_for(tmp_path: Path) -> None:
+    """Layers of a first stage that stay behind would not add up."""
+    keys = "first_pipeline_stage=3", "last_pipeline_stage=6"
+    place = "+actor_rollout_ref.actor.megatron.override_transformer_config.num_layers_in_"
+    run = VERL_RUN.format("trainer.main_ppo") + " ".join(place + key for key in keys)
+    read = launch(
+        tmp_path, f"{run} actor_rollout_ref.actor.megatron.pipeline_model_parallel_size=12 model_engine=megatron"
+    )
+    found = changes(read.reading, {"pipeline_parallel": 8, "_first_stage_layers": None, "_last_stage_layers": None})
+    assert sorted(key.rpartition(".")[2] for key, value in found.keys.items() if value is None) == [
+        "num_layers_in_first_pipeline_stage", "num_layers_in_last_pipeline_stage",
+    ]  # fmt: skip

@@ -12,6 +12,7 @@ from rlsize.frameworks.told import keys_of
 from rlsize.frameworks.wanted import changes
 from rlsize.readers.frameworks import frameworks
 from rlsize.readers.launch.launch import read_launch
+from rlsize.readers.launch.scenario import doubts
 from rlsize.readers.profiles import Catalogue
 
 if TYPE_CHECKING:
@@ -149,6 +150,30 @@ def test_slime_the_program_says_the_mode(
     """A rollout function of its own has no bound on staleness."""
     read = launch(tmp_path, f"{SLIME.replace('train.py', program)} --rollout-num-gpus 8 {more}")
     assert said(read, "mode", "max_staleness", "gpus", "trainer_gpus") == (mode, staleness, 24, 16)
+
+
+def test_slime_a_python_launcher_runs_what_its_arguments_say(tmp_path: Path) -> None:
+    """As its own scripts of late have it: flags in strings, handed to execute_train."""
+    text = """
+import slime.utils.external_utils.command_utils as U
+MODEL = "Qwen3-4B"
+def execute():
+    rollout = "--rollout-batch-size 32 --n-samples-per-prompt 8 "
+    gpus = "--actor-num-nodes 1 --actor-num-gpus-per-node 8 --rollout-num-gpus 4"
+    args = f"--hf-checkpoint /root/{MODEL} {rollout} {gpus}"
+    U.execute_train(train_args=args, num_gpus_per_node=8, train_script="train_async.py")
+"""
+    read = launch(tmp_path, text, "run.py")
+    values = [read.reading.value(f"loop.{key}") for key in ("model", "mode", "samples_per_step", "gpus")]
+    assert values == ["/root/Qwen3-4B", "one-step-off", 256, 12]
+
+
+def test_slime_attention_that_is_dealt_out_is_told_with_what_is_assumed(tmp_path: Path) -> None:
+    """Which weights and which cache are counted otherwise than they are."""
+    said = "--hf-checkpoint a/b --colocate --sglang-enable-dp-attention --sglang-dp-size 4"
+    told = " ".join(doubts(launch(tmp_path, SLIME + said)))
+    assert "4 data-parallel ranks" in told
+    assert "assumed is tensor parallelism" in told
 
 
 def test_slime_updates_of_a_step_are_counted_or_said(tmp_path: Path) -> None:
@@ -354,6 +379,14 @@ def test_pipeline_rl_fractions_share_out_the_gpus_of_the_job(tmp_path: Path) -> 
     assert said(read, "gpus", "actor_share", "trainer_share", "max_staleness") == (None, 0.25, 0.625, 2)
     script = "#SBATCH --nodes=2\n#SBATCH --gpus-per-node=8\npython -m pipelinerl.launch --config-name=x\n"
     assert said(launch(tmp_path, script), "gpus", "rollout_gpus", "trainer_gpus", "other_gpus") == (16, 4, 10, 2)
+
+
+@pytest.mark.parametrize(("dtype", "kept"), [("", "fp32"), ("dtype: float32", "fp32"), ("dtype: bfloat16", "bf16")])
+def test_torchforge_trains_in_the_type_that_it_says(tmp_path: Path, dtype: str, kept: str) -> None:
+    """Parameters, gradients and states have it, without a copy in fp32 (torchtitan, training.dtype)."""
+    text = "off_by_n: 1\nservices:\n  policy: {procs: 1}\nactors:\n  trainer: {procs: 1}\n"
+    text += f"trainer: {{training: {{{dtype}}}}}\n"
+    assert launch(tmp_path, text, "forge.yaml").reading.value("loop.master_dtype") == kept
 
 
 def test_torchforge_the_reference_model_has_gpus_of_its_own(tmp_path: Path) -> None:

@@ -38,7 +38,7 @@ _SHELL = re.compile(
 _FILES = (".yaml", ".yml", ".toml", ".json")
 _GPU = re.compile(
     r"(?:(?<![^\W_])|(?<=\d[x*]))((?:GB[23]00|B[23]00|H[12]00|H800|H20|A100|A800|L40S?|A6000|V100|MI\d{3}X?)"
-    r"(?:[- ](?:SXM|PCIE|NVL))?)(?:s|GPUs?)?(?![^\W_])",
+    r"(?:[- ](?:SXM|PCIE|NVL))?|GH200|A10G|RTX[- ]?(?:[345]090|6000[- ]Ada)|Tesla[- ]T4)(?:s|GPUs?)?(?![^\W_])",
     re.IGNORECASE,
 )
 """A kind of GPU among words, as people count them too: `8xH100`, `H100s`."""

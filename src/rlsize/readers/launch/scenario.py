@@ -154,8 +154,8 @@ def doubts(launch: Launch, model: str = "") -> Iterator[str]:
     if isinstance(ranks, int) and ranks > 1:
         yield (
             f"Engines deal attention out to {ranks} data-parallel ranks (enable_dp_attention): assumed is tensor "
-            "parallelism instead. So weights of attention are counted sliced, of which each rank holds all, and a "
-            "cache of latent attention (MLA) as held by each GPU, of which a rank holds its own samples' alone."
+            "parallelism instead. So weights of attention are counted sliced further than they are, and a cache with "
+            "fewer heads than an engine has GPUs (of latent attention: one) as held several times, which ranks do not."
         )
     share = launch.reading.value("loop.optimizer_cpu_fraction")
     if launch.reading.value("loop.offload") and isinstance(share, int | float) and share < 1:
