@@ -166,6 +166,16 @@ def test_a_version_is_read_as_releases_are_written(tmp_path: Path, version: str,
     assert launch.reading.value("loop.max_num_seqs") == engine_seqs
 
 
+@pytest.mark.parametrize("name", ["README.md", "pasted.txt"])
+def test_a_command_between_the_fences_of_markdown_is_read(tmp_path: Path, name: str) -> None:
+    """As people paste it, with words around it and blocks in other languages; backticks are no command there."""
+    around = "# How\nWe ran `touch x`:\n" if name.endswith(".md") else ""
+    text = f"{around}```bash\n{VERL}data.train_batch_size=8\n```\n```python\nx = '`\n```\n"
+    told = _launch(tmp_path, text, name).reading.quantity("prompts_per_step")
+    assert told is not None
+    assert (told.value, told.settings[0].span.line) == (8, around.count("\n") + 2)
+
+
 @pytest.mark.parametrize("name", ["skyrl-train@0.2", "skyrl-train", "skyrl@<0.1", "SkyRL_Train@0.3.1"])
 def test_a_package_of_its_own_counts_versions_by_itself(tmp_path: Path, name: str) -> None:
     """skyrl-train 0.2 came before skyrl 0.1, and has other defaults."""

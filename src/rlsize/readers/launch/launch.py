@@ -134,8 +134,7 @@ def read_launch(
     if name and name not in known:
         raise InputError(Fault(f"there is no framework {name[:40]!r}", "--framework", suggestion(name[:40], known)))
     if looks_like_shell(path, content):
-        source = Source.of(content, path)
-        chosen, settings = _of_script(as_shell(source) if is_recipes(path) else source, context)
+        chosen, settings = _of_script(as_shell(path, Source.of(content, path)), context)
     else:
         chosen, settings = _of_configuration(content, context)
     settings[:0] = _named_gpu(path, content)

@@ -1,4 +1,4 @@
-"""Makefiles and justfiles as the shell scripts that their recipes are, with the places of their characters."""
+"""Makefiles, justfiles and Markdown as the shell scripts that they hold, with the places of their characters."""
 
 from __future__ import annotations
 
@@ -18,6 +18,8 @@ _SET = re.compile(
     re.MULTILINE,
 )
 """A line that begins at the margin: an assignment, with what goes on after a backslash, or the head of a recipe."""
+_FENCE = re.compile(r"^[ \t]*```+[ \t]*(\w*)[^\n`]*$", re.MULTILINE)
+_SHELLS = {"", "bash", "sh", "shell", "zsh", "console"}
 _DEFAULT = re.compile(r"(\w+)=([\"']?)([\w./-]+)\2")
 _MOST = 100_000
 _MENDS = (
@@ -33,8 +35,22 @@ def is_recipes(path: str) -> bool:
     return _NAMED.fullmatch(PurePosixPath(path).name) is not None
 
 
-def as_shell(source: Source) -> Source:
-    """The variables and all recipes of such a file, in order, as one shell script."""
+def as_shell(path: str, source: Source) -> Source:
+    """
+    The shell script that a file holds: its variables and all recipes, in order; what Markdown has between its fences.
+
+    Args:
+        path: Its name.
+        source: Its text.
+    """
+    if path.endswith((".md", ".markdown")) or source.text.lstrip().startswith("```"):
+        marks = list(_FENCE.finditer(source.text))
+        blocks = [
+            (one.end(), other.start()) for one, other in zip(marks[::2], marks[1::2]) if one[1].lower() in _SHELLS
+        ]
+        return source.joined((source.text[begin:end], begin, end) for begin, end in blocks)
+    if not is_recipes(path):
+        return source
     source = source.joined(_lines(source.text))
     for pattern, put in _MENDS:
         source = source.changed(pattern, put, _MOST)
