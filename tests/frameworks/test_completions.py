@@ -749,3 +749,11 @@ def test_stages_that_were_said_go_with_the_pipeline_that_they_were_for(tmp_path:
     assert sorted(key.rpartition(".")[2] for key, value in found.keys.items() if value is None) == [
         "num_layers_in_first_pipeline_stage", "num_layers_in_last_pipeline_stage",
     ]  # fmt: skip
+
+
+def test_models_that_share_the_actors_gpus_have_as_many(tmp_path: Path) -> None:
+    """OpenRLHF asserts it, and nobody may say how many GPUs a node has (cli/train_ppo_ray.py)."""
+    text = "python3 -m openrlhf.cli.train_ppo_ray --pretrain a/b --vllm_num_engines 2 --colocate_actor_ref "
+    roles = (f"--{role}_num_nodes 1 --{role}_num_gpus_per_node 4" for role in ("actor", "ref"))
+    found = changes(launch(tmp_path, text + " ".join(roles)).reading, {"trainer_gpus": 8}).keys
+    assert (found["actor.num_nodes"], found["ref.num_nodes"]) == (2, 2)

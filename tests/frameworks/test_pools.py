@@ -152,20 +152,21 @@ def test_slime_the_program_says_the_mode(
     assert said(read, "mode", "max_staleness", "gpus", "trainer_gpus") == (mode, staleness, 24, 16)
 
 
-def test_slime_a_python_launcher_runs_what_its_arguments_say(tmp_path: Path) -> None:
+@pytest.mark.parametrize(("program", "mode"), [("", "sync"), (', train_script="train_async.py"', "one-step-off")])
+def test_slime_a_python_launcher_runs_what_its_arguments_say(tmp_path: Path, program: str, mode: str) -> None:
     """As its own scripts of late have it: flags in strings, handed to execute_train."""
-    text = """
+    text = f"""
 import slime.utils.external_utils.command_utils as U
 MODEL = "Qwen3-4B"
 def execute():
     rollout = "--rollout-batch-size 32 --n-samples-per-prompt 8 "
     gpus = "--actor-num-nodes 1 --actor-num-gpus-per-node 8 --rollout-num-gpus 4"
-    args = f"--hf-checkpoint /root/{MODEL} {rollout} {gpus}"
-    U.execute_train(train_args=args, num_gpus_per_node=8, train_script="train_async.py")
+    args = f"--hf-checkpoint /root/{{MODEL}} {{rollout}} {{gpus}}"
+    U.execute_train(train_args=args, num_gpus_per_node=8{program})
 """
     read = launch(tmp_path, text, "run.py")
     values = [read.reading.value(f"loop.{key}") for key in ("model", "mode", "samples_per_step", "gpus")]
-    assert values == ["/root/Qwen3-4B", "one-step-off", 256, 12]
+    assert values == ["/root/Qwen3-4B", mode, 256, 12]
 
 
 def test_slime_attention_that_is_dealt_out_is_told_with_what_is_assumed(tmp_path: Path) -> None:

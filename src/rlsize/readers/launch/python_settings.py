@@ -193,7 +193,7 @@ class _Reader:
         given = {word.arg: word.value for word in call.keywords}
         if name == "execute_train" and "train_args" in given:
             with suppress(UnreadableError):
-                program = self._held(given.get("train_script", ast.Constant("train.py")), scope)
+                program = self._held(given["train_script"], scope) if "train_script" in given else "train.py"
                 words = f"python3 {program} {self._held(given['train_args'], scope)}"
                 self.scripts.append((Word(words, self._span(given["train_args"])),))
             return

@@ -18,7 +18,7 @@ _SET = re.compile(
     re.MULTILINE,
 )
 """A line that begins at the margin: an assignment, with what goes on after a backslash, or the head of a recipe."""
-_FENCE = re.compile(r"^[ \t]*```+[ \t]*(\w*)[^\n`]*$", re.MULTILINE)
+_FENCED = re.compile(r"^[ \t]*```+[ \t]*(\w*)[^\n`]*\n(.*?)(?:^[ \t]*```|\Z)", re.MULTILINE | re.DOTALL)
 _SHELLS = {"", "bash", "sh", "shell", "zsh", "console"}
 _DEFAULT = re.compile(r"(\w+)=([\"']?)([\w./-]+)\2")
 _MOST = 100_000
@@ -44,11 +44,8 @@ def as_shell(path: str, source: Source) -> Source:
         source: Its text.
     """
     if path.endswith((".md", ".markdown")) or source.text.lstrip().startswith("```"):
-        marks = list(_FENCE.finditer(source.text))
-        blocks = [
-            (one.end(), other.start()) for one, other in zip(marks[::2], marks[1::2]) if one[1].lower() in _SHELLS
-        ]
-        return source.joined((source.text[begin:end], begin, end) for begin, end in blocks)
+        blocks = (found for found in _FENCED.finditer(source.text) if found[1].lower() in _SHELLS)
+        return source.joined((found[2], *found.span(2)) for found in blocks)
     if not is_recipes(path):
         return source
     source = source.joined(_lines(source.text))
