@@ -757,3 +757,18 @@ def test_models_that_share_the_actors_gpus_have_as_many(tmp_path: Path) -> None:
     roles = (f"--{role}_num_nodes 1 --{role}_num_gpus_per_node 4" for role in ("actor", "ref"))
     found = changes(launch(tmp_path, text + " ".join(roles)).reading, {"trainer_gpus": 8}).keys
     assert (found["actor.num_nodes"], found["ref.num_nodes"]) == (2, 2)
+
+
+@pytest.mark.parametrize(("share", "moved"), [("", False), (" {}.optimizer_offload_fraction=1", True)])
+def test_an_optimizer_is_on_the_cpu_as_far_as_its_share_says(tmp_path: Path, share: str, *, moved: bool) -> None:
+    """Megatron's OptimizerConfig has none of it there where nobody says (core/optimizer/optimizer_config.py)."""
+    place = "+actor_rollout_ref.actor.optim.override_optimizer_config"
+    run = f"{VERL_RUN.format('trainer.main_ppo')} model_engine=megatron {place}.optimizer_cpu_offload=True"
+    read = launch(tmp_path, run + share.format(place)).reading
+    assert read.value("loop.offload") is moved
+    written = changes(read, {"offload": True}).keys
+    assert {key.rpartition(".")[2] for key in written} == (
+        set() if moved else {
+            "optimizer_offload_fraction", "use_precision_aware_optimizer", "overlap_cpu_optimizer_d2h_h2d",
+        }
+    )  # fmt: skip

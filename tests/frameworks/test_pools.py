@@ -169,6 +169,33 @@ def execute():
     assert values == ["/root/Qwen3-4B", mode, 256, 12]
 
 
+@pytest.mark.parametrize(
+    ("wanted", "beside"),
+    [
+        ({"recompute": "full"}, {"recompute_method": "uniform", "recompute_num_layers": 1}),
+        ({"offload": True}, {"use_precision_aware_optimizer": True, "overlap_cpu_optimizer_d2h_h2d": True}),
+        ({"draft_tokens": 3}, {"sglang_speculative_eagle_topk": 1, "sglang_speculative_num_draft_tokens": 4}),
+        ({"tensor_parallel": 2}, {"sequence_parallel": True}),
+    ],
+)
+def test_slime_keys_that_are_asked_for_beside_others_are_written(
+    tmp_path: Path, wanted: dict[str, Any], beside: dict[str, Any]
+) -> None:
+    """Megatron and SGLang stop without them, and no quantity hangs on them; what is there already stays."""
+    read = launch(tmp_path, SLIME + "--hf-checkpoint a/b --colocate").reading
+    found = changes(read, wanted)
+    assert beside.items() <= found.keys.items()
+    assert changes(read.changed(found.keys), wanted).keys == {}
+
+
+def test_slime_stages_of_an_engine_are_among_its_gpus(tmp_path: Path) -> None:
+    """What rollout-num-gpus-per-engine counts is all of an engine."""
+    said = "--hf-checkpoint a/b --colocate --rollout-num-gpus-per-engine 8 --sglang-pp-size 2"
+    read = launch(tmp_path, SLIME + said).reading
+    assert [read.value(f"loop.{key}") for key in ("rollout_tensor_parallel", "instances")] == [4, 2]
+    assert changes(read, {"rollout_tensor_parallel": 8, "instances": 1}).keys == {"rollout_num_gpus_per_engine": 16}
+
+
 def test_slime_attention_that_is_dealt_out_is_told_with_what_is_assumed(tmp_path: Path) -> None:
     """Which weights and which cache are counted otherwise than they are."""
     said = "--hf-checkpoint a/b --colocate --sglang-enable-dp-attention --sglang-dp-size 4"

@@ -122,6 +122,10 @@ class Framework:
         dict[str, tuple[str, ...]], Says("Modes that it cannot run: why, and the mode that comes nearest.")
     ] = field(default_factory=dict)
     lacks: Annotated[tuple[str, ...], Says("Keys that are never written, as this version does not have them.")] = ()
+    together: Annotated[
+        tuple[str, ...],
+        Says("Keys that its code asks for beside others: written with them, though no quantity hangs on them."),
+    ] = ()
     silent: Annotated[tuple[str, ...], Says("Keys that bear on nothing here, with * for any text.")] = ()
     unread: Annotated[tuple[str, ...], Says("Keys that nobody has read in the framework's source.")] = ()
     runs: Annotated[Abilities | None, Says("What it can run.")] = None

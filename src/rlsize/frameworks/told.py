@@ -82,7 +82,9 @@ def inherited(child: Framework, parent: Framework) -> Framework:
         for name in ("configurations", "unread", "runs", "servers", "eras")
     }
     taken["runs"] = _without(taken["runs"], child.refuses)
-    added: dict[str, Any] = {name: (*getattr(parent, name), *getattr(child, name)) for name in ("silent", "lacks")}
+    added: dict[str, Any] = {
+        name: (*getattr(parent, name), *getattr(child, name)) for name in ("silent", "lacks", "together")
+    }
     return replace(child, **merged, **taken, **added)
 
 

@@ -16,7 +16,7 @@ from rlsize.frameworks.told import Reading
 from rlsize.readers.frameworks import frameworks
 from rlsize.readers.launch.launch import read_launch
 from rlsize.readers.profiles import Catalogue
-from rlsize.writers.launch.written_back import Written, written_back
+from rlsize.writers.launch.written_back import Written, masked, written_back
 
 MAIN = "python3 -m verl.trainer.main_ppo"
 ROLL = "actor_rollout_ref.rollout"
@@ -229,6 +229,34 @@ def test_the_difference_repeats_no_secret() -> None:
     assert "abcdef" not in written.difference
     assert "s3cret" not in written.difference
     assert "data.prompt_key=prompt" in written.difference
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "-H 'Authorization: Bearer s3cretvalue'",
+        "- {name: WANDB_API_KEY, value: s3cretvalue}",
+        "- name: MY_TOKEN\n  value: 's3cretvalue'",
+        '{"name": "DB_PASSWORD", "value": "s3cretvalue"}',
+        "MY_CREDS=s3cretvalue",
+        "x: czNjcmV0dmFsdWVpc2hlcmU9PQ==",
+        "--api-key s3cretvalue",
+        "http://me:s3cretvalue@proxy:80",
+        "export X=sk-s3cretvalue123 Y=ghp_s3cretvalue123",
+    ],
+)
+def test_secrets_are_masked_in_the_forms_that_people_write(text: str) -> None:
+    """In headers, in variables of containers, in addresses, and encoded."""
+    assert "s3cret" not in masked(text)
+    assert "czNjcmV0" not in masked(text)
+
+
+def test_what_only_resembles_a_secret_is_shown() -> None:
+    """Keys, paths and prompts."""
+    text = (
+        'data.prompt_key=prompt PYTHONDONTWRITEBYTECODE="1" max_tokens=4096 /a/Qwen25Math7BInstruct/x="y" tokenizer=a/b'
+    )
+    assert masked(text) == text
 
 
 VALUES = {
