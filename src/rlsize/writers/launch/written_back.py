@@ -32,7 +32,8 @@ _NAMED = re.compile(
 """What follows a name such as token: in a setting, as a variable of a container, in a header, after a flag."""
 _TOLD = re.compile(
     r"\b(?:hf_|sk-|ghp_|github_pat_|glpat-|xox[abp]-|AKIA)[\w-]{8,}|(?<=://)[^\s/@]+:[^\s/@]+(?=@)|\b[0-9a-f]{40}\b"
-    r"|(?<![\w+/])(?=[^\s=]*\d)(?=[^\s=]*[a-z])(?=[^\s=]*[A-Z])[A-Za-z0-9+/]{20,}={1,2}(?!\w)"
+    r"|(?<![\w+/])(?=[^\s=]*\d)(?=[^\s=]*[a-z])(?=[^\s=]*[A-Z])(?:[A-Za-z0-9+/]{4}){4,}"
+    r"(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)(?!\w)"
 )
 """What is told by its own looks: tokens, logins in addresses, digests, base64 that is padded."""
 _BOM = b"\xef\xbb\xbf"
