@@ -772,3 +772,9 @@ def test_an_optimizer_is_on_the_cpu_as_far_as_its_share_says(tmp_path: Path, sha
             "optimizer_offload_fraction", "use_precision_aware_optimizer", "overlap_cpu_optimizer_d2h_h2d",
         }
     )  # fmt: skip
+
+
+def test_megatron_of_ms_swift_has_no_kernels_of_liger(tmp_path: Path) -> None:
+    """So that nobody is told to add a flag that its parser refuses (4.6.0, megatron/arguments)."""
+    text = "megatron rlhf --rlhf_type grpo --model a/b --use_vllm true --vllm_mode colocate"
+    assert changes(launch(tmp_path, text).reading, {"chunked_loss": True}).refused
