@@ -41,6 +41,7 @@ class Abilities:
     recomputes: Annotated[tuple[str, ...], Says("What its trainers may compute again in backward.")] = (
         "none", "selective", "full",
     )  # fmt: skip
+    whole_shares: Annotated[bool, Says("Whether a rank trains its whole share of a batch as one micro-batch.")] = False
     offloads: Annotated[dict[str, str], Says("Keys that move states to the host, and what each really frees.")] = field(
         default_factory=dict
     )

@@ -194,8 +194,8 @@ class _Reader:
         if name == "execute_train" and "train_args" in given:
             with suppress(UnreadableError):
                 program = self._held(given["train_script"], scope) if "train_script" in given else "train.py"
-                words = f"python3 {program} {self._held(given['train_args'], scope)}"
-                self.scripts.append((Word(words, self._span(given["train_args"])),))
+                text = f"python3 {program} {self._held(given['train_args'], scope)}"
+                self.scripts.append((Word(text, self._span(given["train_args"])),))
             return
         if module not in {"subprocess", "sp", "os"} or name not in _STARTS or not call.args:
             return
