@@ -611,6 +611,7 @@ def test_a_micro_batch_that_is_a_ranks_share_is_planned_so(rlsize: Any, tmp_path
     path.write_text(FORGE, encoding="utf-8")
     lengths = ("--gpu", "h100-sxm", "--response-tokens", "900", "--prompt-tokens", "300", "--mode", "async")
     best = rlsize("plan", str(path), *lengths, "--json").results
-    shared = re.search(r"tp(\d+)", best["best_trainer_layout"])
-    replicas = best["best_trainer_gpus"] // (int(shared[1]) if shared else 1)
+    replicas = best["best_trainer_gpus"]
+    for degree in re.findall(r"[tpc]p(\d+)", best["best_trainer_layout"]):
+        replicas //= int(degree)
     assert best["best_micro_batch_tokens"] == 64 // replicas * 3072
