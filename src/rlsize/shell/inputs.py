@@ -494,14 +494,7 @@ class Inputs:
         flags = [self.flag(key) for key in self.texts if key not in silent and key not in self.asked]
         silent_places = {"framework", *self.seen}
         leaves = [leaf for leaf in self.file.leaves() if leaf not in silent_places] if self.file is not None else ()
-        leaves = [leaf for leaf in leaves if not self._by_default(leaf)]
         return (*flags, *(leaf for leaf in leaves if not self._seen(leaf) and self.where(leaf) not in named))
-
-    def _by_default(self, leaf: str) -> bool:
-        """Whether nobody says a key of the scenario: it has the default of a launch's framework."""
-        launch, row = None if self.file is None else self.file.launch, PLACES.get(leaf)
-        told = None if launch is None or row is None else launch.reading.quantity(row.key)
-        return told is not None and told.provenance == "default" and self.file is not None and leaf in self.file.places
 
     def _seen(self, leaf: str) -> bool:
         """Whether a key of the scenario was looked at, or one that it stands for."""
