@@ -764,6 +764,8 @@ def test_an_optimizer_is_on_the_cpu_as_far_as_its_share_says(tmp_path: Path, sha
     run = f"{VERL_RUN.format('trainer.main_ppo')} model_engine=megatron {place}.optimizer_cpu_offload=True"
     read = launch(tmp_path, run + share.format(place)).reading
     assert read.value("loop.offload") is moved
+    untold = launch(tmp_path, f"{VERL_RUN.format('trainer.main_ppo')} model_engine=megatron").reading
+    assert untold.value("loop.offload") is None  # so that plans may choose it
     written = changes(read, {"offload": True}).keys
     assert {key.rpartition(".")[2] for key in written} == (
         set() if moved else {
