@@ -520,3 +520,11 @@ def test_what_a_trainer_needs_that_fits_nowhere_makes_it_fit(rlsize: Run, model:
 def test_a_trainer_that_nothing_helps_needs_a_larger_gpu(rlsize: Run) -> None:
     """A layer of 405B does not fit a T4, however few tokens there are."""
     assert "a larger GPU" in rlsize("memory", "--model", "llama3.1-405b", "--gpu", "t4").stdout
+
+
+@pytest.mark.parametrize("said", ["trainer.master_dtype=bf16", "trainer.master_dtype=fp32", "trainer.backend=fsdp"])
+def test_the_rule_of_frozen_weights_says_their_width(rlsize: Run, said: str) -> None:
+    """Where the trainer says how it keeps weights; a width that is only stated stopped the command."""
+    adapters = ("--model", "llama3.1-8b", "--lora-rank", "16", "--set", said)
+    rules = [row["rule"] for row in rlsize("memory", *adapters, "--json").document["rows"]["tenants"]]
+    assert any("N frozen +" in rule for rule in rules)

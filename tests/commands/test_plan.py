@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -584,3 +585,33 @@ def test_a_split_that_a_framework_counts_over_both_sides_is_searched_so(rlsize: 
     assert ran.code == 0
     gpus = [int(part) for part in ran.stdout.split(" h100")[0].split(" + ")]
     assert sum(gpus) in {1, 2, 4, 8, 16}
+
+
+FORGE = """
+group_size: 16
+local_batch_size: 16
+max_req_tokens: 1024
+max_res_tokens: 2048
+model: qwen3-8b
+off_by_n: 1
+policy: {engine_args: {tensor_parallel_size: 2}}
+trainer:
+  training: {seq_len: 3072}
+  activation_checkpoint: {mode: full}
+services:
+  policy: {procs: 2, num_replicas: 1}
+actors:
+  trainer: {procs: 4}
+"""
+
+
+def test_a_micro_batch_that_is_a_ranks_share_is_planned_so(rlsize: Any, tmp_path: Path) -> None:
+    """As torchforge has it: with smaller ones plans came out that it cannot run, and none that it can was found."""
+    path = tmp_path / "forge.yaml"
+    path.write_text(FORGE, encoding="utf-8")
+    lengths = ("--gpu", "h100-sxm", "--response-tokens", "900", "--prompt-tokens", "300", "--mode", "async")
+    best = rlsize("plan", str(path), *lengths, "--json").results
+    replicas = best["best_trainer_gpus"]
+    for degree in re.findall(r"[tpc]p(\d+)", best["best_trainer_layout"]):
+        replicas //= int(degree)
+    assert best["best_micro_batch_tokens"] == 64 // replicas * 3072

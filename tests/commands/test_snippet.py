@@ -227,6 +227,7 @@ def test_a_key_is_written_from_its_first_version_on(rlsize: Run, scenario: str, 
         ("openrlhf@0.10.1", ("--max_new_tokens", "--max_len"), ("--generate_max_len", "--rollout.")),
         ("openrlhf@0.7.5", ("--generate_max_len", "--micro_train_batch_size"), ("--use_dynamic_batch",)),
         ("skyrl@0.1", ("inference_engine.num_engines", "micro_train_batch_size_per_gpu"), ("per_microbatch",)),
+        ("skyrl-train@0.3.1", ("generator.num_inference_engines",), ("generator.inference_engine.num",)),
         ("skyrl@0.3", ("inference_engine.num_engines", "max_tokens_per_microbatch"), ()),
     ],
 )
@@ -248,6 +249,20 @@ def test_no_plan_is_in_a_mode_that_a_version_lacks(rlsize: Run, scenario: str, v
     lengths = ("--response-tokens", "500", "--prompt-tokens", "200")
     ran = rlsize("plan", scenario, "--framework", version, "--mode", mode, *lengths)
     assert (ran.code, f"cannot run a loop that is {mode}" in ran.stderr) == (2, True), ran.stderr
+
+
+@pytest.mark.parametrize("name", ["verl@nan", "trl@-1", "slime@<", "openrlhf@", "areal@abc"])
+@pytest.mark.parametrize("command", [("snippet",), ("memory",), ("plan",), ("fleet",), ("predict", "step")])
+def test_what_is_no_version_is_refused_by_every_command(
+    rlsize: Run, tmp_path: Path, command: tuple[str, ...], name: str
+) -> None:
+    """By the flag, and by the key of a scenario."""
+    path = tmp_path / "shared.yaml"
+    path.write_text(SHARED, encoding="utf-8")
+    flag = rlsize(*command, str(path), "--framework", name)
+    key = rlsize(*command, str(path), "--set", f"framework={name}")
+    for ran in (flag, key):
+        assert (ran.code, ran.stderr.count("is no version of")) == (2, 1), ran.stderr
 
 
 def test_a_fork_has_no_new_launch(rlsize: Run, scenario: str) -> None:

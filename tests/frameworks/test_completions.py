@@ -121,7 +121,9 @@ def test_token_batching_puts_sample_counts_out_of_action(tmp_path: Path) -> None
 def test_the_engines_share_hangs_on_the_version(tmp_path: Path, version: str, share: float | None) -> None:
     """There was no flag in 0.5; its default rose from 0.9 to 0.95."""
     text = "python3 -m openrlhf.cli.train_ppo_ray --pretrain a/b --vllm_num_engines 2"
-    assert said(launch(tmp_path, text, framework=f"openrlhf@{version}"), "memory_fraction") == (share,)
+    assert said(launch(tmp_path, text, framework="@".join(filter(None, ("openrlhf", version)))), "memory_fraction") == (
+        share,
+    )
 
 
 def test_without_engines_all_models_are_in_each_process(tmp_path: Path) -> None:
@@ -690,3 +692,89 @@ def test_lengths_of_nemo_rl_go_on_to_be_multiples_of_its_layout(tmp_path: Path) 
     text += f"{key}.context_parallel_size=1 policy.make_sequence_length_divisible_by=2"
     found = changes(launch(tmp_path, text).reading, {"context_parallel": 4})
     assert found.keys["policy.make_sequence_length_divisible_by"] == 16
+
+
+@pytest.mark.parametrize(
+    ("key", "version", "bucket"),
+    [
+        ("", "verl@0.9.1", None),
+        ("actor_rollout_ref.rollout.checkpoint_engine.update_weights_bucket_megabytes=4096", "verl", "4096 MiB"),
+        ("actor_rollout_ref.rollout.update_weights_bucket_megabytes=1024", "", "1024 MiB"),
+    ],
+)
+def test_the_bucket_of_a_weight_sync_is_read(tmp_path: Path, key: str, version: str, bucket: str | None) -> None:
+    """By its two names: 0.5 to 0.7 had it beside the engine's keys (trainer/config/rollout/rollout.yaml)."""
+    read = launch(tmp_path, f"{VERL_RUN.format('trainer.main_ppo')} {key}", framework=version)
+    assert said(read, "bucket_bytes") == (bucket,)
+    assert read.version == ("" if version == "verl" else version.partition("@")[2] or "<0.8")
+
+
+@pytest.mark.parametrize(("version", "packs"), [("verl@0.3.0.post1", False), ("verl@0.4.1", True)])
+def test_megatron_packed_no_micro_batches_at_first(tmp_path: Path, version: str, *, packs: bool) -> None:
+    """As of 0.3 it splits its batch into samples, whatever use_dynamic_bsz says (workers/actor/megatron_actor.py)."""
+    keys = "actor.strategy=megatron", "actor.use_dynamic_bsz=true", "actor.ppo_micro_batch_size_per_gpu=2"
+    run = " ".join([VERL_RUN.format("trainer.main_ppo"), *(f"actor_rollout_ref.{key}" for key in keys)])
+    found = said(launch(tmp_path, run, framework=version), "micro_batch_tokens", "micro_batch_samples")
+    assert found == ((16384, None) if packs else (None, 2))
+
+
+def test_tokens_of_a_gpu_count_for_all_that_share_a_sequence(tmp_path: Path) -> None:
+    """OpenRLHF multiplies them by its ring and by DeepSpeed's tensor parallelism (utils/seqlen_balancing.py)."""
+    text = "python3 -m openrlhf.cli.train_ppo_ray --actor.model_name_or_path a/b --train.dynamic_batch_enable "
+    text += "--train.max_tokens_per_gpu 8192 --rollout.max_tokens_per_gpu 16384 --ds.ring_attn_size 2"
+    read = launch(tmp_path, text).reading
+    assert [read.value(f"loop.{key}") for key in ("micro_batch_tokens", "logprob_micro_batch_tokens")] == [16384, 32768]
+    assert changes(read, {"micro_batch_tokens": 8192}).keys == {"train.max_tokens_per_gpu": 4096}
+
+
+def test_nodes_of_two_pools_are_counted_once_where_they_share_them(tmp_path: Path) -> None:
+    """Rollout nodes are others than the trainer's, unless both fit on one."""
+    run = VERL_RUN.format("experimental.one_step_off_policy.main_ppo")
+    pools = "trainer.nnodes={0} rollout.nnodes={0} trainer.n_gpus_per_node={1} rollout.n_gpus_per_node={2}"
+    apart, shared = (launch(tmp_path, f"{run} {pools.format(*one)}") for one in ((4, 8, 8), (2, 6, 2)))
+    assert [one.reading.value("loop.nodes") for one in (apart, shared)] == [8, 2]
+
+
+def test_stages_that_were_said_go_with_the_pipeline_that_they_were_for(tmp_path: Path) -> None:
+    """Layers of a first stage that stay behind would not add up."""
+    keys = "first_pipeline_stage=3", "last_pipeline_stage=6"
+    place = "+actor_rollout_ref.actor.megatron.override_transformer_config.num_layers_in_"
+    run = VERL_RUN.format("trainer.main_ppo") + " ".join(place + key for key in keys)
+    read = launch(
+        tmp_path, f"{run} actor_rollout_ref.actor.megatron.pipeline_model_parallel_size=12 model_engine=megatron"
+    )
+    found = changes(read.reading, {"pipeline_parallel": 8, "_first_stage_layers": None, "_last_stage_layers": None})
+    assert sorted(key.rpartition(".")[2] for key, value in found.keys.items() if value is None) == [
+        "num_layers_in_first_pipeline_stage", "num_layers_in_last_pipeline_stage",
+    ]  # fmt: skip
+
+
+def test_models_that_share_the_actors_gpus_have_as_many(tmp_path: Path) -> None:
+    """OpenRLHF asserts it, and nobody may say how many GPUs a node has (cli/train_ppo_ray.py)."""
+    text = "python3 -m openrlhf.cli.train_ppo_ray --pretrain a/b --vllm_num_engines 2 --colocate_actor_ref "
+    roles = (f"--{role}_num_nodes 1 --{role}_num_gpus_per_node 4" for role in ("actor", "ref"))
+    found = changes(launch(tmp_path, text + " ".join(roles)).reading, {"trainer_gpus": 8}).keys
+    assert (found["actor.num_nodes"], found["ref.num_nodes"]) == (2, 2)
+
+
+@pytest.mark.parametrize(("share", "moved"), [("", False), (" {}.optimizer_offload_fraction=1", True)])
+def test_an_optimizer_is_on_the_cpu_as_far_as_its_share_says(tmp_path: Path, share: str, *, moved: bool) -> None:
+    """Megatron's OptimizerConfig has none of it there where nobody says (core/optimizer/optimizer_config.py)."""
+    place = "+actor_rollout_ref.actor.optim.override_optimizer_config"
+    run = f"{VERL_RUN.format('trainer.main_ppo')} model_engine=megatron {place}.optimizer_cpu_offload=True"
+    read = launch(tmp_path, run + share.format(place)).reading
+    assert read.value("loop.offload") is moved
+    untold = launch(tmp_path, f"{VERL_RUN.format('trainer.main_ppo')} model_engine=megatron").reading
+    assert untold.value("loop.offload") is None  # so that plans may choose it
+    written = changes(read, {"offload": True}).keys
+    assert {key.rpartition(".")[2] for key in written} == (
+        set() if moved else {
+            "optimizer_offload_fraction", "use_precision_aware_optimizer", "overlap_cpu_optimizer_d2h_h2d",
+        }
+    )  # fmt: skip
+
+
+def test_megatron_of_ms_swift_has_no_kernels_of_liger(tmp_path: Path) -> None:
+    """So that nobody is told to add a flag that its parser refuses (4.6.0, megatron/arguments)."""
+    text = "megatron rlhf --rlhf_type grpo --model a/b --use_vllm true --vllm_mode colocate"
+    assert changes(launch(tmp_path, text).reading, {"chunked_loss": True}).refused

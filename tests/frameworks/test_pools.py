@@ -12,6 +12,7 @@ from rlsize.frameworks.told import keys_of
 from rlsize.frameworks.wanted import changes
 from rlsize.readers.frameworks import frameworks
 from rlsize.readers.launch.launch import read_launch
+from rlsize.readers.launch.scenario import doubts
 from rlsize.readers.profiles import Catalogue
 
 if TYPE_CHECKING:
@@ -151,6 +152,58 @@ def test_slime_the_program_says_the_mode(
     assert said(read, "mode", "max_staleness", "gpus", "trainer_gpus") == (mode, staleness, 24, 16)
 
 
+@pytest.mark.parametrize(("program", "mode"), [("", "sync"), (', train_script="train_async.py"', "one-step-off")])
+def test_slime_a_python_launcher_runs_what_its_arguments_say(tmp_path: Path, program: str, mode: str) -> None:
+    """As its own scripts of late have it: flags in strings, handed to execute_train."""
+    text = f"""
+import slime.utils.external_utils.command_utils as U
+MODEL = "Qwen3-4B"
+def execute():
+    rollout = "--rollout-batch-size 32 --n-samples-per-prompt 8 "
+    gpus = "--actor-num-nodes 1 --actor-num-gpus-per-node 8 --rollout-num-gpus 4"
+    args = f"--hf-checkpoint /root/{{MODEL}} {{rollout}} {{gpus}}"
+    U.execute_train(train_args=args, num_gpus_per_node=8{program})
+"""
+    read = launch(tmp_path, text, "run.py")
+    values = [read.reading.value(f"loop.{key}") for key in ("model", "mode", "samples_per_step", "gpus")]
+    assert values == ["/root/Qwen3-4B", mode, 256, 12]
+
+
+@pytest.mark.parametrize(
+    ("wanted", "beside"),
+    [
+        ({"recompute": "full"}, {"recompute_method": "uniform", "recompute_num_layers": 1}),
+        ({"offload": True}, {"use_precision_aware_optimizer": True, "overlap_cpu_optimizer_d2h_h2d": True}),
+        ({"draft_tokens": 3}, {"sglang_speculative_eagle_topk": 1, "sglang_speculative_num_draft_tokens": 4}),
+        ({"tensor_parallel": 2}, {"sequence_parallel": True}),
+    ],
+)
+def test_slime_keys_that_are_asked_for_beside_others_are_written(
+    tmp_path: Path, wanted: dict[str, Any], beside: dict[str, Any]
+) -> None:
+    """Megatron and SGLang stop without them, and no quantity hangs on them; what is there already stays."""
+    read = launch(tmp_path, SLIME + "--hf-checkpoint a/b --colocate").reading
+    found = changes(read, wanted)
+    assert beside.items() <= found.keys.items()
+    assert changes(read.changed(found.keys), wanted).keys == {}
+
+
+def test_slime_stages_of_an_engine_are_among_its_gpus(tmp_path: Path) -> None:
+    """What rollout-num-gpus-per-engine counts is all of an engine."""
+    said = "--hf-checkpoint a/b --colocate --rollout-num-gpus-per-engine 8 --sglang-pp-size 2"
+    read = launch(tmp_path, SLIME + said).reading
+    assert [read.value(f"loop.{key}") for key in ("rollout_tensor_parallel", "instances")] == [4, 2]
+    assert changes(read, {"rollout_tensor_parallel": 8}).keys == {"rollout_num_gpus_per_engine": 16}
+
+
+def test_slime_attention_that_is_dealt_out_is_told_with_what_is_assumed(tmp_path: Path) -> None:
+    """Which weights and which cache are counted otherwise than they are."""
+    said = "--hf-checkpoint a/b --colocate --sglang-enable-dp-attention --sglang-dp-size 4"
+    told = " ".join(doubts(launch(tmp_path, SLIME + said)))
+    assert "4 data-parallel ranks" in told
+    assert "assumed is tensor parallelism" in told
+
+
 def test_slime_updates_of_a_step_are_counted_or_said(tmp_path: Path) -> None:
     """256 samples in batches of 64 are four updates; num-steps-per-rollout says them at once."""
     assert said(launch(tmp_path, SLIME), "mini_batches", "minibatch_samples") == (4, 64)
@@ -235,6 +288,14 @@ def test_areal_the_layout_is_read_out_of_its_words(tmp_path: Path) -> None:
     assert said(read, "instances", "rollout_tensor_parallel", "rollout_gpus", "memory_fraction") == (2, 2, 4, 0.6)
     assert said(read, "pipeline_parallel", "tensor_parallel", "context_parallel", "expert_parallel") == (2, 2, 2, 4)
     assert said(read, "trainer_gpus", "gpus", "trainer_backend", "data_parallel") == (8, 12, "megatron", 1)
+
+
+def test_areal_nodes_follow_from_the_layout_unless_they_are_said(tmp_path: Path) -> None:
+    """Its default of 32 is the size of a cluster, for host names alone (areal 1.0.4, api/cli_args.py)."""
+    layout = "rollout:\n  backend: sglang:d16\nactor:\n  backend: fsdp:d8\n  path: a/b\n"
+    counted = launch(tmp_path, layout + "gconfig:\n  n_samples: 8\n", "areal.yaml")
+    stated = launch(tmp_path, layout + "cluster:\n  n_nodes: 4\n", "other.yaml")
+    assert [one.reading.value("loop.nodes") for one in (counted, stated)] == [3, 4]
 
 
 def test_areal_one_word_for_both_sides_means_the_same(tmp_path: Path) -> None:
@@ -346,6 +407,14 @@ def test_pipeline_rl_fractions_share_out_the_gpus_of_the_job(tmp_path: Path) -> 
     assert said(read, "gpus", "actor_share", "trainer_share", "max_staleness") == (None, 0.25, 0.625, 2)
     script = "#SBATCH --nodes=2\n#SBATCH --gpus-per-node=8\npython -m pipelinerl.launch --config-name=x\n"
     assert said(launch(tmp_path, script), "gpus", "rollout_gpus", "trainer_gpus", "other_gpus") == (16, 4, 10, 2)
+
+
+@pytest.mark.parametrize(("dtype", "kept"), [("", "fp32"), ("dtype: float32", "fp32"), ("dtype: bfloat16", "bf16")])
+def test_torchforge_trains_in_the_type_that_it_says(tmp_path: Path, dtype: str, kept: str) -> None:
+    """Parameters, gradients and states have it, without a copy in fp32 (torchtitan, training.dtype)."""
+    text = "off_by_n: 1\nservices:\n  policy: {procs: 1}\nactors:\n  trainer: {procs: 1}\n"
+    text += f"trainer: {{training: {{{dtype}}}}}\n"
+    assert launch(tmp_path, text, "forge.yaml").reading.value("loop.master_dtype") == kept
 
 
 def test_torchforge_the_reference_model_has_gpus_of_its_own(tmp_path: Path) -> None:

@@ -13,6 +13,7 @@ from rlsize.errors import Fault, InputError, suggestion
 from rlsize.estimates.model_size import model_size
 from rlsize.facts.figure import Figure
 from rlsize.facts.quantisation import native
+from rlsize.frameworks.told import named_version
 from rlsize.loop.resolve import resolve
 from rlsize.planner.step_parts import ready_engine
 from rlsize.readers.profiles import Catalogue
@@ -301,7 +302,7 @@ def recorded(inputs: Inputs, log: str) -> dict[str, Any]:
     if gpu not in Catalogue().names("gpu"):
         todo = "name the shipped one that it is, or is like: --set cluster.gpu=h100-sxm"
         raise InputError(Fault(f"ran on {gpu!r}, of which nobody else has a profile", log, todo))
-    named, _, version = str(inputs.texts.get("framework") or "").partition("@")
+    named, version = named_version(str(inputs.texts.get("framework") or ""), "--framework")
     release = _RELEASE.match(version)
     model, placed = loop.stages.train.model, _placed(loop.place, loop.stages.train)
     row = {

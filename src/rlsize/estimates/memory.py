@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from random import Random
 
     from rlsize.estimates.engine_work import EngineQuestion
+    from rlsize.estimates.figures import Worked
     from rlsize.estimates.trainer_memory import TrainerMemory
     from rlsize.facts.algorithm import Optimizer, Recomputation, RlAlgorithm
     from rlsize.facts.gpu import Gpu
@@ -300,7 +301,7 @@ def bill(question: MemoryQuestion) -> list[Tenant]:
     return [*tenants, *_rollout(question)] if question.algorithm.rollout else tenants
 
 
-def _state(name: str, params: Figure, width: Figure) -> Figure:
+def _state(name: str, params: Figure, width: Worked) -> Figure:
     """All bytes of a model's state, or of a part of it."""
     return apply(f"{name}_bytes", memory.trainer_state_bytes, params=params, training_bytes_per_param=width)
 
@@ -318,13 +319,17 @@ def _trainer_parts(question: MemoryQuestion) -> Iterator[tuple[str, Figure, Figu
     master = 0.0 if question.keeps.one_copy else question.optimizer.bytes_per_master
     widths |= {"master weights": master, "optimizer state": float(bare(load.optimizer_width)) - master}
     if question.lora_rank.known:
-        frozen = policy_width(apply, load)
-        yield FROZEN, frozen, _state("part", params, frozen)
+        yield _part(FROZEN, params, policy_width(apply, load))
         params = question.adapter_params
         widths = {"adapter weights": widths.pop("weights"), **widths}
     for name, width in widths.items():
-        part = _state("part", params, width)
-        yield name, part.inputs["training_bytes_per_param"], part
+        yield _part(name, params, width)
+
+
+def _part(name: str, params: Figure, width: Worked) -> tuple[str, Figure, Figure]:
+    """A part of a training state: its name, bytes per parameter, bytes."""
+    part = _state("part", params, width)
+    return name, part.inputs["training_bytes_per_param"], part
 
 
 def on_trainer(question: MemoryQuestion, layout: TrainerLayout) -> TrainerMemory:

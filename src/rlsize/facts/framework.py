@@ -14,6 +14,7 @@ class Era:
 
     below: Annotated[str, Says("The first version in which it no longer holds.")]
     signs: Annotated[tuple[str, ...], Says("Keys, and values as key=value, that only these versions take.")] = ()
+    package: Annotated[str, Says("The name of a package that these versions had, and that counts by itself.")] = ""
     older_names: Annotated[bool, Says("Whether its keys have the older names of `renamed`.")] = False
     defaults: Annotated[dict[str, Any], Says("Defaults of keys in these versions.")] = field(default_factory=dict)
     quantities: Annotated[dict[str, str], Says("What quantities follow from in these versions.")] = field(
@@ -40,6 +41,7 @@ class Abilities:
     recomputes: Annotated[tuple[str, ...], Says("What its trainers may compute again in backward.")] = (
         "none", "selective", "full",
     )  # fmt: skip
+    whole_shares: Annotated[bool, Says("Whether a rank trains its whole share of a batch as one micro-batch.")] = False
     offloads: Annotated[dict[str, str], Says("Keys that move states to the host, and what each really frees.")] = field(
         default_factory=dict
     )
@@ -121,6 +123,10 @@ class Framework:
         dict[str, tuple[str, ...]], Says("Modes that it cannot run: why, and the mode that comes nearest.")
     ] = field(default_factory=dict)
     lacks: Annotated[tuple[str, ...], Says("Keys that are never written, as this version does not have them.")] = ()
+    together: Annotated[
+        tuple[str, ...],
+        Says("Keys that its code asks for beside others: written with them, though no quantity hangs on them."),
+    ] = ()
     silent: Annotated[tuple[str, ...], Says("Keys that bear on nothing here, with * for any text.")] = ()
     unread: Annotated[tuple[str, ...], Says("Keys that nobody has read in the framework's source.")] = ()
     runs: Annotated[Abilities | None, Says("What it can run.")] = None

@@ -9,6 +9,7 @@ from fnmatch import fnmatchcase
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal
 
+from rlsize.errors import Fault, InputError
 from rlsize.facts.launch import Setting, Span
 from rlsize.frameworks.abilities import framework_mode
 from rlsize.frameworks.expressions import UnreadableError, evaluate, names
@@ -24,6 +25,10 @@ QUANTITY = "loop."
 _ITSELF = "*"  # stands among what a quantity hangs on that hangs on itself: who asks first decides what it is
 NOWHERE = Span("", 0)
 _BESIDE = ("env.", "launcher.", "batch.", "server.", "accelerate.", "deepspeed.", "cluster.", "values.")
+_VERSION = re.compile(
+    r"<?v?(\d{1,8}(?:[.-]\d{1,8}){0,5})(?:[.-]?(?:a|b|rc|post|dev)\.?\d{0,8})*(?:\+[\w.]{1,40})?", re.IGNORECASE
+)
+"""A version as packages and releases have it: `0.9.1`, `v0.5`, `2025-05`, `0.9.0.dev`; `<0.5` for those before one."""
 _WHOLE = 200  # so many settings are a configuration printed whole, which tells what is off and what is usual
 
 
@@ -77,7 +82,9 @@ def inherited(child: Framework, parent: Framework) -> Framework:
         for name in ("configurations", "unread", "runs", "servers", "eras")
     }
     taken["runs"] = _without(taken["runs"], child.refuses)
-    added: dict[str, Any] = {name: (*getattr(parent, name), *getattr(child, name)) for name in ("silent", "lacks")}
+    added: dict[str, Any] = {
+        name: (*getattr(parent, name), *getattr(child, name)) for name in ("silent", "lacks", "together")
+    }
     return replace(child, **merged, **taken, **added)
 
 
@@ -313,19 +320,50 @@ def keys_of(framework: Framework) -> set[str]:
     }
 
 
-def era_of(framework: Framework, settings: Sequence[Setting], version: str = "") -> Era | None:
+def named_version(text: str, where: str = "") -> tuple[str, str]:
+    """
+    The framework, as names are written, and its version of `NAME` or `NAME@VERSION`; empty where none is said.
+
+    Args:
+        text: What was said.
+        where: Where that is.
+
+    Raises:
+        InputError: What stands after the sign is no version.
+
+    >>> named_version("verl@<0.5"), named_version("trl")
+    (('verl', '<0.5'), ('trl', ''))
+    """
+    name, at, version = (part.strip() for part in text.partition("@"))
+    name = name.lower().replace("_", "-")
+    if at and not _VERSION.fullmatch(version):
+        what = f"{version[:40]!r} is no version of {name[:40] or 'a framework'}"
+        todo = f"give one as {name[:40]}@0.9.1, {name[:40]}@<0.5 for those before it, or {name[:40]} for the newest"
+        raise InputError(Fault(what, where, todo))
+    return name, version
+
+
+def own_name(known: Mapping[str, Framework], name: str) -> str:
+    """The name of a framework by it or by an alias; what was said where none has that."""
+    return next((own for own, one in known.items() if name in (own, *one.aliases)), name)
+
+
+def era_of(framework: Framework, settings: Sequence[Setting], version: str = "", name: str = "") -> Era | None:
     """
     The era of a launch: as its version says, else the oldest of which it holds a sign; None for today's.
 
     Args:
         framework: The framework.
         settings: What is set.
-        version: Its version, where somebody says, or `<VERSION` for those before one; empty where nobody does.
+        version: Its version as `named_version` has it, or `<VERSION` for those before one; empty where nobody says.
+        name: What it was called: a package of its own may count its versions by itself.
     """
-    if version.startswith("<"):
-        return next((era for era in framework.eras if _numbers(version[1:]) <= _numbers(era.below)), None)
+    if name and (packaged := [era for era in framework.eras if era.package == name]):
+        return packaged[0]
     if version:
-        return next((era for era in framework.eras if _numbers(version) < _numbers(era.below)), None)
+        asked, earlier = _release(version), version.startswith("<")
+        below = ((_release(era.below), era) for era in framework.eras)
+        return next((era for bound, era in below if asked < bound or (earlier and asked == bound)), None)
     said = {normal(setting.key) for setting in settings}
     pairs = {f"{normal(setting.key)}={setting.value}" for setting in settings}
     return next(
@@ -334,10 +372,13 @@ def era_of(framework: Framework, settings: Sequence[Setting], version: str = "")
     )
 
 
-def _numbers(version: str) -> tuple[int, ...]:
-    parts = (part for part in version.lstrip("v").split("."))
-    digits = ("".join(character for character in part if character.isdigit()) for part in parts)
-    return tuple(int(one[:6] or 0) for one in digits)
+def _release(version: str) -> tuple[int, ...]:
+    """The release of a version, without zeros at its end; one that is not out yet counts as the one that it will be."""
+    found = _VERSION.fullmatch(version)
+    numbers = [int(part) for part in re.split("[.-]", found[1])] if found else []
+    while numbers and not numbers[-1]:
+        numbers.pop()
+    return tuple(numbers)
 
 
 def matching(framework: Framework, settings: Iterable[Setting]) -> int:

@@ -243,7 +243,8 @@ def _needed(
         if value is not None and (not every or carried.get(key, known) <= known)  # else it is told by a default alone
     }
     if not every:
-        kept |= _beside(reading, keys)
+        together = {normal(key) for key in reading.framework.together}
+        kept |= _beside(reading, keys) | {key for key in together & keys.keys() if keys[key] is not None}
     for key in [key for key in keys if key not in kept]:
         fewer = {other: value for other, value in keys.items() if other != key}
         without = reading.changed(fewer)

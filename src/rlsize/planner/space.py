@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from rlsize.estimates.step_assembly import Loop
+    from rlsize.estimates.train_prediction import TrainQuestion
     from rlsize.planner.options import FleetOption, LoopProblem, TrainerOption
 
     Array = NDArray[np.float64]
@@ -87,6 +88,7 @@ class Space:
         whole_nodes: Whether each pool takes whole nodes.
         fleets_taken: GPUs that a fleet apart may have where the framework runs it; None for any number.
         sums_taken: GPUs that both pools may have together where the framework runs them; None for any number.
+        whole_shares: Whether a micro-batch is all that a replica has of an update, whatever `micro_batches` says.
         uneven: Whether trainers over whose replicas the batch does not divide are worked out too, beside the space.
     """
 
@@ -104,6 +106,7 @@ class Space:
     whole_nodes: bool = False
     fleets_taken: frozenset[float] | None = None
     sums_taken: frozenset[float] | None = None
+    whole_shares: bool = False
     uneven: bool = False
 
     @property
@@ -160,6 +163,14 @@ def trainer_counts(space: Space, problem: LoopProblem, trainer: TrainerOption) -
     return found[np.isin(found, space.trainer_gpus)] if space.trainer_gpus else found
 
 
+def update_samples(problem: LoopProblem, asked: TrainQuestion) -> float:
+    """Samples of an optimizer update."""
+    steps = asked.optimizer_steps
+    return float(
+        train_step.model_replicas(gpus=problem.samples.number, gpus_per_replica=getattr(steps, "number", steps))
+    )
+
+
 def misfits(problem: LoopProblem, trainer: TrainerOption, gpus: Array) -> list[str]:
     """Why a trainer cannot be spread over each number of GPUs: a key of `REASONS`; empty where it can."""
     asked = trainer.question
@@ -169,11 +180,9 @@ def misfits(problem: LoopProblem, trainer: TrainerOption, gpus: Array) -> list[s
 
     if any(objections(asked, gpus)):
         return ["ranks"] * len(gpus)
-    steps = asked.optimizer_steps
     replicas = train_step.model_replicas(gpus=gpus, gpus_per_replica=asked.replica)
     whole = (gpus >= 1) & (gpus % asked.replica == 0) & (gpus / asked.pipeline % asked.expert == 0)
-    share = train_step.model_replicas(gpus=problem.samples.number, gpus_per_replica=getattr(steps, "number", steps))
-    even = float(share) % np.maximum(replicas, 1.0) == 0
+    even = update_samples(problem, asked) % np.maximum(replicas, 1.0) == 0
     return ["" if fits else "batch" if dealt else "ranks" for dealt, fits in zip(whole, whole & even, strict=True)]
 
 

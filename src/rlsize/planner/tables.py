@@ -21,7 +21,7 @@ from rlsize.estimates.trainer_layout import Degrees
 from rlsize.facts.layout import Layout
 from rlsize.planner.evaluation import bare_asked, longest_tokens
 from rlsize.planner.options import SHARING, Placement, TrainerOption
-from rlsize.planner.space import instance_counts, misfits, trainer_counts
+from rlsize.planner.space import instance_counts, misfits, trainer_counts, update_samples
 from rlsize.planner.step_parts import FleetParts, fleet_parts, ready_engine, trainer_parts
 
 if TYPE_CHECKING:
@@ -337,7 +337,12 @@ def _layout(terms: Terms, space: Space, layout: list[TrainerOption]) -> _Layout:
     batches = np.array(space.micro_batches or (0.0,)) if not one.seconds.known else np.zeros(1)
     open_to = [reason == "" or (space.uneven and reason == "batch") for reason in why]
     even = np.array([not reason for reason in why], dtype=bool)[open_to]
+    asked = None if one.seconds.known else one.question
+    if space.whole_shares:
+        batches = np.zeros(1)
     gpus, tokens = (grid.ravel() for grid in np.meshgrid(counts[open_to], batches, indexing="ij"))
+    if space.whole_shares and asked is not None:
+        tokens = longest_tokens(terms) * update_samples(terms.problem, asked) * asked.replica / gpus
     saving = sorted(layout, key=lambda trainer: sum(trainer.savings))
     return _Layout(saving, why, len(batches), gpus, tokens, np.repeat(even, len(batches)))
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from rlsize.errors import Fault, InputError
-from rlsize.frameworks.told import era_of, in_era, inherited
+from rlsize.frameworks.told import era_of, in_era, inherited, named_version
 
 if TYPE_CHECKING:
     from rlsize.facts.framework import Framework
@@ -19,13 +19,13 @@ def framework(catalogue: Catalogue, name: str) -> Framework:
     A framework by name or alias, as it was in a version where one is said: `NAME` or `NAME@VERSION`.
 
     Raises:
-        InputError: There is none, or its profile or that of a parent is wrong.
+        InputError: There is none, its profile or that of a parent is wrong, or what is said is no version.
     """
-    name, _, version = name.partition("@")
-    found: Framework = catalogue.get(_KIND, name)
+    called, version = named_version(name)
+    found: Framework = catalogue.get(_KIND, called)
     if found.parent:
         found = inherited(found, _parent(catalogue, found))
-    return in_era(found, era_of(found, (), version)) if version else found
+    return in_era(found, era_of(found, (), version, called))
 
 
 def _parent(catalogue: Catalogue, found: Framework) -> Framework:

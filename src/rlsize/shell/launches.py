@@ -55,14 +55,14 @@ def can_change(inputs: Inputs, values: Mapping[str, Any]) -> bool:
         return True
     if "mode" in values:  # by another program, at times, which keys do not name
         return launch.framework.runs is not None and values["mode"] in launch.framework.runs.modes
-    found = _changes(launch.reading, values)
+    found = _changes(inputs, launch.reading, values)
     return bool(found.keys) and not found.refused and found.follows.keys().isdisjoint(_BATCH)
 
 
 def in_own_keys(inputs: Inputs, values: Mapping[str, Any]) -> str:
     """A change in the keys of the framework of a launch, else in those of a scenario."""
     launch = launch_of(inputs)
-    found = None if launch is None else _changes(launch.reading, values)
+    found = None if launch is None else _changes(inputs, launch.reading, values)
     if launch is None or found is None or found.refused or not found.keys:  # none, or another program
         said = {key: str(value).lower() if isinstance(value, bool) else value for key, value in values.items()}
         return _settings({QUANTITIES[key].scenario: value for key, value in said.items() if key in QUANTITIES})
@@ -71,18 +71,20 @@ def in_own_keys(inputs: Inputs, values: Mapping[str, Any]) -> str:
     return _settings({spelled(launch.reading, key): value for key, value in found.keys.items()})
 
 
-def _changes(reading: Reading, values: Mapping[str, Any]) -> Changes:
+def _changes(inputs: Inputs, reading: Reading, values: Mapping[str, Any]) -> Changes:
     """The keys of a change."""
     from rlsize.frameworks.wanted import changes
 
-    return changes(reading, with_batch(reading, values))
+    return changes(reading, with_batch(inputs, reading, values))
 
 
-def with_batch(reading: Reading, values: Mapping[str, Any]) -> dict[str, Any]:
-    """A change beside what keeps the batch; ranks follow from GPUs where no key says them."""
+def with_batch(inputs: Inputs, reading: Reading, values: Mapping[str, Any]) -> dict[str, Any]:
+    """A change beside what keeps the batch and what stages hold; ranks follow from GPUs where no key says them."""
     from rlsize.frameworks.wanted import changes
     from rlsize.frameworks.wanted import values as told
 
+    if "pipeline_parallel" in values:
+        values = {**values, **last_stage(inputs, values["pipeline_parallel"])}
     kept = {key: value for key, value in told(reading).items() if key in _BATCH}
     whole = _holding(reading, dict(values), kept)
     if not changes(reading, whole).refused:
@@ -193,7 +195,7 @@ def _holding(reading: Reading, wanted: dict[str, Any], planned: Mapping[str, Any
     return wanted
 
 
-def last_stage(inputs: Inputs, stages: object) -> dict[str, int | None]:
+def last_stage(inputs: Inputs, stages: float | None) -> dict[str, int | None]:
     """
     How a framework is told that pipeline stages are uneven, by quantity: all but the last have as many layers.
 
@@ -201,10 +203,11 @@ def last_stage(inputs: Inputs, stages: object) -> dict[str, int | None]:
         inputs: What was said.
         stages: Pipeline stages; None for one.
     """
-    count = stages if isinstance(stages, int) else 1
+    count = int(stages or 1)
     model = inputs.apart().model() if count > 1 else None
     layers = 0 if model is None else model.architecture.layers
-    return {"_last_stage_layers": layers - (count - 1) * -(-layers // count) if layers % count else None}
+    last = layers - (count - 1) * -(-layers // count) if layers % count else None
+    return {"_first_stage_layers": None, "_last_stage_layers": last}
 
 
 def data_ranks(layout: Mapping[str, Any], loop: Mapping[str, Any]) -> int:
@@ -339,7 +342,7 @@ def write_back(inputs: Inputs, wanted: Mapping[str, Any], target: str, *, force:
     known = frameworks(inputs.catalogue)
 
     def again(text: str) -> Reading:
-        return read_launch(launch.name, known, framework=launch.framework.name, text=text).reading
+        return read_launch(launch.name, known, framework=launch.dated, text=text).reading
 
     text = launch.texts[launch.name] if launch.name == "-" else config_text(launch.name)
     original = Path(launch.name).read_bytes() if text is None else text.encode()

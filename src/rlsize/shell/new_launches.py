@@ -84,13 +84,15 @@ def prepared(inputs: Inputs, source: str, framework: str | None, variant: str | 
         InputError: All that is missing or wrong.
         DoesNotFitError: The framework cannot run the loop, or it dies as the framework keeps its memory.
     """
+    from rlsize.frameworks.told import named_version
+
     found = allocation_of(inputs, source)
     asked = framework or str(inputs.name("framework")[0] or "")
-    known, way = _chosen(inputs, asked, variant, found.mode)
+    name, version = named_version(asked, "--framework")
+    known, way = _chosen(inputs, name, version, variant, found.mode)
     numbers = _numbers(inputs, found)
     chosen = inputs.settled(known)
-    version = asked.partition("@")[2]
-    named = f"{chosen.name}@{version}" if version else chosen.name
+    named = f"{name}@{version}" if version else name
     # What becomes of late samples in the step that was planned; empty where none comes late
     from rlsize.loop.late import late_samples
 
@@ -112,26 +114,26 @@ def prepared(inputs: Inputs, source: str, framework: str | None, variant: str | 
     return able[0]
 
 
-def _chosen(inputs: Inputs, asked: str, variant: str | None, mode: str) -> tuple[Framework | None, str]:
+def _chosen(inputs: Inputs, named: str, version: str, variant: str | None, mode: str) -> tuple[Framework | None, str]:
     """
     The framework and which of its trainers; None where there is none of that name, which is noted.
 
     Raises:
         DoesNotFitError: The framework cannot run the loop so.
     """
-    from rlsize.frameworks.told import era_of, in_era
+    from rlsize.frameworks.told import era_of, in_era, own_name
     from rlsize.readers.frameworks import frameworks
 
     every = frameworks(inputs.catalogue)
     known = {name: one for name, one in every.items() if one.variants}
-    named, _, version = asked.partition("@")
-    name = _known(inputs, "--framework", named, every, "{!r} is no framework that is known here") if named else ""
+    own = own_name(every, named)
+    name = _known(inputs, "--framework", own, every, "{!r} is no framework that is known here") if named else ""
     if name not in known:
         if name or not named:
             none = f"no new launch of {every[name].title} is written: " if name else ""
             inputs.fault(f"{none}for which framework?", "--framework", f"give one of {', '.join(known)}")
         return None, ""
-    found = in_era(known[name], era_of(known[name], (), version)) if version else known[name]
+    found = in_era(known[name], era_of(known[name], (), version, named))
     if not mode:
         if not any("mode" in fault.where for fault in inputs.faults):
             inputs.fault("mode is missing", "--mode", "give it, a plan, or a scenario with placement.mode")

@@ -153,6 +153,47 @@ def test_another_framework_can_be_said_and_must_be_known(tmp_path: Path) -> None
         _launch(tmp_path, VERL, framework="vrel")
 
 
+@pytest.mark.parametrize(
+    ("version", "engine_seqs"),
+    [
+        *((one, 256) for one in ("0.9.1", "v0.8", "1.0rc1", "0.9.0.dev", "0.8.0.dev20251010+gabc", "2025-05", "<0.9")),
+        *((one, 1024) for one in ("0.7", "v0.5", "<0.5", "<0.5.0", "0.3.0.post1", "0.4.1")),
+    ],
+)
+def test_a_version_is_read_as_releases_are_written(tmp_path: Path, version: str, engine_seqs: int) -> None:
+    """What comes after the release, and whether it is out yet, decides nothing."""
+    launch = _launch(tmp_path, VERL, framework=f"verl@{version}")
+    assert launch.reading.value("loop.max_num_seqs") == engine_seqs
+
+
+@pytest.mark.parametrize("name", ["README.md", "pasted.txt"])
+def test_a_command_between_the_fences_of_markdown_is_read(tmp_path: Path, name: str) -> None:
+    """As people paste it, with words around it and blocks in other languages; backticks are no command there."""
+    around = "# How\nWe ran `touch x`:\n" if name.endswith(".md") else ""
+    text = f"{around}```bash\n{VERL}data.train_batch_size=8\n```\n```python\nx = '`\n```\n"
+    told = _launch(tmp_path, text, name).reading.quantity("prompts_per_step")
+    assert told is not None
+    assert (told.value, told.settings[0].span.line) == (8, around.count("\n") + 2)
+
+
+@pytest.mark.parametrize("name", ["skyrl-train@0.2", "skyrl-train", "skyrl@<0.1", "SkyRL_Train@0.3.1"])
+def test_a_package_of_its_own_counts_versions_by_itself(tmp_path: Path, name: str) -> None:
+    """skyrl-train 0.2 came before skyrl 0.1, and has other defaults."""
+    run = "uv run -m skyrl.train.entrypoints.main_base trainer.policy.model.path=a/b"
+    read = _launch(tmp_path, run, framework=name)
+    assert (read.dated, read.reading.value("loop.rollout_tensor_parallel")) == ("skyrl@<0.1", 4)
+
+
+@pytest.mark.parametrize(
+    "version", ["", "nan", "inf", "-1", "<", "<<0.5", "abc", "main", "0.9.x", ">0.5", "0 9", "1." * 9]
+)
+def test_what_is_no_version_is_refused(tmp_path: Path, version: str) -> None:
+    """It would be taken for the oldest one."""
+    with pytest.raises(InputError, match="is no version of verl") as raised:
+        _launch(tmp_path, VERL, framework=f"verl@{version}")
+    assert [fault.where for fault in raised.value.faults] == ["--framework"]
+
+
 def test_a_note_on_a_script_within_a_configuration_names_the_line_of_the_file(tmp_path: Path) -> None:
     """And so do the words of its programs."""
     launch = _launch(tmp_path, f"num_nodes: 1\nrun: |\n  set -e\n  eval x\n  {VERL}data.train_batch_size=8\n", "a.yaml")

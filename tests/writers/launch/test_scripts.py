@@ -16,7 +16,7 @@ from rlsize.frameworks.told import Reading
 from rlsize.readers.frameworks import frameworks
 from rlsize.readers.launch.launch import read_launch
 from rlsize.readers.profiles import Catalogue
-from rlsize.writers.launch.written_back import Written, written_back
+from rlsize.writers.launch.written_back import Written, masked, written_back
 
 MAIN = "python3 -m verl.trainer.main_ppo"
 ROLL = "actor_rollout_ref.rollout"
@@ -221,6 +221,12 @@ def test_what_a_framework_cannot_be_told_is_refused_by_name() -> None:
         back(f"{MAIN} trainer.nnodes=1 {ROLL}.n=8\n", mode="async")
 
 
+def test_a_command_in_a_variable_is_gone_on_with_as_it_is_written() -> None:
+    """Overrides stay overrides, though a flag names the configuration."""
+    text = f'COMMAND="{MAIN} --config-name=x {ROLL}.n=8 trainer.nnodes=1"\nsrun bash -c "$COMMAND"\n'
+    assert f"{ROLL}.n=16".encode() in back(text, group_size=16).content
+
+
 def test_the_difference_repeats_no_secret() -> None:
     """The file keeps it; names and values that only resemble one are shown."""
     text = f"export WANDB_API_KEY=abcdef123456\n{MAIN} {ROLL}.n=8 data.prompt_key=prompt trainer.token=s3cretvalue\n"
@@ -229,6 +235,32 @@ def test_the_difference_repeats_no_secret() -> None:
     assert "abcdef" not in written.difference
     assert "s3cret" not in written.difference
     assert "data.prompt_key=prompt" in written.difference
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "-H 'Authorization: Bearer s3cretvalue'",
+        "- {name: WANDB_API_KEY, value: s3cretvalue}",
+        "- name: MY_TOKEN\n  value: 's3cretvalue'",
+        '{"name": "DB_PASSWORD", "value": "s3cretvalue"}',
+        "MY_CREDS=s3cretvalue",
+        "x: czNjcmV0dmFsdWVpc2hlcmU9PQ==",
+        "--api-key s3cretvalue",
+        "http://me:s3cretvalue@proxy:80",
+        "export X=sk-s3cretvalue123 Y=ghp_s3cretvalue123",
+    ],
+)
+def test_secrets_are_masked_in_the_forms_that_people_write(text: str) -> None:
+    """In headers, in variables of containers, in addresses, and encoded."""
+    assert "s3cret" not in masked(text)
+    assert "czNjcmV0" not in masked(text)
+
+
+def test_what_only_resembles_a_secret_is_shown() -> None:
+    """Keys, paths and prompts."""
+    text = 'data.prompt_key=prompt PYTHONDONTWRITEBYTECODE="1" max_tokens=4096 tokenizer=a/b'
+    assert masked(text) == text
 
 
 VALUES = {

@@ -48,7 +48,7 @@ def with_savers(report: Report, inputs: Inputs, loop: Loop, target: str | None, 
             told = what if report.no else "nothing to write: it fits as it is"
             raise DoesNotFitError(Fault(told, "--write", "leave it out"))
         launch = launch_of(inputs)
-        wanted = best.values if launch is None else with_batch(launch.reading, best.values)
+        wanted = best.values if launch is None else with_batch(inputs, launch.reading, best.values)
         notes = (*notes, *write_back(inputs, wanted, target, force=force))
     if not found:
         return replace(report, notes=notes)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from rlsize.errors import Fault, InputError, suggestion
 from rlsize.facts.launch import GAP, Program, Setting, Span
-from rlsize.frameworks.told import Reading, era_of, in_era, matching, normal
+from rlsize.frameworks.told import Reading, era_of, in_era, matching, named_version, normal, own_name
 from rlsize.readers.launch.arguments import positional, scalar, settings_of
 from rlsize.readers.launch.bash import read_script
 from rlsize.readers.launch.bash.source import Source, script_in
@@ -38,7 +38,7 @@ _SHELL = re.compile(
 _FILES = (".yaml", ".yml", ".toml", ".json")
 _GPU = re.compile(
     r"(?:(?<![^\W_])|(?<=\d[x*]))((?:GB[23]00|B[23]00|H[12]00|H800|H20|A100|A800|L40S?|A6000|V100|MI\d{3}X?)"
-    r"(?:[- ](?:SXM|PCIE|NVL))?)(?:s|GPUs?)?(?![^\W_])",
+    r"(?:[- ](?:SXM|PCIE|NVL))?|GH200|A10G|RTX[- ]?(?:[345]090|6000[- ]Ada)|Tesla[- ]T4)(?:s|GPUs?)?(?![^\W_])",
     re.IGNORECASE,
 )
 """A kind of GPU among words, as people count them too: `8xH100`, `H100s`."""
@@ -128,20 +128,20 @@ def read_launch(
         InputError: It cannot be read, or launches no framework that is known.
     """
     content = read_text(path) if text is None else text
-    name, _, version = framework.partition("@")
+    called, version = named_version(framework, "--framework")
+    name = own_name(known, called)
     context = Context(path, None if path == "-" else Path(path).parent, known, name, {path: content})
     if name and name not in known:
         raise InputError(Fault(f"there is no framework {name[:40]!r}", "--framework", suggestion(name[:40], known)))
     if looks_like_shell(path, content):
-        source = Source.of(content, path)
-        chosen, settings = _of_script(as_shell(source) if is_recipes(path) else source, context)
+        chosen, settings = _of_script(as_shell(path, Source.of(content, path)), context)
     else:
         chosen, settings = _of_configuration(content, context)
     settings[:0] = _named_gpu(path, content)
     # the fork of a framework that runs under its parent's name, where its own keys are set
     forks = (one for one in known.values() if one.parent == chosen.name and not one.programs)
     chosen = next((one for one in forks if matching(one, settings)), chosen)
-    era = era_of(chosen, settings, version)
+    era = era_of(chosen, settings, version, called)
     dated = in_era(chosen, era)
     if context.untold:
         dated = replace(dated, defaults={})
@@ -152,9 +152,11 @@ def read_launch(
             f"are not taken from there in place of {', '.join(others)}."
         )
     reading = Reading(dated, settings, given)
-    if not version:
+    if era is not None and era.package == called != "":
+        version = f"<{era.below}"
+    elif not version:
         context.notes += _undated(chosen, era, reading)
-    version = version or (f"<{era.below}" if era else "")
+        version = f"<{era.below}" if era else ""
     return Launch(path, dated, reading, tuple(dict.fromkeys(context.notes)), context.texts, version)
 
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 import ast
 import re
 from bisect import bisect_left
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from itertools import chain
 from typing import TYPE_CHECKING, TypeGuard
@@ -185,10 +186,17 @@ class _Reader:
             self._notes.append(f"{self._span(call)}: {owner}: {names}: left out, as only a run would tell")
 
     def _started(self, call: ast.Call, scope: _Scope) -> None:
-        """The command of `subprocess.run(...)` and its kin."""
+        """The command of `subprocess.run(...)` and its kin, and that of slime's `execute_train(train_args=...)`."""
         func = call.func
         module = getattr(func.value, "id", "") if isinstance(func, ast.Attribute) else ""
-        name = func.attr if isinstance(func, ast.Attribute) else ""
+        name = func.attr if isinstance(func, ast.Attribute) else getattr(func, "id", "")
+        given = {word.arg: word.value for word in call.keywords}
+        if name == "execute_train" and "train_args" in given:
+            with suppress(UnreadableError):
+                program = self._held(given["train_script"], scope) if "train_script" in given else "train.py"
+                text = f"python3 {program} {self._held(given['train_args'], scope)}"
+                self.scripts.append((Word(text, self._span(given["train_args"])),))
+            return
         if module not in {"subprocess", "sp", "os"} or name not in _STARTS or not call.args:
             return
         command = self._followed(call.args[0], scope)
@@ -200,8 +208,8 @@ class _Reader:
         except UnreadableError:
             pass
         if words := self._words(command, scope, 0):
-            given = next((word.value for word in call.keywords if word.arg == "env"), None)
-            self.scripts.append((*(self._environment(given, scope) if given else ()), *words))
+            around = self._environment(given["env"], scope) if "env" in given else ()
+            self.scripts.append((*around, *words))
 
     def _environment(self, node: ast.expr, scope: _Scope) -> Iterator[Word]:
         """What stands before a command for the variables that it is given: `env A=1`."""

@@ -1,4 +1,4 @@
-"""Makefiles and justfiles as the shell scripts that their recipes are, with the places of their characters."""
+"""Makefiles, justfiles and Markdown as the shell scripts that they hold, with the places of their characters."""
 
 from __future__ import annotations
 
@@ -18,6 +18,8 @@ _SET = re.compile(
     re.MULTILINE,
 )
 """A line that begins at the margin: an assignment, with what goes on after a backslash, or the head of a recipe."""
+_FENCED = re.compile(r"^[ \t]*```+[ \t]*(\w*)[^\n`]*\n(.*?)(?:^[ \t]*```|\Z)", re.MULTILINE | re.DOTALL)
+_SHELLS = {"", "bash", "sh", "shell", "zsh", "console"}
 _DEFAULT = re.compile(r"(\w+)=([\"']?)([\w./-]+)\2")
 _MOST = 100_000
 _MENDS = (
@@ -33,8 +35,19 @@ def is_recipes(path: str) -> bool:
     return _NAMED.fullmatch(PurePosixPath(path).name) is not None
 
 
-def as_shell(source: Source) -> Source:
-    """The variables and all recipes of such a file, in order, as one shell script."""
+def as_shell(path: str, source: Source) -> Source:
+    """
+    The shell script that a file holds: its variables and all recipes, in order; what Markdown has between its fences.
+
+    Args:
+        path: Its name.
+        source: Its text.
+    """
+    if path.endswith((".md", ".markdown")) or source.text.lstrip().startswith("```"):
+        blocks = (found for found in _FENCED.finditer(source.text) if found[1].lower() in _SHELLS)
+        return source.joined((found[2], *found.span(2)) for found in blocks)
+    if not is_recipes(path):
+        return source
     source = source.joined(_lines(source.text))
     for pattern, put in _MENDS:
         source = source.changed(pattern, put, _MOST)

@@ -152,7 +152,11 @@ def doubts(launch: Launch, model: str = "") -> Iterator[str]:
         yield f"{most:,} response tokens are the most of a turn, and read as those of a sample ({todo})."
     ranks = launch.reading.value("loop.rollout_dp_attention")
     if isinstance(ranks, int) and ranks > 1:
-        yield f"Engines deal attention out to {ranks} data-parallel ranks: read as sliced by tensor parallelism."
+        yield (
+            f"Engines deal attention out to {ranks} data-parallel ranks (enable_dp_attention): assumed is tensor "
+            "parallelism instead. So weights of attention are counted sliced further than they are, and a cache with "
+            "fewer heads than an engine has GPUs (of latent attention: one) as held several times, which ranks do not."
+        )
     share = launch.reading.value("loop.optimizer_cpu_fraction")
     if launch.reading.value("loop.offload") and isinstance(share, int | float) and share < 1:
         yield f"{share:.0%} of the optimizer states live on the host: read as if all did; GPUs hold more than is said."

@@ -87,7 +87,8 @@ class ShellEditor:
         self.capitals = re.search(rb"=(?:True|False)\b", data) is not None
         own = [setting.key for key, setting in settings.items() if not _group(key) and setting.span.file == name]
         self.dashed = sum("-" in key for key in own) > sum("_" in key for key in own)
-        self.flags = any(b"--" + key.encode() in data for key in own)
+        flags = sum(b"--" + key.encode() in data for key in own)
+        self.flags = flags > sum(key.encode() + b"=" in data for key in own)
 
     def edits(self, key: str, value: object) -> Iterator[Edit] | None:
         """What gives a key a value; None takes it away. None where that cannot be done."""

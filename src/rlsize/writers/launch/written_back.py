@@ -22,14 +22,20 @@ if TYPE_CHECKING:
 
     from rlsize.frameworks.told import Reading
 
-_NAMES = r"(?:token|secret|passwd|password|credentials?|api[_-]?key|access[_-]?key|private[_-]?key)"
+_NAMES = r"(?:token|secret|passwd|password|cred(?:ential)?s?|api[_-]?key|access[_-]?key|private[_-]?key)"
 _NAMED = re.compile(
-    rf"""((?<![\w.-])[\w.-]*{_NAMES}["']?\s*[:=]\s*["']?(?:Bearer\s+)?|--[\w.-]*{_NAMES}\s+["']?)(?!\$)[^\s"',]{{4,}}""",
+    rf"""((?<![\w.-])[\w.-]*{_NAMES}["']?\s*[:=]\s*["']?"""
+    rf"""|\bname["']?\s*:\s*["']?[\w.-]*{_NAMES}["']?[\s,]+["']?value["']?\s*:\s*["']?"""
+    rf"""|\bBearer\s+|--[\w.-]*{_NAMES}\s+["']?)(?!\$)[^\s"',]{{4,}}""",
     re.IGNORECASE,
 )
+"""What follows a name such as token: in a setting, as a variable of a container, in a header, after a flag."""
 _TOLD = re.compile(
     r"\b(?:hf_|sk-|ghp_|github_pat_|glpat-|xox[abp]-|AKIA)[\w-]{8,}|(?<=://)[^\s/@]+:[^\s/@]+(?=@)|\b[0-9a-f]{40}\b"
+    r"|(?<![\w+/])(?=[^\s=]*\d)(?=[^\s=]*[a-z])(?=[^\s=]*[A-Z])(?:[A-Za-z0-9+/]{4}){4,}"
+    r"(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)(?!\w)"
 )
+"""What is told by its own looks: tokens, logins in addresses, digests, base64 that is padded."""
 _BOM = b"\xef\xbb\xbf"
 _TABLE = re.compile(rb"^\s*\[[\w.]+\]\s*$", re.MULTILINE)
 _LISTS = {"py", "yaml", "yml", "json"}  # endings of files in which a command may be a list
