@@ -110,7 +110,24 @@ def in_era(framework: Framework, era: Era | None) -> Framework:
         quantities |= one.quantities
     older = any(one.older_names for one in later)
     changed: dict[str, Any] = {"lacks": lacks, "refuses": refuses, "runs": runs, "variants": variants}
-    return replace(framework, defaults=defaults, quantities=quantities, older_names=older, **changed)
+    found = replace(framework, defaults=defaults, quantities=quantities, older_names=older, **changed)
+    return found if runs is None else replace(found, runs=replace(runs, layouts=_layouts(found, runs)))
+
+
+def _layouts(framework: Framework, runs: Abilities) -> dict[str, tuple[str, ...]]:
+    """Kinds of parallelism by backend, but for those of which a version has no key yet."""
+    own = {
+        kind: framework.quantities.get(f"{kind}_parallel", "") for kind in ("tensor", "pipeline", "context", "expert")
+    }
+    gone = {kind for kind, key in own.items() if re.fullmatch(r"[a-z_][\w.]*", key) and not taken_names(framework, key)}
+    return {backend: tuple(kind for kind in kinds if kind not in gone) for backend, kinds in runs.layouts.items()}
+
+
+def taken_names(framework: Framework, key: str) -> list[str]:
+    """Names of a key that a version takes, that of its own time first."""
+    older = [old for old, new in framework.renamed.items() if new == key]
+    every = older or [key] if framework.older_names else [key, *older]
+    return [name for name in every if name not in framework.lacks]
 
 
 class Reading:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from rlsize.errors import Fault
 from rlsize.facts.launch import Setting
 from rlsize.frameworks.expressions import Plain, evaluate, items, names, parsed
-from rlsize.frameworks.told import NOWHERE, QUANTITY, Reading, keys_of, normal
+from rlsize.frameworks.told import NOWHERE, QUANTITY, Reading, keys_of, normal, taken_names
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -155,7 +155,7 @@ def spelled(reading: Reading, key: str) -> str:
     """
     framework = reading.framework
     if key in framework.lacks:
-        return next(iter(_taken(framework, key)), key)
+        return next(iter(taken_names(framework, key)), key)
     names = {normal(one.key): other for other, one in reading.settings.items() if one.span.file}
     if framework.older_names or any(own != other for own, other in names.items()):
         for old, new in framework.renamed.items():
@@ -166,13 +166,6 @@ def spelled(reading: Reading, key: str) -> str:
                 if older or not today:
                     return old[:-1] + key[len(new) - 1 :]
     return next((written for written in framework.writes if reading.key(written) == key), key)
-
-
-def _taken(framework: Framework, key: str) -> list[str]:
-    """Names of a key that a version takes, that of its own time first."""
-    older = [old for old, new in framework.renamed.items() if new == key]
-    every = older or [key] if framework.older_names else [key, *older]
-    return [name for name in every if name not in framework.lacks]
 
 
 def values(reading: Reading) -> dict[str, Any]:
@@ -220,7 +213,7 @@ def _proposed(
         for way, to in _settled(current, name, value, goals, every=every).items():
             if way.startswith(QUANTITY):
                 more |= {} if {name, own := way.removeprefix(QUANTITY)} & given.keys() else {own: to}
-            elif current.framework.lacks and not _taken(current.framework, way):
+            elif current.framework.lacks and not taken_names(current.framework, way):
                 continue
             elif way in current.settings or not way.startswith("values."):  # keys of a job file, where it is one
                 found.setdefault(current.key(way), to)
