@@ -546,13 +546,15 @@ def _cycle(
     lengths = Lengths(**{key: None if one is None else _last(one) for key, one in entries(shape.lengths).items()})
     lengths = replace(lengths, live=lengths.prompt + grown * (lengths.live - lengths.prompt))
     share, most, each = _last(batch.running_share), _last(found.batch), _at_points(asked)
+    limit = engine_limit(each.question)
+    with_slots = np.minimum(running, limit)
     full = engine_step.full_share(
-        running * (1 + _last(batch.parked_share) / share), np.maximum(1.0, _last(found.capacity))
+        with_slots * (1 + _last(batch.parked_share) / share), np.maximum(1.0, _last(found.capacity))
     )
     if batch.called is None:
-        room, limit = np.maximum(1.0, cache_capacity(work, each, lengths, spread)), engine_limit(each.question)
+        room = np.maximum(1.0, cache_capacity(work, each, lengths, spread))
         most = np.minimum(room, np.where(most < _last(found.capacity), most, limit))
-        full = engine_step.full_share(running, room)
+        full = engine_step.full_share(with_slots, room)
     held = np.clip(running, 1.0, most)
     _, step, usual = at_batch(work, each, held, lengths, spread)
     if (
