@@ -374,19 +374,14 @@ def _refilled_outside(
 ) -> Generation:
     """The same where samples leave their slots for what they wait for: those under way run or wait."""
     agents = batch.agents or Agents()
-    out, redundant = outside(agents), agents.redundant_samples
+    out = outside(agents)
     lengths = in_turns(shape.lengths, out)
     offered = np.inf
     if batch.in_flight is not None:
-        offered = _in_flight_of_each(work, batch) * (1 + redundant / batch.group_size)
-    if redundant:  # contexts are of samples that stop when their group is complete
+        offered = _in_flight_of_each(work, batch) * (1 + agents.redundant_samples / batch.group_size)
+    if agents.redundant_samples:
         step = steady(work, asked, offered, lengths, values).step_seconds
-        whole = stretched(batch, shape.uncapped, shape.cap, out, step)
-        left = (
-            _held_shape(work, one, lengths).live for one in (first_to_end(batch, whole, shape.uncapped).batch, whole)
-        )
-        sooner = rollout_batch.share_of(*left)
-        lengths = replace(lengths, live=batch.prompt_tokens + sooner * (lengths.live - batch.prompt_tokens))
+        lengths = _stopping(batch, shape, out, lengths, step)
     share, parked, running, mean, once = 1.0, 0.0, 1.0, batch.response_tokens, lengths
     for _ in range(_ROUNDS):
         most = rollout_batch.per_instance(amount=places(batch, out, running), instances=batch.instances)
@@ -440,6 +435,8 @@ def _drained_outside(
     lengths = in_turns(shape.lengths, out)
     own = rollout_batch.per_instance(amount=batch.samples, instances=batch.instances)
     step = steady(work, asked, own, lengths, values).step_seconds
+    if agents.redundant_samples:
+        lengths = _stopping(batch, shape, out, lengths, step)
     for _ in range(_ROUNDS):
         held = stretched(batch, shape.uncapped, shape.cap, out, step)
         begin = batch.samples * (1 + agents.redundant_samples / batch.group_size)
@@ -474,6 +471,14 @@ def _drained_outside(
         live_tokens=lengths.live,
         taken_share=taken,
     )
+
+
+def _stopping(batch: StepBatch, shape: Shape, out: Outside, lengths: Lengths, step: Worked) -> Lengths:
+    """Lengths of samples of which redundant ones stop when their group is complete, so contexts are shorter."""
+    whole = stretched(batch, shape.uncapped, shape.cap, out, step)
+    some = first_to_end(batch, whole, shape.uncapped).batch
+    sooner = rollout_batch.share_of(*(_held_shape(numbers, one, lengths).live for one in (some, whole)))
+    return replace(lengths, live=batch.prompt_tokens + sooner * (lengths.live - batch.prompt_tokens))
 
 
 def _held_shape(work: Work, held: StepBatch, lengths: Lengths) -> Shape:
