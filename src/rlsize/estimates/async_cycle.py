@@ -52,10 +52,9 @@ class Rhythm(NamedTuple):
     Args:
         tokens: By which running samples grow from one sync to the next. [token]
         due: Share of these after which a batch is taken. [1]
-        waiting: Samples that run until then, over those of a batch, in parts of that time one after the other. [1]
-        training: Samples that run from then on, likewise. [1]
-        waiting_grown: Tokens that those of them which run until then have on average. [token]
-        training_grown: The same from then on. [token]
+        running: Samples that run until then, over those of a batch, in equal parts of that time one after the other,
+            and from then on. [1]
+        grown: Tokens that these have on average. [token]
         started: Samples that are started for each that is trained on. [1]
         ahead: Share of these by which the part of a batch that holds the trainer up most is due before its last. [1]
         more: How many times the time from then on training on the whole batch may take. [1]
@@ -63,10 +62,8 @@ class Rhythm(NamedTuple):
 
     tokens: Real
     due: Real
-    waiting: tuple[Real, ...]
-    training: Real
-    waiting_grown: Real
-    training_grown: Real
+    running: tuple[Real, ...]
+    grown: tuple[Real, ...]
     started: Real
     ahead: Real
     more: Real
@@ -215,10 +212,17 @@ class _Lengths(NamedTuple):
         groups = self.left(tokens, phases)[1] if groups is None else groups
         return groups - allowed * self.kept(tokens, phases)
 
-    def played(self, crowded: float) -> tuple[Array, Array, list[Array], Array]:
+    def _running(self, ages: Array) -> tuple[Array, Array]:
+        """Share of the samples of some ages that have not ended which have a slot, and the mean age of these."""
+        under_way = 1 - self.finished(ages[..., None])[..., 0]
+        run = under_way if self.endings is None else under_way * self.endings.run(ages[..., None])[..., 0]
+        many, running = (np.maximum(one.sum(axis=-1), _NONE) for one in (under_way, run))
+        return running / many, (run * ages).sum(axis=-1) / running
+
+    def played(self, crowded: float) -> tuple[Array, Array, list[Array], list[Array]]:
         """
-        Rhythms where each batch is waited for in turn: tokens, the share of these until its batch is there, and samples
-        that run until then and from then on, over those of a batch.
+        Rhythms where each batch is waited for in turn: tokens, the share of these until its batch is there, samples that
+        run in parts of the time until then and from then on, over those of a batch, and the tokens that these have.
 
         A batch whose longest response outlasts those of the batches before makes the next sync late, by which the next
         batch has come further: long and short steps follow each other, and do not even out. So some batches are played,
@@ -252,14 +256,22 @@ class _Lengths(NamedTuple):
             run, training = (1 - self.finished(then[-1][..., None])).sum(axis=(-2, -1)), trained
             for _ in range(2):
                 training = trained / (1 - crowded + crowded * run)
-                last = self.longer(then[-1] + training[..., None]).sum(axis=-1)
+                after = then[-1] + training[..., None]
+                last = self.longer(after).sum(axis=-1)
                 run = (left[-1] - last) / np.maximum(training, _NONE)
-            found.append((wait, training, *(one - other for one, other in pairwise([*left, last]))))
+            ran, aged = [], []
+            for before, now, (one, other) in zip(left, [*left[1:], last], pairwise([*then, after]), strict=True):
+                share, age = self._running((one + other) / 2)
+                ran.append((before - now) * share)
+                aged.append(ran[-1] * age)
+            found.append((wait, training, *ran, *aged))
             steps = np.concatenate([(wait + training)[..., None], steps[..., :-1]], axis=-1)
-        wait, training, *ran = np.mean(found[-_COUNTED:], axis=0)
-        tokens, each_wait = wait + training, np.maximum(wait / _WAITING, _NONE)
-        waited = [one / each_wait for one in ran[:-1]]
-        return tokens, wait / tokens, waited, ran[-1] / np.maximum(training, _NONE)
+        wait, training, *sums = np.mean(found[-_COUNTED:], axis=0)
+        tokens, lasting = wait + training, [wait / _WAITING] * _WAITING + [training]
+        ran, aged = sums[: len(lasting)], sums[len(lasting) :]
+        running = [many / np.maximum(time, _NONE) for many, time in zip(ran, lasting, strict=True)]
+        grown = [age / np.maximum(many, _NONE) for age, many in zip(aged, ran, strict=True)]
+        return tokens, wait / tokens, running, grown
 
 
 @remembered
@@ -297,8 +309,7 @@ def rhythms(
     loop = _Lengths(late, Endings(*ends) if ends else None, lengths.capped_mean(*wide[:3]), *wide)
     phases = np.linspace(0.0, 1.0, _PHASES)
     if late == "wait":
-        tokens, until_due, waited, trained = loop.played(crowded)
-        running, _, grown = loop.left(tokens, phases)
+        tokens, until_due, parts_run, parts_grown = loop.played(crowded)
         kept = loop.kept(tokens, phases)
         before = np.clip(until_due[..., None] * (_PHASES - 1) - np.arange(_PHASES - 1), 0.0, 1.0)[None]
     else:
@@ -316,15 +327,11 @@ def rhythms(
     most = np.argmin((1 - dues) / left, axis=0)[None]
     ahead, more = (due - np.take_along_axis(dues, most, 0))[0], (1 / np.take_along_axis(left + 0 * dues, most, 0))[0]
     started = 1 / (kept[..., 0] + (np.diff(kept) * within).sum(axis=-1))
-    (waiting, training), grown_by = (_by_phase(each, within) for each in (running, grown))
-    waiting_grown, training_grown = (
-        one / np.maximum(many, _NONE) for one, many in zip(grown_by, (waiting, training), strict=True)
-    )
-    waits = [waiting]
-    if late == "wait" and not ends:  # of what waits outside the GPUs not all that is under way runs
-        waits, training = waited, trained
-    parts_run = tuple(one * started for one in waits)
-    return Rhythm(tokens, due, parts_run, training * started, waiting_grown, training_grown, started, ahead, more)
+    if late != "wait":
+        parts_run, aged = (_by_phase(each, within) for each in (running, grown))
+        parts_grown = [one / np.maximum(many, _NONE) for one, many in zip(aged, parts_run, strict=True)]
+    run = tuple(one * started for one in parts_run)
+    return Rhythm(tokens, due, run, tuple(parts_grown), started, ahead, more)
 
 
 def kept_in_full_cache(
