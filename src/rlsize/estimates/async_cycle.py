@@ -335,7 +335,7 @@ def rhythms(
 
 
 def kept_in_full_cache(
-    uncapped: Real, length_cv: Real, cap: Real, group_size: Real, staleness: Real, queued: Real
+    uncapped: Real, length_cv: Real, cap: Real, group_size: Real, staleness: Real, queued: Real, *ends: Real
 ) -> tuple[Array, Array]:
     """
     Share of groups that are kept in a full cache where late ones are dropped, by some tokens from one sync to the next.
@@ -350,17 +350,21 @@ def kept_in_full_cache(
         group_size: Samples that are dropped together. [1]
         staleness: Most optimizer steps by which a sample may lag. [1]
         queued: By which samples that have begun lag at most. [token]
+        ends: What `Endings` hold, where lengths are no lognormal ones.
     """
     lengths = uncapped, length_cv, cap, group_size, staleness
-    apart, reached = _reached_in_full_cache(*lengths)
+    apart, reached = _reached_in_full_cache(*lengths, *ends)
     *wide, ahead, lag = (np.asarray(one, dtype=float)[..., None] for one in (*lengths, queued))
-    found = _whole(wide, np.maximum(reached, (ahead + 1.0) * apart - lag), apart)
+    found = _whole(wide, np.maximum(reached, (ahead + 1.0) * apart - lag), apart, ends)
     return np.broadcast_to(apart, found.shape), found
 
 
 @remembered
-def _reached_in_full_cache(*lengths: Real) -> tuple[Array, Array]:
+def _reached_in_full_cache(
+    uncapped: Real, length_cv: Real, cap: Real, group_size: Real, staleness: Real, *ends: Real
+) -> tuple[Array, Array]:
     """Some tokens from one sync to the next, and the length that a batch's first sample has got to when too late."""
+    lengths = uncapped, length_cv, cap, group_size, staleness
     *wide, staleness = np.broadcast_arrays(*(np.asarray(one, dtype=float)[..., None] for one in lengths))
     uncapped, _, cap, _ = wide
     apart = uncapped * _LEAST_APART * (cap / uncapped / _LEAST_APART) ** np.linspace(0.0, 1.0, _APARTS)
@@ -371,16 +375,18 @@ def _reached_in_full_cache(*lengths: Real) -> tuple[Array, Array]:
         unfinished = 0.0
         for age in np.arange(-before, _OLDER):
             share = np.clip(staleness + age + 1.0, 0.0, 1.0)
-            unfinished = unfinished + share * (1.0 - _whole(wide, middle + age * apart, apart))
-        early = batch_drain.groups_lacking(unfinished, _whole(wide, middle, apart), staleness) < 0
+            unfinished = unfinished + share * (1.0 - _whole(wide, middle + age * apart, apart, ends))
+        early = batch_drain.groups_lacking(unfinished, _whole(wide, middle, apart, ends), staleness) < 0
         low, high = np.where(early, middle, low), np.where(early, high, middle)
     return apart, high
 
 
-def _whole(lengths: list[Array], tokens: Array, apart: Array) -> Real:
+def _whole(lengths: list[Array], tokens: Array, apart: Array, ends: tuple[Real, ...]) -> Real:
     """Share of a batch's groups that have ended when its first samples would have so many tokens."""
     *some, group = lengths
     each = (np.maximum(tokens - place * apart, 1e-3 * some[0]) for place in _PLACES)
+    if ends:
+        return sum(Endings(*ends).complete(one) for one in each) / len(_PLACES)
     return sum(batch_drain.finished_share(one, *some) ** group for one in each) / len(_PLACES)
 
 

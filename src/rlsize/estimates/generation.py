@@ -364,7 +364,7 @@ def _late_lengths(batch: StepBatch, shape: Shape, begun: Lengths, room: Worked, 
     prompt = begun.prompt if begun.computed is None else begun.computed
     queued = engine_step.tokens_in_queue(begun.response, np.maximum(prompt, 1.0), np.maximum(room, 1.0))
     lengths = shape.uncapped, batch.response_cv, shape.cap, batch.group_size
-    apart, kept = kept_in_full_cache(*lengths, batch.max_staleness, queued)
+    apart, kept = kept_in_full_cache(*lengths, batch.max_staleness, queued, *(batch.endings or ()))
     tables = (tuple(np.moveaxis(one, -1, 0)) for one in (apart, kept))
     return LateLengths(batch.response_tokens, *lengths, full, *tables)
 
