@@ -56,7 +56,7 @@ class Rhythm(NamedTuple):
         due: Share of these after which a batch is taken. [1]
         running: Samples that run until then, over those of a batch, in equal parts of that time one after the other,
             and from then on. [1]
-        grown: Tokens that these have on average. [token]
+        grown: Tokens that these have on average; nothing where each batch is waited for: as those in any loop. [token]
         started: Samples that are started for each that is trained on. [1]
         ahead: Share of these by which the part of a batch that holds the trainer up most is due before its last. [1]
         more: How many times the time from then on training on the whole batch may take. [1]
@@ -214,12 +214,13 @@ class _Lengths(NamedTuple):
         groups = self.left(tokens, phases)[1] if groups is None else groups
         return groups - allowed * self.kept(tokens, phases)
 
-    def _running(self, ages: Array) -> tuple[Array, Array]:
-        """Share of the samples of some ages that have not ended which have a slot, and the mean age of these."""
+    def _running(self, ages: Array) -> Array:
+        """Share of the samples of some ages that have not ended which have a slot."""
+        if self.endings is None:
+            return np.ones(ages.shape[:-1])
         under_way = (ages >= 0) * (1 - self.finished(ages[..., None])[..., 0])
-        run = under_way if self.endings is None else under_way * self.endings.run(ages[..., None])[..., 0]
-        many, running = (np.maximum(one.sum(axis=-1), _NONE) for one in (under_way, run))
-        return running / many, (run * ages).sum(axis=-1) / running
+        run = under_way * self.endings.run(ages[..., None])[..., 0]
+        return run.sum(axis=-1) / np.maximum(under_way.sum(axis=-1), _NONE)
 
     def _longest(self, turn: Array, turns: Array, lacking: tuple[float, ...]) -> list[Array]:
         """
@@ -238,10 +239,10 @@ class _Lengths(NamedTuple):
             found.append(between(points[..., 0, :], below[..., 0, :], (np.arange(_LEVELS) + _HALF) / _LEVELS))
         return found
 
-    def played(self, crowded: float) -> tuple[Array, Array, list[Array], list[Array]]:
+    def played(self, crowded: float) -> tuple[Array, Array, list[Array]]:
         """
-        Rhythms where each batch is waited for in turn: tokens, the share of these until its batch is there, samples
-        that run in parts of the time until then, and from then on, over those of a batch, and the tokens of these.
+        Rhythms where each batch is waited for in turn: tokens, the share of these until its batch is there, and samples
+        that run in parts of the time until then and from then on, over those of a batch.
 
         A batch whose longest response outlasts those of the batches before makes the next sync late, by which the next
         batch has come further: long and short steps follow each other, and do not even out. So some batches are played,
@@ -283,20 +284,16 @@ class _Lengths(NamedTuple):
                 after = then[-1] + training[..., None]
                 last = self.longer(after).sum(axis=-1) / len(turns)
                 run = (left[-1] - last) / np.maximum(training, _NONE)
-            ran, aged = [], []
-            for before, now, (one, other) in zip(left, [*left[1:], last], pairwise([*then, after]), strict=True):
-                share, age = self._running((one + other) / 2)
-                ran.append((before - now) * share)
-                aged.append(ran[-1] * age)
-            found.append((wait, training, *ran, *aged))
+            ran = [
+                (before - now) * self._running((one + other) / 2)
+                for (before, now), (one, other) in zip(pairwise([*left, last]), pairwise([*then, after]), strict=True)
+            ]
+            found.append((wait, training, *ran))
             steps = np.concatenate([(wait + training)[..., None], steps[..., :-1]], axis=-1)
             lacks = np.concatenate([lacks[..., 1:], lacks[..., -1:]], axis=-1)
-        wait, training, *sums = np.mean(found[-_COUNTED:], axis=0)
+        wait, training, *ran = np.mean(found[-_COUNTED:], axis=0)
         tokens, lasting = wait + training, [wait / _WAITING] * _WAITING + [training]
-        ran, aged = sums[: len(lasting)], sums[len(lasting) :]
-        running = [many / np.maximum(time, _NONE) for many, time in zip(ran, lasting, strict=True)]
-        grown = [age / np.maximum(many, _NONE) for age, many in zip(aged, ran, strict=True)]
-        return tokens, wait / tokens, running, grown
+        return tokens, wait / tokens, [many / np.maximum(time, _NONE) for many, time in zip(ran, lasting, strict=True)]
 
 
 @remembered
@@ -334,7 +331,8 @@ def rhythms(
     loop = _Lengths(late, Endings(*ends) if ends else None, lengths.capped_mean(*wide[:3]), *wide)
     phases = np.linspace(0.0, 1.0, _PHASES)
     if late == "wait":
-        tokens, until_due, parts_run, parts_grown = loop.played(crowded)
+        tokens, until_due, parts_run = loop.played(crowded)
+        parts_grown: list[Array] = []
         kept = loop.kept(tokens, phases)
         before = np.clip(until_due[..., None] * (_PHASES - 1) - np.arange(_PHASES - 1), 0.0, 1.0)[None]
     else:

@@ -547,11 +547,12 @@ def _cycle(
     own = _last(own)
     cuts = len(rhythm.running) - 1
     running = np.concatenate(np.broadcast_arrays(*(own * one for one in rhythm.running)), axis=-1)
-    grown = np.concatenate(np.broadcast_arrays(*rhythm.grown), axis=-1) / _last(shape.live)
     spread = {name: _last(value) for name, value in values.items()}
     lengths = Lengths(**{key: None if one is None else _last(one) for key, one in entries(shape.lengths).items()})
-    begun = _last(batch.prompt_tokens)  # what tools answer and what is computed anew comes as samples grow
-    lengths = replace(lengths, live=begun + grown * (lengths.live - begun))
+    if rhythm.grown:
+        grown = np.concatenate(np.broadcast_arrays(*rhythm.grown), axis=-1) / _last(shape.live)
+        begun = _last(batch.prompt_tokens)  # what tools answer and what is computed anew comes as samples grow
+        lengths = replace(lengths, live=begun + grown * (lengths.live - begun))
     share, most, each = _last(batch.running_share), _last(found.batch), _at_points(asked)
     limit = engine_limit(each.question)
     with_slots = np.minimum(running, limit)
