@@ -214,10 +214,10 @@ class _Lengths(NamedTuple):
         groups = self.left(tokens, phases)[1] if groups is None else groups
         return groups - allowed * self.kept(tokens, phases)
 
-    def _running(self, ages: Array) -> Array:
+    def _running(self, ages: Array) -> Real:
         """Share of the samples of some ages that have not ended which have a slot."""
         if self.endings is None:
-            return np.ones(ages.shape[:-1])
+            return 1.0
         under_way = (ages >= 0) * (1 - self.finished(ages[..., None])[..., 0])
         run = under_way * self.endings.run(ages[..., None])[..., 0]
         return run.sum(axis=-1) / np.maximum(under_way.sum(axis=-1), _NONE)
