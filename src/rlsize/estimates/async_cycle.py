@@ -54,7 +54,7 @@ class Rhythm(NamedTuple):
         due: Share of these after which a batch is taken. [1]
         running: Samples that run until then, over those of a batch, in equal parts of that time one after the other,
             and from then on. [1]
-        grown: Tokens that these have on average; nothing where each batch is waited for: as those in any loop. [token]
+        grown: Tokens that these have on average; nothing where batches are waited for: as those in any loop. [token]
         started: Samples that are started for each that is trained on. [1]
         ahead: Share of these by which the part of a batch that holds the trainer up most is due before its last. [1]
         more: How many times the time from then on training on the whole batch may take. [1]
@@ -212,14 +212,6 @@ class _Lengths(NamedTuple):
         groups = self.left(tokens, phases)[1] if groups is None else groups
         return groups - allowed * self.kept(tokens, phases)
 
-    def _running(self, ages: Array) -> Real:
-        """Share of the samples of some ages that have not ended which have a slot."""
-        if self.endings is None:
-            return 1.0
-        under_way = (ages >= 0) * (1 - self.finished(ages[..., None])[..., 0])
-        run = under_way * self.endings.run(ages[..., None])[..., 0]
-        return run.sum(axis=-1) / np.maximum(under_way.sum(axis=-1), _NONE)
-
     def played(self, crowded: float) -> tuple[Array, Array, list[Array]]:
         """
         Rhythms where each batch is waited for in turn: tokens, the share of these until its batch is there, and samples
@@ -256,10 +248,7 @@ class _Lengths(NamedTuple):
                 after = then[-1] + training[..., None]
                 last = self.longer(after).sum(axis=-1)
                 run = (left[-1] - last) / np.maximum(training, _NONE)
-            ran = [
-                (before - now) * self._running((one + other) / 2)
-                for (before, now), (one, other) in zip(pairwise([*left, last]), pairwise([*then, after]), strict=True)
-            ]
+            ran = [one - other for one, other in pairwise([*left, last])]
             found.append((wait, training, *ran))
             steps = np.concatenate([(wait + training)[..., None], steps[..., :-1]], axis=-1)
         wait, training, *ran = np.mean(found[-_COUNTED:], axis=0)
@@ -304,6 +293,7 @@ def rhythms(
     if late == "wait":
         tokens, until_due, parts_run = loop.played(crowded)
         parts_grown: list[Array] = []
+        running, _, grown = loop.left(tokens, phases)
         kept = loop.kept(tokens, phases)
         before = np.clip(until_due[..., None] * (_PHASES - 1) - np.arange(_PHASES - 1), 0.0, 1.0)[None]
     else:
@@ -321,7 +311,7 @@ def rhythms(
     most = np.argmin((1 - dues) / left, axis=0)[None]
     ahead, more = (due - np.take_along_axis(dues, most, 0))[0], (1 / np.take_along_axis(left + 0 * dues, most, 0))[0]
     started = 1 / (kept[..., 0] + (np.diff(kept) * within).sum(axis=-1))
-    if late != "wait":
+    if late != "wait" or ends:  # of what waits outside the GPUs not all that is under way runs
         parts_run, aged = (list(_by_phase(each, within)) for each in (running, grown))
         parts_grown = [one / np.maximum(many, _NONE) for one, many in zip(aged, parts_run, strict=True)]
     run = tuple(one * started for one in parts_run)
