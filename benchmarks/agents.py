@@ -15,7 +15,6 @@ Loops are shared out over all cores; the time is the simulator's, which has no c
 
 from __future__ import annotations
 
-import sys
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, replace
 from functools import partial
@@ -24,7 +23,7 @@ from random import Random
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from benchmarks.closed_form import LOOPS, MOST, print_far, print_ratios, random_loop, surely
+from benchmarks.closed_form import LOOPS, MOST, asked, print_far, print_ratios, random_loop, surely
 
 from rlsize.errors import Refused
 from rlsize.estimates.belief import prior
@@ -65,7 +64,7 @@ class Pair:
 
 def main() -> None:
     """Print how far both are apart."""
-    loops, first = (int(sys.argv[place]) if len(sys.argv) > place else usual for place, usual in ((1, 100), (2, 0)))
+    loops, first = asked(100)
     with ProcessPoolExecutor() as cores:
         found = list(chain.from_iterable(cores.map(_pairs_of, range(first, first + loops))))
     print_ratios([(pair.kind, pair.simulated / pair.predicted) for pair in found])

@@ -1,7 +1,7 @@
 """
 The step of a plan beside the simulator's, over random loops in all modes: caps, tails, splits, groups and late samples.
 
-    python -m benchmarks.closed_form [LOOPS]
+    python -m benchmarks.closed_form [LOOPS [FIRST_SEED]]
 
 Prints by mode: loops, the median of simulated over planned steps, their 10th and 90th percentile, and the share of
 plans within 10 %; then how far the modes' medians lie apart, and which share of all pairs of modes of the same problem
@@ -75,11 +75,17 @@ class Pair:
 
 def main() -> None:
     """Print how far both are apart."""
-    many = int(sys.argv[1]) if len(sys.argv) > 1 else 500
-    found = list(pairs(range(many // len(LOOPS))))
+    loops, first = asked(500)
+    found = list(pairs(range(first, first + loops // len(LOOPS))))
     print_ratios((pair.kind, pair.ratio) for pair in found)
     print(f"medians of modes lie {apart(found):.1%} apart; {ordered(found):.1%} of pairs of modes in the same order")
     print_far((pair.problem, pair.kind, pair.planned, pair.simulated) for pair in found)
+
+
+def asked(usual: int) -> tuple[int, int]:
+    """How many loops the command line asks for, and from which seed on."""
+    said = [int(one) for one in sys.argv[1:]]
+    return said[0] if said else usual, said[1] if len(said) > 1 else 0
 
 
 def print_ratios(found: Iterable[tuple[str, float]]) -> None:

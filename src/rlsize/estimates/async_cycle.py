@@ -52,10 +52,9 @@ class Rhythm(NamedTuple):
     Args:
         tokens: By which running samples grow from one sync to the next. [token]
         due: Share of these after which a batch is taken. [1]
-        waiting: Samples that run until then, over those of a batch, in parts of that time one after the other. [1]
-        training: Samples that run from then on, likewise. [1]
-        waiting_grown: Tokens that those of them which run until then have on average. [token]
-        training_grown: The same from then on. [token]
+        running: Samples that run until then, over those of a batch, in equal parts of that time one after the other,
+            and from then on. [1]
+        grown: Tokens that these have on average; nothing where batches are waited for: as those in any loop. [token]
         started: Samples that are started for each that is trained on. [1]
         ahead: Share of these by which the part of a batch that holds the trainer up most is due before its last. [1]
         more: How many times the time from then on training on the whole batch may take. [1]
@@ -63,10 +62,8 @@ class Rhythm(NamedTuple):
 
     tokens: Real
     due: Real
-    waiting: tuple[Real, ...]
-    training: Real
-    waiting_grown: Real
-    training_grown: Real
+    running: tuple[Real, ...]
+    grown: tuple[Real, ...]
     started: Real
     ahead: Real
     more: Real
@@ -215,10 +212,10 @@ class _Lengths(NamedTuple):
         groups = self.left(tokens, phases)[1] if groups is None else groups
         return groups - allowed * self.kept(tokens, phases)
 
-    def played(self, crowded: float) -> tuple[Array, Array, list[Array], Array]:
+    def played(self, crowded: float) -> tuple[Array, Array, list[Array]]:
         """
         Rhythms where each batch is waited for in turn: tokens, the share of these until its batch is there, and samples
-        that run until then and from then on, over those of a batch.
+        that run in parts of the time until then and from then on, over those of a batch.
 
         A batch whose longest response outlasts those of the batches before makes the next sync late, by which the next
         batch has come further: long and short steps follow each other, and do not even out. So some batches are played,
@@ -227,14 +224,10 @@ class _Lengths(NamedTuple):
         Args:
             crowded: Share of an engine step with a whole batch that is not there with few samples. [1]
         """
-        if self.endings is None:
-            points = self.cap[..., None] * np.linspace(0.0, 1.0, _LONGEST) ** 2
-            done = self.finished(points[..., None])[..., 0]
-        else:
-            points = self.endings.tokens[..., None, :]
-            done = self.endings.complete(points)
-        each = 1.0 if self.endings is None else self.group[..., None]
-        below = np.broadcast_to(done ** (self.samples[..., None] / each), points.shape)[..., 0, :]
+        points = self.cap[..., None] * np.linspace(0.0, 1.0, _LONGEST) ** 2
+        done = self.finished(points[..., None])[..., 0] if self.endings is None else self.endings.complete(points)
+        groups = self.samples[..., None] / (1.0 if self.endings is None else self.group[..., None])
+        below = np.broadcast_to(done**groups, points.shape)[..., 0, :]
         longest = between(points[..., 0, :], below, (np.arange(_LEVELS) + _HALF) / _LEVELS)
         least = longest[..., -1:] / np.maximum(self.staleness, 1.0)
         whole = least * (1 - crowded) + self.longer(0.0 * least[..., None])[..., 0] * crowded
@@ -244,22 +237,23 @@ class _Lengths(NamedTuple):
         steps = np.zeros((*trained.shape, len(under_way)))  # the latest first
         found = []
         for batch in range(_PLAYED):
-            level = batch * (batch + 1) // 2 % _LEVELS
             ages = (ahead * steps[..., None, :]).sum(axis=-1)
+            level = batch * (batch + 1) // 2 % _LEVELS
             wait = np.maximum(0.0, longest[..., level, None] - ages[..., 0])
             then = [ages + share * wait[..., None] for share in np.linspace(0.0, 1.0, _WAITING + 1)]
             left = [self.longer(one).sum(axis=-1) for one in then]
             run, training = (1 - self.finished(then[-1][..., None])).sum(axis=(-2, -1)), trained
             for _ in range(2):
                 training = trained / (1 - crowded + crowded * run)
-                last = self.longer(then[-1] + training[..., None]).sum(axis=-1)
+                after = then[-1] + training[..., None]
+                last = self.longer(after).sum(axis=-1)
                 run = (left[-1] - last) / np.maximum(training, _NONE)
-            found.append((wait, training, *(one - other for one, other in pairwise([*left, last]))))
+            ran = [one - other for one, other in pairwise([*left, last])]
+            found.append((wait, training, *ran))
             steps = np.concatenate([(wait + training)[..., None], steps[..., :-1]], axis=-1)
         wait, training, *ran = np.mean(found[-_COUNTED:], axis=0)
-        tokens, each_wait = wait + training, np.maximum(wait / _WAITING, _NONE)
-        waited = [one / each_wait for one in ran[:-1]]
-        return tokens, wait / tokens, waited, ran[-1] / np.maximum(training, _NONE)
+        tokens, lasting = wait + training, [wait / _WAITING] * _WAITING + [training]
+        return tokens, wait / tokens, [many / np.maximum(time, _NONE) for many, time in zip(ran, lasting, strict=True)]
 
 
 @remembered
@@ -297,7 +291,8 @@ def rhythms(
     loop = _Lengths(late, Endings(*ends) if ends else None, lengths.capped_mean(*wide[:3]), *wide)
     phases = np.linspace(0.0, 1.0, _PHASES)
     if late == "wait":
-        tokens, until_due, waited, trained = loop.played(crowded)
+        tokens, until_due, parts_run = loop.played(crowded)
+        parts_grown: list[Array] = []
         running, _, grown = loop.left(tokens, phases)
         kept = loop.kept(tokens, phases)
         before = np.clip(until_due[..., None] * (_PHASES - 1) - np.arange(_PHASES - 1), 0.0, 1.0)[None]
@@ -316,19 +311,15 @@ def rhythms(
     most = np.argmin((1 - dues) / left, axis=0)[None]
     ahead, more = (due - np.take_along_axis(dues, most, 0))[0], (1 / np.take_along_axis(left + 0 * dues, most, 0))[0]
     started = 1 / (kept[..., 0] + (np.diff(kept) * within).sum(axis=-1))
-    (waiting, training), grown_by = (_by_phase(each, within) for each in (running, grown))
-    waiting_grown, training_grown = (
-        one / np.maximum(many, _NONE) for one, many in zip(grown_by, (waiting, training), strict=True)
-    )
-    waits = [waiting]
-    if late == "wait" and not ends:  # of what waits outside the GPUs not all that is under way runs
-        waits, training = waited, trained
-    parts_run = tuple(one * started for one in waits)
-    return Rhythm(tokens, due, parts_run, training * started, waiting_grown, training_grown, started, ahead, more)
+    if late != "wait" or ends:  # of what waits outside the GPUs not all that is under way runs
+        parts_run, aged = (list(_by_phase(each, within)) for each in (running, grown))
+        parts_grown = [one / np.maximum(many, _NONE) for one, many in zip(aged, parts_run, strict=True)]
+    run = tuple(one * started for one in parts_run)
+    return Rhythm(tokens, due, run, tuple(parts_grown), started, ahead, more)
 
 
 def kept_in_full_cache(
-    uncapped: Real, length_cv: Real, cap: Real, group_size: Real, staleness: Real, queued: Real
+    uncapped: Real, length_cv: Real, cap: Real, group_size: Real, staleness: Real, queued: Real, *ends: Real
 ) -> tuple[Array, Array]:
     """
     Share of groups that are kept in a full cache where late ones are dropped, by some tokens from one sync to the next.
@@ -343,17 +334,21 @@ def kept_in_full_cache(
         group_size: Samples that are dropped together. [1]
         staleness: Most optimizer steps by which a sample may lag. [1]
         queued: By which samples that have begun lag at most. [token]
+        ends: What `Endings` hold, where lengths are no lognormal ones.
     """
     lengths = uncapped, length_cv, cap, group_size, staleness
-    apart, reached = _reached_in_full_cache(*lengths)
+    apart, reached = _reached_in_full_cache(*lengths, *ends)
     *wide, ahead, lag = (np.asarray(one, dtype=float)[..., None] for one in (*lengths, queued))
-    found = _whole(wide, np.maximum(reached, (ahead + 1.0) * apart - lag), apart)
+    found = _whole(wide, np.maximum(reached, (ahead + 1.0) * apart - lag), apart, ends)
     return np.broadcast_to(apart, found.shape), found
 
 
 @remembered
-def _reached_in_full_cache(*lengths: Real) -> tuple[Array, Array]:
+def _reached_in_full_cache(
+    uncapped: Real, length_cv: Real, cap: Real, group_size: Real, staleness: Real, *ends: Real
+) -> tuple[Array, Array]:
     """Some tokens from one sync to the next, and the length that a batch's first sample has got to when too late."""
+    lengths = uncapped, length_cv, cap, group_size, staleness
     *wide, staleness = np.broadcast_arrays(*(np.asarray(one, dtype=float)[..., None] for one in lengths))
     uncapped, _, cap, _ = wide
     apart = uncapped * _LEAST_APART * (cap / uncapped / _LEAST_APART) ** np.linspace(0.0, 1.0, _APARTS)
@@ -364,16 +359,18 @@ def _reached_in_full_cache(*lengths: Real) -> tuple[Array, Array]:
         unfinished = 0.0
         for age in np.arange(-before, _OLDER):
             share = np.clip(staleness + age + 1.0, 0.0, 1.0)
-            unfinished = unfinished + share * (1.0 - _whole(wide, middle + age * apart, apart))
-        early = batch_drain.groups_lacking(unfinished, _whole(wide, middle, apart), staleness) < 0
+            unfinished = unfinished + share * (1.0 - _whole(wide, middle + age * apart, apart, ends))
+        early = batch_drain.groups_lacking(unfinished, _whole(wide, middle, apart, ends), staleness) < 0
         low, high = np.where(early, middle, low), np.where(early, high, middle)
     return apart, high
 
 
-def _whole(lengths: list[Array], tokens: Array, apart: Array) -> Real:
+def _whole(lengths: list[Array], tokens: Array, apart: Array, ends: tuple[Real, ...]) -> Real:
     """Share of a batch's groups that have ended when its first samples would have so many tokens."""
     *some, group = lengths
     each = (np.maximum(tokens - place * apart, 1e-3 * some[0]) for place in _PLACES)
+    if ends:
+        return sum(Endings(*ends).complete(one) for one in each) / len(_PLACES)
     return sum(batch_drain.finished_share(one, *some) ** group for one in each) / len(_PLACES)
 
 

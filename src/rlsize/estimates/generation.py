@@ -364,7 +364,7 @@ def _late_lengths(batch: StepBatch, shape: Shape, begun: Lengths, room: Worked, 
     prompt = begun.prompt if begun.computed is None else begun.computed
     queued = engine_step.tokens_in_queue(begun.response, np.maximum(prompt, 1.0), np.maximum(room, 1.0))
     lengths = shape.uncapped, batch.response_cv, shape.cap, batch.group_size
-    apart, kept = kept_in_full_cache(*lengths, batch.max_staleness, queued)
+    apart, kept = kept_in_full_cache(*lengths, batch.max_staleness, queued, *(batch.endings or ()))
     tables = (tuple(np.moveaxis(one, -1, 0)) for one in (apart, kept))
     return LateLengths(batch.response_tokens, *lengths, full, *tables)
 
@@ -374,19 +374,14 @@ def _refilled_outside(
 ) -> Generation:
     """The same where samples leave their slots for what they wait for: those under way run or wait."""
     agents = batch.agents or Agents()
-    out, redundant = outside(agents), agents.redundant_samples
+    out = outside(agents)
     lengths = in_turns(shape.lengths, out)
     offered = np.inf
     if batch.in_flight is not None:
-        offered = _in_flight_of_each(work, batch) * (1 + redundant / batch.group_size)
-    if redundant:  # contexts are of samples that stop when their group is complete
+        offered = _in_flight_of_each(work, batch) * (1 + agents.redundant_samples / batch.group_size)
+    if agents.redundant_samples:
         step = steady(work, asked, offered, lengths, values).step_seconds
-        whole = stretched(batch, shape.uncapped, shape.cap, out, step)
-        left = (
-            _held_shape(work, one, lengths).live for one in (first_to_end(batch, whole, shape.uncapped).batch, whole)
-        )
-        sooner = rollout_batch.share_of(*left)
-        lengths = replace(lengths, live=batch.prompt_tokens + sooner * (lengths.live - batch.prompt_tokens))
+        lengths = _stopping(batch, shape, out, lengths, step)
     share, parked, running, mean, once = 1.0, 0.0, 1.0, batch.response_tokens, lengths
     for _ in range(_ROUNDS):
         most = rollout_batch.per_instance(amount=places(batch, out, running), instances=batch.instances)
@@ -404,6 +399,7 @@ def _refilled_outside(
     rate = found.rate * np.minimum(1.0, wanted / found.batch)  # fewer than one sample may run
     flying = Flying(found.batch, found.capacity, found.step_seconds, found.prefill_seconds)
     cycle, step, before = None, found.step_seconds, np.inf
+    found = replace(found, prefill_seconds=prompt_seconds(work, asked, found.batch, once, values))
     for _ in range(_ROUNDS):  # a wait is as many tokens as the steps of the rhythm say that comes of it
         if np.allclose(step, before, rtol=_ALIKE):
             break
@@ -411,7 +407,7 @@ def _refilled_outside(
             batch, stretched(batch, shape.uncapped, shape.cap, out, step), shape.uncapped
         )
         held = replace(held, environments=places(batch, out, running))
-        cycle, before = _cycle(work, asked, held, _held_shape(work, held, lengths), found, values), step
+        cycle, before = _cycle(work, asked, held, _held_shape(work, held, once), found, values), step
         step = found.step_seconds if cycle is None else cycle.token_seconds
     made = rollout_batch.fleet_time(held.samples, generated * mean, batch.instances, rate)
     scored = _scored(batch, _scores(batch, held, _unscored(batch, held, shape, step), shape, step))
@@ -440,6 +436,8 @@ def _drained_outside(
     lengths = in_turns(shape.lengths, out)
     own = rollout_batch.per_instance(amount=batch.samples, instances=batch.instances)
     step = steady(work, asked, own, lengths, values).step_seconds
+    if agents.redundant_samples:
+        lengths = _stopping(batch, shape, out, lengths, step)
     for _ in range(_ROUNDS):
         held = stretched(batch, shape.uncapped, shape.cap, out, step)
         begin = batch.samples * (1 + agents.redundant_samples / batch.group_size)
@@ -474,6 +472,14 @@ def _drained_outside(
         live_tokens=lengths.live,
         taken_share=taken,
     )
+
+
+def _stopping(batch: StepBatch, shape: Shape, out: Outside, lengths: Lengths, step: Worked) -> Lengths:
+    """Lengths of samples of which redundant ones stop when their group is complete, so contexts are shorter."""
+    whole = stretched(batch, shape.uncapped, shape.cap, out, step)
+    some = first_to_end(batch, whole, shape.uncapped).batch
+    sooner = rollout_batch.share_of(*(_held_shape(numbers, one, lengths).live for one in (some, whole)))
+    return replace(lengths, live=batch.prompt_tokens + sooner * (lengths.live - batch.prompt_tokens))
 
 
 def _held_shape(work: Work, held: StepBatch, lengths: Lengths) -> Shape:
@@ -539,29 +545,33 @@ def _cycle(
     crowded = _crowded(work, asked, shape.lengths, own, found, values) if batch.late == "wait" else 0.0
     rhythm = _rhythm(batch, shape, parts, ahead, samples, _last(crowded))
     own = _last(own)
-    cuts = len(rhythm.waiting)
-    running = np.concatenate(np.broadcast_arrays(*(own * one for one in (*rhythm.waiting, rhythm.training))), axis=-1)
-    grown = np.concatenate([rhythm.waiting_grown] * cuts + [rhythm.training_grown], axis=-1) / _last(shape.live)
+    cuts = len(rhythm.running) - 1
+    running = np.concatenate(np.broadcast_arrays(*(own * one for one in rhythm.running)), axis=-1)
     spread = {name: _last(value) for name, value in values.items()}
     lengths = Lengths(**{key: None if one is None else _last(one) for key, one in entries(shape.lengths).items()})
-    lengths = replace(lengths, live=lengths.prompt + grown * (lengths.live - lengths.prompt))
+    if rhythm.grown:
+        grown = np.concatenate(np.broadcast_arrays(*rhythm.grown), axis=-1) / _last(shape.live)
+        begun = _last(batch.prompt_tokens)  # what tools answer and what is computed anew comes as samples grow
+        lengths = replace(lengths, live=begun + grown * (lengths.live - begun))
     share, most, each = _last(batch.running_share), _last(found.batch), _at_points(asked)
-    full = engine_step.full_share(
-        running * (1 + _last(batch.parked_share) / share), np.maximum(1.0, _last(found.capacity))
-    )
+    limit = engine_limit(each.question)
+    with_slots = np.minimum(running, limit)
+    kept = 1 + _last(batch.parked_share) / share
+    room = np.maximum(1.0, cache_capacity(work, each, lengths, spread))
+    full = engine_step.full_share(with_slots * kept, room)
     if batch.called is None:
-        room, limit = np.maximum(1.0, cache_capacity(work, each, lengths, spread)), engine_limit(each.question)
         most = np.minimum(room, np.where(most < _last(found.capacity), most, limit))
-        full = engine_step.full_share(running, room)
+        anew = full * computed_anew(lengths, most)
+    else:
+        lacking = rollout_batch.beyond(whole=kept, part=room / np.maximum(running, 1.0))
+        thrown, anew = thrown_out(batch.called, lengths.response, kept - 1, lacking)
+        most = np.minimum(room / (kept - thrown), limit)
     held = np.clip(running, 1.0, most)
     _, step, usual = at_batch(work, each, held, lengths, spread)
-    if (
-        batch.late == "wait" and batch.called is None
-    ):  # many run at once after few; elsewhere the fleet's own time says what its rooms allow
+    if batch.late == "wait":  # many run at once after few; elsewhere the fleet's own time says what its rooms allow
         step = step * np.maximum(1.0, running / most)
-    if batch.called is None:
-        more = prompt_seconds(work, each, held, computing(lengths, computed_anew(lengths, most)), spread)
-        step = step + full * held * (more - usual) / lengths.response
+    more = prompt_seconds(work, each, held, computing(lengths, anew), spread)
+    step = step + held * (more - usual) / lengths.response
     *waits, training = np.split(np.concatenate([rhythm.tokens] * (cuts + 1), axis=-1) * step, cuts + 1, axis=-1)
     waiting = sum(waits) / cuts
     prompts = own * rhythm.started * _last(found.prefill_seconds)
@@ -597,10 +607,12 @@ def _rhythm(batch: StepBatch, shape: Shape, parts: int, ahead: Worked, samples: 
     if batch.late != "wait" or batch.endings is not None:
         return asked(0.0, *(batch.endings or ()))
     each = [asked(one) for one in CROWDS]
-    flat = zip(*((*one[:2], *one.waiting, *one[3:]) for one in each), strict=True)
-    tokens, due, *waiting = (on_lines(CROWDS, one, crowded) for one in flat)
-    cuts = len(each[0].waiting)
-    return Rhythm(tokens, due, tuple(waiting[:cuts]), *waiting[cuts:])
+    crowd = partial(on_lines, CROWDS, at=crowded)
+    mixed = (
+        tuple(map(crowd, zip(*some, strict=True))) if isinstance(some[0], tuple) else crowd(some)
+        for some in zip(*each, strict=True)
+    )
+    return Rhythm(*mixed)
 
 
 def _crowded(

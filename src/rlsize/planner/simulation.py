@@ -13,7 +13,7 @@ from rlsize.estimates.generation import StepBatch
 from rlsize.estimates.simulated_engine import constant_line, predicted_line, scaled_line
 from rlsize.estimates.step_assembly import REFILLING, assembled
 from rlsize.planner.predicted_parts import hits
-from rlsize.planner.step_parts import lent_instances, loop_parts
+from rlsize.planner.step_parts import lent_instances, loop_parts, trainer_parts
 from rlsize.simulator.first_order import Pools
 from rlsize.simulator.outcome import outcome_of, spread_over
 from rlsize.simulator.run import WORTH, simulate
@@ -139,6 +139,7 @@ def simulation_of(terms: Terms, place: Placement, concurrency: float | None = No
     """
     parts = loop_parts(terms, place)
     step = assembled(terms.work, parts)
+    trained = trainer_parts(terms, place.trainer, place.trainer_gpus)[place.shared]  # samples of mean length
     problem, group = terms.problem, max(1, round(terms.problem.group_size.number))
     shared, late = place.shared, problem.late_rule(place.loop)
     started = 1.0 if place.loop in REFILLING or late == "wait" else problem.oversampling
@@ -158,7 +159,7 @@ def simulation_of(terms: Terms, place: Placement, concurrency: float | None = No
             **agents_work(problem.agents),
         ),
         trainer=TrainerSetting(
-            seconds=float(step.train_seconds),
+            seconds=float(rl_step.trainer_phase(*trained)),
             overhead_seconds=float(rollout_batch.beyond(whole=step.overhead_seconds, part=swap)),
         ),
         sync=SyncSetting(swap_seconds=float(rollout_batch.half(pause))) if shared else SyncSetting(seconds=pause),
