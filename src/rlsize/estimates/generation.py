@@ -286,6 +286,8 @@ class LateLengths(NamedTuple):
     def kept(self, reached: Worked, apart: Worked) -> Worked:
         """Share of groups that are whole in time, by what a sample that never waits grows until then, and by step."""
         whole = batch_drain.finished_share(reached, *self[1:4]) ** self.group_size
+        if not np.any(self.full):
+            return whole
         return whole + self.full * (on_lines(self.apart, self.kept_full, apart) - whole)
 
 
