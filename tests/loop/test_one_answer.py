@@ -335,6 +335,16 @@ def test_a_colocated_loop_needs_no_more_than_the_gpus_of_its_cluster(desk: Desk,
     assert answer.code == 0, answer.told
 
 
+def test_shared_gpus_that_each_side_says_are_the_same_ones(desk: Desk) -> None:
+    """8 of each where nobody counts the cluster's are 8, and not 16; two pools that a flag turns into one are both."""
+    each = SHARED.replace(", gpus: 8", "").replace(
+        "{mode: colocated}", "{mode: colocated, rollout_gpus: 8, trainer_gpus: 8}"
+    )
+    assert "on 8 GPUs" in desk.ask("cost", desk.file(HEAD + each)).prose
+    two = each.replace("mode: colocated", "mode: async")
+    assert "on 16 GPUs" in desk.ask("cost", desk.file(HEAD + two), "--mode", "colocated").prose
+
+
 @pytest.mark.long
 @pytest.mark.parametrize("command", ["check", "simulate", "predict step", "report", "cost", "memory"])
 def test_a_command_takes_a_saved_plan(desk: Desk, command: str) -> None:

@@ -26,7 +26,7 @@ _ITSELF = "*"  # stands among what a quantity hangs on that hangs on itself: who
 NOWHERE = Span("", 0)
 _BESIDE = ("env.", "launcher.", "batch.", "server.", "accelerate.", "deepspeed.", "cluster.", "values.")
 _VERSION = re.compile(
-    r"<?v?(\d{1,8}(?:[.-]\d{1,8}){0,5})(?:[.-]?(?:a|b|rc|post|dev)\.?\d{0,8})*(?:\+[\w.]{1,40})?", re.IGNORECASE
+    r"<?v?(\d{1,8}(?:[.-]\d{1,8}){0,5})(?:[.-]?(?:a|b|rc|post|dev)\.?\d{0,8})*(?:\+[\w.-]{1,40})?", re.IGNORECASE
 )
 """A version as packages and releases have it: `0.9.1`, `v0.5`, `2025-05`, `0.9.0.dev`; `<0.5` for those before one."""
 _WHOLE = 200  # so many settings are a configuration printed whole, which tells what is off and what is usual

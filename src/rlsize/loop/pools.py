@@ -118,9 +118,13 @@ def _by_flag(said: Said, *keys: str) -> bool:
 
 
 def _shared(said: Said, total: Figure, rollout: Figure, trainer: Figure) -> Pools:
-    """GPUs that both sides share: said, or those of both pools together."""
+    """GPUs that both sides share: said, or those of each; of two pools that a flag turns into one, both together."""
+    turned = said.by_flag("mode") and not _by_flag(said, "rollout_gpus", "trainer_gpus")
     if not total.known or (_by_flag(said, "rollout_gpus", "trainer_gpus") and not said.by_flag("gpus")):
-        if rollout.known and trainer.known:
+        if rollout.known and trainer.known and not turned:
+            total = trainer
+            _check_shared(said, total, rollout, trainer)
+        elif rollout.known and trainer.known:
             total = apply("gpus", rl_step.gpus_of_both, rollout_gpus=rollout, trainer_gpus=trainer)
         else:
             total = next((figure for figure in (rollout, trainer) if figure.known), absent("gpus", "--gpus"))
