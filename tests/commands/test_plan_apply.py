@@ -150,11 +150,11 @@ def test_a_loop_that_cannot_exist_is_refused(rlsize: Any, tmp_path: Path, monkey
     )
     planned = rlsize("plan", "s.yaml", "--mode", "async", "--json")
     assert planned.code == 0
-    assert any("The loop cannot run" in one and "does not fit" in one for one in planned.document["warnings"])
+    assert any("The loop cannot run" in one and "it dies at" in one for one in planned.document["warnings"])
     assert not [row for row in planned.document["rows"]["candidates"] if row["verdict"].startswith("yours")]
     checked = rlsize("check", "s.yaml")
     assert checked.code == 1
-    assert "does not fit" in checked.stdout
+    assert "dies at" in checked.stdout
 
 
 @pytest.mark.long

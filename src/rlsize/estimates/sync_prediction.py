@@ -6,8 +6,6 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from rlsize.equations import matching, sync_classes, sync_transports, weight_sync
 from rlsize.estimates.engine_shape import plainly
 from rlsize.estimates.figures import entries
@@ -155,7 +153,8 @@ def sync_time(work: Work, question: SyncTimeQuestion, values: Mapping[str, Real]
     ready = transport.link == "pipeline"  # from host memory, where weights lie quantised already
     narrow = not ready and WIDTHS[question.dtype] < _TRAINED_WIDTH
     fact = gpu.nic or gpu.pcie  # the host link where a profile names no adapter
-    reach = int(np.max(reach_of(question.gpu, question.trainer_gpus))) if transport.colocated else _BEYOND
+    reach = reach_of(question.gpu, question.trainer_gpus) if transport.colocated else _BEYOND
+    reach = reach if isinstance(reach, int) else reach.max()
     if reach < _BEYOND:
         fact = gpu.scale_up.bandwidth_one_direction
     alone = reach == 0
@@ -181,7 +180,7 @@ def sync_time(work: Work, question: SyncTimeQuestion, values: Mapping[str, Real]
 
 def reach_of(gpu: Gpu, trainer_gpus: Real) -> Real:
     """How far weights go on shared GPUs: 0 never off the GPU, 1 over its fast links, 2 over the adapters of nodes."""
-    return np.add(trainer_gpus > 1, trainer_gpus > gpu.specification.scale_up.domain_gpus.value, dtype=float)
+    return 1 * (trainer_gpus > 1) + (trainer_gpus > gpu.specification.scale_up.domain_gpus.value)
 
 
 def sync_bytes(work: Work, question: SyncTimeQuestion) -> Worked:
