@@ -164,19 +164,21 @@ def why_not(loop: Loop, place: Placement) -> str:
         fitting_step(central, place, longest_tokens(central))
     except Refused as refusal:
         return str(refusal)
-    found = judged(loop, place)
+    found = judged(loop, place, bands=loop.problem.run is not None)  # centres alone say what dies
     return "" if found is None or found.dying is None else dies_at(found.dying)
 
 
-def judged(loop: Loop, place: Placement) -> Phases | None:
+def judged(loop: Loop, place: Placement, *, bands: bool = True) -> Phases | None:
     """The memory of a placed loop that says whether it can run; None where a measurement or a run has shown it."""
     if loop.known.rate.known or loop.known.train_seconds.known:
         return None
-    found, run = phases_of(loop, place=place), loop.problem.run
+    found, run = phases_of(loop, place=place, bands=bands), loop.problem.run
     return None if found is None or (run is not None and run.holds(found.worst.fill)) else found
 
 
-def phases_of(loop: Loop, seed: int = 0, own: OwnMemory | None = None, place: Placement | None = None) -> Phases | None:
+def phases_of(
+    loop: Loop, seed: int = 0, own: OwnMemory | None = None, place: Placement | None = None, *, bands: bool = True
+) -> Phases | None:
     """
     What each GPU of a loop holds, phase by phase.
 
@@ -185,6 +187,7 @@ def phases_of(loop: Loop, seed: int = 0, own: OwnMemory | None = None, place: Pl
         seed: Of the draws behind the bands.
         own: The trainer's peak as a log has it; that of the run that a calibration holds when None.
         place: Where it would run; as it was said when None.
+        bands: Whether draws are made, of which bands come.
 
     Returns:
         The phases; None where models or GPUs are not known.
@@ -192,7 +195,8 @@ def phases_of(loop: Loop, seed: int = 0, own: OwnMemory | None = None, place: Pl
     if loop.stages is None:
         return None
     belief = loop.stages.belief
-    central, drawn = belief.central(), belief.drawn(seed)
+    central = belief.central()
+    drawn = belief.drawn(seed) if bands else central
     found = []
     own = own or (loop.problem.run.memory if loop.problem.run is not None else None)
     place = place or loop.tried
@@ -207,10 +211,11 @@ def phases_of(loop: Loop, seed: int = 0, own: OwnMemory | None = None, place: Pl
     for question in _questions(loop, loop.stages.turns[shared], engine, asked, shared=shared):
         gpu = (asked if question.engine is None else question.engine).gpu
         memory = float(visible_memory(numbers, gpu, central))
-        pairs = zip(memory_phases(numbers, question, central), memory_phases(numbers, question, drawn), strict=True)
+        each = memory_phases(numbers, question, central)
+        spreads = memory_phases(numbers, question, drawn) if bands else [None] * len(each)
         if own is not None and question.trainer is not None and own.phase not in question.phases:
             own = replace(own, phase="update")  # a pass that the loop has no more: what is not known may stand here too
-        made = [_banded(phase, spread, memory, seed, own) for phase, spread in pairs]
+        made = [_banded(phase, spread, memory, seed, own) for phase, spread in zip(each, spreads, strict=True)]
         if question.engine is not None and isinstance(replica, str):
             made = [_starved(one, question, central, drawn) if one.name == "engine_start" else one for one in made]
         found += made
@@ -240,7 +245,12 @@ def _starved(
             "engine_runtime": float(one.activation_bytes + one.other_bytes),
             "kv_cache": float(one.sequence_bytes),
         },
-        held=replace(phase.held, value=held, band=interval(total(needs(drawn))), source="what it needs of its share"),
+        held=replace(
+            phase.held,
+            value=held,
+            band=None if drawn is central else interval(total(needs(drawn))),
+            source="what it needs of its share",
+        ),
         first=held,
         memory=float(memory_share(numbers, engine, phase.memory)) * phase.memory,
         starved=True,
@@ -289,16 +299,17 @@ def _trainer_side(asked: TrainQuestion, turns: Turns, longest: Real) -> TrainerS
     )
 
 
-def _banded(phase: Phase, spread: Phase, memory: float, seed: int, run: OwnMemory | None) -> PhaseMemory:
-    """A phase with the interval of its draws and of the scatter of one run."""
-    engine = sum(spread.parts[name] for name in _OF_ENGINES if name in spread.parts)
-    noise = TRAINING_NOISE if phase.name in PASSES else STAGE.noise
-    own = 0.0
-    if run is not None and phase.name in PEAKING:
-        own, beyond, changed = beyond_model(run, phase, spread, seed)
-        spread = replace(spread, held=spread.held + beyond)
-        noise *= changed if own else 1.0
-    draws = engine + scattered(spread.held - engine, noise, seed, f"{phase.pool}/{phase.name}")
+def _banded(phase: Phase, spread: Phase | None, memory: float, seed: int, run: OwnMemory | None) -> PhaseMemory:
+    """A phase with the interval of its draws, where there are some, and of the scatter of one run."""
+    own, band = 0.0, None
+    if spread is not None:
+        engine = sum(spread.parts[name] for name in _OF_ENGINES if name in spread.parts)
+        noise = TRAINING_NOISE if phase.name in PASSES else STAGE.noise
+        if run is not None and phase.name in PEAKING:
+            own, beyond, changed = beyond_model(run, phase, spread, seed)
+            spread = replace(spread, held=spread.held + beyond)
+            noise *= changed if own else 1.0
+        band = interval(engine + scattered(spread.held - engine, noise, seed, f"{phase.pool}/{phase.name}"))
     source = f"what each GPU of the {phase.pool} pool holds in this phase"
     return PhaseMemory(
         name=phase.name,
@@ -309,7 +320,7 @@ def _banded(phase: Phase, spread: Phase, memory: float, seed: int, run: OwnMemor
             value=float(phase.held) + own,
             provenance="predicted",
             source=source,
-            band=interval(draws),
+            band=band,
         ),
         first=float(phase.first) + own,
         memory=memory,
