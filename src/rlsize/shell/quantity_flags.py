@@ -394,7 +394,8 @@ def _finished(inputs: Inputs, report: Report, asked: Asks, again: Again | None) 
         inputs.drop(key)
     unused: tuple[str, ...] = inputs.unused()
     told = (f"Not used here: {', '.join(unused)}",) if unused else ()
-    if again is not None and not inputs.refused:
+    plain_no = report.no and all(isinstance(figure.value, bool) for figure in report.results)  # no figure to move
+    if again is not None and not inputs.refused and not plain_no:
         from rlsize.shell.bearing import without_bearing
 
         typed = without_bearing(inputs, report, *again)
