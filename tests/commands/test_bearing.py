@@ -104,6 +104,15 @@ def test_what_is_typed_and_moves_nothing_is_named(rlsize: Run, folder: Path) -> 
     assert "No figure here depends on: agents.tool_seconds" in " ".join(told.split())
 
 
+def test_a_plain_no_names_nothing(rlsize: Run) -> None:
+    """Where no plan is possible there is no figure that anything could move, and no second look for one."""
+    told = rlsize("plan", "--model", "qwen3-32b", "--gpu", "h100-sxm", "--gpus", "1", "--prompts", "8", "--group", "8",
+                  "--prompt-tokens", "300", "--response-tokens", "1000", "--objective", "gpus")  # fmt: skip
+    assert told.code == 1
+    assert "No plan is possible" in told.stdout
+    assert "No figure here depends on" not in told.stdout
+
+
 def test_a_flag_is_named_as_it_was_typed(rlsize: Run, folder: Path) -> None:
     """By the name that this command has for it; what stands in the file is not typed."""
     ran = rlsize("predict", "sync", str(folder / "async.yaml"), "--mode", "async", "--json")

@@ -615,3 +615,22 @@ def test_a_micro_batch_that_is_a_ranks_share_is_planned_so(rlsize: Any, tmp_path
     for degree in re.findall(r"[tpc]p(\d+)", best["best_trainer_layout"]):
         replicas //= int(degree)
     assert best["best_micro_batch_tokens"] == 64 // replicas * 3072
+
+
+def test_a_better_mode_that_cannot_be_launched_is_told(rlsize: Callable[..., Any]) -> None:
+    """AReaL counts staleness in whole steps; what is compared then can be launched."""
+    told = rlsize(*MODEL, "--gpus", "32", "--framework", "areal", "--max-staleness", "0.5", "--json").document
+    assert "nothing else is possible" not in told["headline"]
+    (note,) = [one for one in told["notes"] if "cannot be launched" in one]
+    assert re.match(r"Async \d+ \+ \d+ would take .* AReaL takes whole steps of staleness here, not 0.5", note)
+    modes = {row["mode"] for row in told["rows"]["candidates"]}
+    assert "async" not in modes
+    assert len(told["rows"]["candidates"]) > 1
+
+
+def test_a_plan_for_an_old_version_has_no_parallelism_that_it_cannot_be_told(rlsize: Callable[..., Any]) -> None:
+    """OpenRLHF 0.5 has no ring attention, and engines on GPUs of their own."""
+    told = rlsize(*MODEL, "--gpus", "16", "--framework", "openrlhf@0.5", "--json").document
+    layouts = {row["trainer_layout"] for row in told["rows"]["candidates"]}
+    assert layouts
+    assert not [layout for layout in layouts if "cp" in layout or "tp" in layout]

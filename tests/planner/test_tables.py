@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
@@ -10,8 +10,11 @@ from tests.planner.small_problems import Posed, fleets_of, predicted, trainers_o
 
 from rlsize.planner import tables
 from rlsize.planner.options import TriedDegrees
-from rlsize.planner.search import tabulated
+from rlsize.planner.search import search, tabulated
 from rlsize.planner.step_parts import trainer_parts
+
+if TYPE_CHECKING:
+    from rlsize.planner.families import Objective
 
 DENSE = TriedDegrees(offload=(False, True), chunked_loss=(False, True))
 MOE = TriedDegrees(tensor=(1, 2, 16), pipeline=(1, 2, 5), context=(1, 4), expert=(1, 4, 16), recompute=("full", "none"))
@@ -29,6 +32,7 @@ def test_a_layout_among_others_has_the_answer_that_it_has_by_itself(
     model: str, degrees: TriedDegrees, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """To the last digit: time, memory, and what is left out; dense layouts and those of experts, uneven stages too."""
+    monkeypatch.setattr(tables, "_undominated", every)
     loop = posed(model, degrees)
     together = tabulated(loop.outlook.central, loop.space)
     monkeypatch.setattr(tables, "_alike", lambda trainer, _: id(trainer))
@@ -38,9 +42,30 @@ def test_a_layout_among_others_has_the_answer_that_it_has_by_itself(
     assert together.uneven
     for one, other in ((together.trainers, alone.trainers), (together.uneven, alone.uneven)):
         for (found, _), (own, _) in zip(one, other, strict=True):
-            assert found.sizes.sum() > 20
-            for name in ("options", "gpus", "micro_batches", "trained", "headroom", "burdens", "sizes"):
+            assert len(found.gpus) > 20
+            for name in ("options", "gpus", "micro_batches", "trained", "headroom", "burdens"):
                 assert np.array_equal(getattr(found, name), getattr(own, name)), name
+
+
+@pytest.mark.parametrize("objective", ["time", "cost", "gpus"])
+@pytest.mark.parametrize(("model", "degrees"), [("qwen3-8b", DENSE), ("qwen3-30b-a3b", MOE)])
+def test_trainers_that_others_are_as_good_as_are_the_best_of_nothing(
+    model: str, degrees: TriedDegrees, objective: Objective, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A search without them finds the same plans, and counts them; far fewer are worked out."""
+    loop = posed(model, degrees)
+    terms = loop.outlook.central
+    few = tabulated(terms, loop.space)
+    found = search(terms, loop.space, objective, tables=few)
+    monkeypatch.setattr(tables, "_undominated", every)
+    many = tabulated(terms, loop.space)
+    assert search(terms, loop.space, objective, tables=many) == found
+    assert 3 * len(few.trainers[0][0].gpus) < len(many.trainers[0][0].gpus)
+
+
+def every(columns: dict[str, Any]) -> Any:
+    """All entries."""
+    return np.arange(len(columns["gpus"]))
 
 
 def test_layouts_are_asked_about_together(monkeypatch: pytest.MonkeyPatch) -> None:

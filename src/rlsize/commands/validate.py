@@ -64,8 +64,6 @@ _PEAKS = {"peak_allocated_bytes": "peak_mem_allocated_gib", "peak_reserved_bytes
 _GIB = 2.0**30
 _BILLION = 1e9
 
-_RELEASE = re.compile(r"v?\d+(?:\.\d+)+(?:\.?(?:a|b|rc|post|dev)\d+)?")  # what follows may be somebody's own name
-
 _WORST = 3  # rows of each class
 _NUMBER = re.compile(r"\d+(?:\.\d+)?")
 _NEAR = 0.25  # how far off the lines beside the diagonal are
@@ -303,13 +301,13 @@ def recorded(inputs: Inputs, log: str) -> dict[str, Any]:
         todo = "name the shipped one that it is, or is like: --set cluster.gpu=h100-sxm"
         raise InputError(Fault(f"ran on {gpu!r}, of which nobody else has a profile", log, todo))
     named, version = named_version(str(inputs.texts.get("framework") or ""), "--framework")
-    release = _RELEASE.match(version)
+    release = version.partition("+")[0]  # what follows may be somebody's own name
     model, placed = loop.stages.train.model, _placed(loop.place, loop.stages.train)
     row = {
         "id": f"{run.framework or 'run'}-{_size(model)}-{placed['gpus_total']}",
         "source_id": "anonymous",
         "trust": "medium",
-        "framework": f"{run.framework or named} {release[0] if release else ''}".strip() or None,
+        "framework": f"{run.framework or named} {release}".strip() or None,
         "model": _model_name(model),
         "gpu": gpu,
         **placed,

@@ -38,7 +38,7 @@ PHASE_KEYS = (
     "trainer_backend", "master_dtype", "offloaded_between", "param_offload", "reference_offload", "engine_sleep",
     "shares_weights", "staged_wake_up", "logprob_micro_batch_tokens", "logprob_micro_batch_samples",
 )  # fmt: skip
-"""What says how a loop keeps its memory, so that its phases decide whether it can run."""
+"""What says how a loop keeps its memory."""
 
 _GIB = 2.0**30
 _OF_ENGINES = ("engine_weights", "kv_cache", "engine_runtime")
@@ -195,8 +195,7 @@ def phases_of(
     if loop.stages is None:
         return None
     belief = loop.stages.belief
-    central = belief.central()
-    drawn = belief.drawn(seed) if bands else central
+    central, drawn = belief.central(), belief.drawn(seed) if bands else None
     found = []
     own = own or (loop.problem.run.memory if loop.problem.run is not None else None)
     place = place or loop.tried
@@ -212,7 +211,7 @@ def phases_of(
         gpu = (asked if question.engine is None else question.engine).gpu
         memory = float(visible_memory(numbers, gpu, central))
         each = memory_phases(numbers, question, central)
-        spreads = memory_phases(numbers, question, drawn) if bands else [None] * len(each)
+        spreads = [None] * len(each) if drawn is None else memory_phases(numbers, question, drawn)
         if own is not None and question.trainer is not None and own.phase not in question.phases:
             own = replace(own, phase="update")  # a pass that the loop has no more: what is not known may stand here too
         made = [_banded(phase, spread, memory, seed, own) for phase, spread in zip(each, spreads, strict=True)]
@@ -223,7 +222,7 @@ def phases_of(
 
 
 def _starved(
-    phase: PhaseMemory, question: PhaseQuestion, central: Mapping[str, Real], drawn: Mapping[str, Real]
+    phase: PhaseMemory, question: PhaseQuestion, central: Mapping[str, Real], drawn: Mapping[str, Real] | None
 ) -> PhaseMemory:
     """The start of an engine whose share has no room for a sample beside its weights: what it needs of that share."""
     engine = question.engine
@@ -248,7 +247,7 @@ def _starved(
         held=replace(
             phase.held,
             value=held,
-            band=None if drawn is central else interval(total(needs(drawn))),
+            band=None if drawn is None else interval(total(needs(drawn))),
             source="what it needs of its share",
         ),
         first=held,

@@ -267,13 +267,13 @@ def trainer_tables(terms: Terms, space: Space, rejected: Rejections) -> Iterator
         columns = {key: column[..., order] for key, column in columns.items()}
         counts, sizes = np.unique(columns["gpus"], return_counts=True)
         if not space.limits and not any(terms.problem.late_rule(loop) == "drop" for loop in space.loops):
-            kept = _unbeaten(columns)
+            kept = _undominated(columns)
             columns = {key: column[..., kept] for key, column in columns.items()}
         starts = np.searchsorted(columns["gpus"], counts)
         yield TrainerTable(**columns, counts=counts, starts=starts, sizes=sizes)
 
 
-def _unbeaten(columns: Mapping[str, NDArray[Any]]) -> NDArray[np.intp]:
+def _undominated(columns: Mapping[str, NDArray[Any]]) -> NDArray[np.intp]:
     """
     The entries of which no other on as many GPUs, as usual as it, is as quick in all that it does and as simple.
 
