@@ -354,8 +354,9 @@ def named_version(text: str, where: str = "") -> tuple[str, str]:
     name, at, version = (part.strip() for part in text.partition("@"))
     name = name.lower().replace("_", "-")
     if at and not _VERSION.fullmatch(version):
+        shown = name[:40] or "NAME"
         what = f"{version[:40]!r} is no version of {name[:40] or 'a framework'}"
-        todo = f"give one as {name[:40]}@0.9.1, {name[:40]}@<0.5 for those before it, or {name[:40]} for the newest"
+        todo = f"give one as {shown}@0.9.1, {shown}@<0.5 for those before it, or {shown} for the newest"
         raise InputError(Fault(what, where, todo))
     return name, version
 
