@@ -25,6 +25,7 @@ def _every_equation() -> Report:
     names = equation_names()
     says = Column("says", "what it says", "left", wide=True, of=lambda name: page(name).summary)
     return Report(
+        whole=True,
         headline=f"{len(names)} equations; `rlsize explain NAME` prints one.",
         tables={"equations": Table.of("", names, (Column("equation", "equation", "left", of=str), says))},
     )
@@ -50,6 +51,7 @@ def _equation(name: str) -> Report:
         Column("says", "what it is", "left", wide=True),
     )
     return Report(
+        whole=True,
         headline=f"{entry.name}: {entry.summary}",
         results=(
             Figure(key="formula", value=entry.formula, source=entry.source),

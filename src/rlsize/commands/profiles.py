@@ -236,6 +236,7 @@ def list_report(profiles: Mapping[str, Sequence[tuple[str, Any]]]) -> Report:
     told = [f"{count} {TITLES[kind] if kind == 'gpu' else TITLES[kind].lower()}" for kind, count in counts.items()]
     results = {f"{kind}_profiles": count for kind, count in counts.items()}
     return Report(
+        whole=True,
         headline=", ".join(told) or "no profiles",
         results=tuple(Figure(key=key, value=count, source="the profile folders") for key, count in results.items()),
         quiet=frozenset(results),
@@ -421,6 +422,7 @@ def profile_page(kind: str, name: str, profile: Any, path: str) -> Report:
     also = [f"also called: {', '.join(aliases)}"] if aliases else []
     results: dict[str, Value] = {"kind": kind, "name": name, "file": path, "unverified_numbers": len(doubtful)}
     return Report(
+        whole=True,
         headline=f"{getattr(profile, 'title', name)} ({kind} {name})",
         results=tuple(Figure(key=key, value=value, source=path) for key, value in results.items()),
         quiet=frozenset(results),

@@ -216,7 +216,8 @@ class Report:
         quiet: Keys of results that JSON carries and the table leaves out.
         of: What keys of results begin with in JSON, where they are of another loop than the one that was said.
         command: The command that asked; the shell says it where the answer leaves.
-        decision: What people see of it at first; None where they see all of it.
+        decision: What people see of it at first; None where that is the figures and the first table, cut to a screen.
+        whole: Whether people see all of it at first, however long it is: a list that they asked for.
         unused: Sentences on what was said and has no bearing on it; notes say so too.
         later: More notes, which take long to find and are looked for only where notes are shown.
     """
@@ -233,6 +234,7 @@ class Report:
     of: str = ""
     command: str = ""
     decision: Decision | None = None
+    whole: bool = False
     unused: tuple[str, ...] = ()
     later: Callable[[], Iterable[str]] = tuple
 

@@ -39,7 +39,7 @@ def deliver(report: Report, output: Mapping[str, Any]) -> None:
 
         write_picture(report.chart, plot, force=bool(output.get("force")))
     _print(report, form, output)
-    if output.get("full") and (form != "table" or report.decision is None):
+    if output.get("full") and (form != "table" or _seen_whole(report)):
         sys.stderr.write("note: --full changes nothing here: this answer is whole as it is\n")
     if not plot:
         return
@@ -51,6 +51,12 @@ def deliver(report: Report, output: Mapping[str, Any]) -> None:
         from rlsize.writers.terminal_plot import print_chart
 
         print_chart(report.chart)
+
+
+def _seen_whole(report: Report) -> bool:
+    from rlsize.writers.table import console, seen_whole
+
+    return seen_whole(report, console().width)
 
 
 def check_form(output: Mapping[str, Any]) -> str:

@@ -5,9 +5,12 @@ from __future__ import annotations
 import os
 import re
 import sys
+from bisect import bisect_left
 from dataclasses import replace
+from functools import partial
+from io import StringIO
 from textwrap import wrap
-from typing import TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any
 
 from rich.cells import cell_len
 from rich.console import Console
@@ -15,10 +18,12 @@ from rich.table import Table as RichTable
 from rich.text import Text
 
 from rlsize.facts.figure import Figure
-from rlsize.reports.wording import inputs_line, lines, origin_word, shown, words
+from rlsize.reports.wording import inputs_line, lines, numbered, origin_word, shown, words
 from rlsize.units import printable
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+
     from rlsize.reports.report import Decision, Report, Table
 
 NARROW = 80
@@ -31,7 +36,9 @@ _NAME_WIDTH = 12  # what a table with every column leaves for the names
 MOST_LINES = 25
 LABEL = 10
 _USUAL_LINES = 15  # up to which parts say more than their first sentence
-_ROWS = 6  # of a table
+_ROWS = 6  # of a table beside a decision
+_FEWEST_ROWS = 3  # of a table that is cut to a screen
+_FEWEST_FIGURES = (5, 2, 0)  # above such a table, the first with which it has so many rows
 _LINES_EACH = 3  # of a warning
 _OF_HEADLINE = 5
 _WHOLE = {"take", "figures", "assumed", "unused", "done", "next"}  # parts that lose a word last
@@ -48,7 +55,10 @@ class _Console(Console):
 def console(*, stderr: bool = False, width: int | None = None) -> Console:
     """A console that respects NO_COLOR and a narrow terminal; piped output is 80 columns wide, or COLUMNS."""
     stream = sys.stderr if stderr else sys.stdout
-    width = width or (None if stream.isatty() or os.environ.get("COLUMNS") else NARROW)
+    return _console(stream, width or (None if stream.isatty() or os.environ.get("COLUMNS") else NARROW))
+
+
+def _console(stream: IO[str], width: int | None) -> Console:
     return _Console(file=stream, width=width, highlight=False, soft_wrap=False, markup=False, emoji=False)
 
 
@@ -59,22 +69,35 @@ def print_report(report: Report, *, explain: bool = False, full: bool = True) ->
     Args:
         report: The report.
         explain: Whether to add formula, numbers and source of each result.
-        full: Whether all of it is printed, also where its decision says what it comes to.
+        full: Whether all of it is printed, also where its decision says what it comes to, or a screen is too small.
     """
     out = console()
-    if report.decision is not None and not full:
-        _print_decision(out, report, report.decision)
+    if full or seen_whole(report, out.width):
+        _print_whole(out, report, explain=explain)
+        print_warnings(report)
         return
+    if report.decision is not None:
+        _print_decision(out, report, report.decision)
+    else:
+        _print_brief(out, report)
+    out.file.flush()
+    err = console(stderr=True)
+    for line in warning_lines(report, out.width):
+        first, mark, rest = line.partition("warning: ")
+        err.print(Text.assemble(first, (mark, "bold yellow"), rest))
+
+
+def _print_whole(out: Console, report: Report, *, explain: bool) -> None:
     out.print(Text(printable(report.headline), style="bold"))
     if report.told:
         out.print()
-        _whole(out, _results(report))
+        _whole(out, _results(report.told))
     for table in (one for one in report.tables.values() if one.shown != 0):  # some are for programs
         out.print()
         _print_table(out, table)
-    if _doubtful(report):
+    if _doubtful(report.told, report.tables.values()):
         out.print()
-        out.print(Text(f"{_DOUBT} unverified: nobody has read it, or what it rests on, in a source", style="dim"))
+        out.print(_unverified())
     if report.inputs:
         out.print()
         out.print(Text.assemble(("inputs: ", "dim"), (printable(inputs_line(report.inputs)), "dim")))
@@ -84,11 +107,109 @@ def print_report(report: Report, *, explain: bool = False, full: bool = True) ->
     if explain:
         _print_explanations(out, report)
     out.file.flush()
-    print_warnings(report)
+
+
+def seen_whole(report: Report, width: int) -> bool:
+    """
+    Whether people see all of a report at first: it is a list that they asked for, or fits on a screen.
+
+    Args:
+        report: The report.
+        width: Characters of a line.
+    """
+    if report.whole or report.decision is not None:
+        return report.whole
+    least = len(report.told) + len(report.inputs) // 4 + sum(len(table.seen) for table in report.tables.values())
+    if least > MOST_LINES:  # not worth drawing
+        return False
+    warnings = sum(len(wrapped(f"warning: {text}", width)) for text in report.warnings)
+    return _height(width, lambda held: _print_whole(held, report, explain=False)) + warnings <= MOST_LINES
+
+
+def _height(width: int, show: Callable[[Console], None]) -> int:
+    """How many lines something takes on a console of that width."""
+    held = StringIO()
+    show(_console(held, width))
+    return held.getvalue().count("\n")
+
+
+def _print_brief(out: Console, report: Report) -> None:
+    """A report that is longer than a screen: its figures and its first table, as many of each as there is room for."""
+    told, lacking = ([one for one in report.told if one.known is known] for known in (True, False))
+    table = next((one for one in report.tables.values() if one.shown != 0), None)
+    labelled = _brief_parts(report, lacking, out.width)
+    doubt = _doubtful(told, [] if table is None else [table])
+    above = len(headline_lines(report, out.width)) + len(warning_lines(report, out.width))
+    figures, rows = _shares(told, table, MOST_LINES - above - len(labelled) - 1 - doubt, out.width)
+    for line in headline_lines(report, out.width):
+        out.print(Text(line, style="bold"))
+    _print_parts(out, told[:figures], table, rows)
+    if doubt:
+        out.print(_unverified())
+    out.print()
+    for label, line in labelled:
+        out.print(Text.assemble((label.ljust(LABEL), "dim"), line))
+
+
+def _shares(told: Sequence[Figure], table: Table | None, room: int, width: int) -> tuple[int, int]:
+    """How many figures and how many rows of a table there is room for: a few figures, the table, then more figures."""
+
+    def over(figures: int, rows: int) -> bool:
+        return _height(width, lambda held: _print_parts(held, told[:figures], table, rows)) > room
+
+    every, rows = 0 if table is None else len(table.seen), 0
+    for few in _FEWEST_FIGURES:
+        rows = bisect_left(range(1, min(every, room) + 1), 1, key=partial(over, few))
+        if rows >= min(every, _FEWEST_ROWS):
+            break
+    return bisect_left(range(1, len(told) + 1), 1, key=partial(over, rows=rows)), rows
+
+
+def _print_parts(out: Console, told: Sequence[Figure], table: Table | None, rows: int) -> None:
+    """Figures, and so many rows of a table."""
+    if told:
+        out.print()
+        _whole(out, _results(told))
+    if table is not None and rows:
+        out.print()
+        _print_table(out, table_shown(table, rows))
+
+
+def _brief_parts(report: Report, lacking: Sequence[Figure], width: int) -> list[tuple[str, str]]:
+    """Label and text of the lines below the tables of a report that is cut to a screen."""
+    needed = "; ".join(f"{words(one.key)}: {one.missing}" for one in lacking if one.missing)
+    assumed = [one for one in report.inputs if one.provenance == "default" and not one.equation]
+    notes = [note for note in report.notes if note not in report.unused]
+    parts = (
+        ("needs", needed, 2),
+        ("assumed", ", ".join(f"{words(one.key)} {shown(one, one.key)}" for one in assumed), 2),
+        ("notes", _first_whole(notes, 3 * (width - LABEL)), 3),
+        ("unused", " ".join(f"{text.removesuffix('.')}." for text in report.unused), 3),
+        ("next", "--full shows all", 1),
+    )
+    return [
+        (f"{label}:" if place == 0 else "", line)
+        for label, text, most in parts
+        if text
+        for place, line in enumerate(cut_lines(text, width - LABEL, most))
+    ]
+
+
+def _first_whole(texts: Sequence[str], most: int) -> str:
+    """The first text, and those after it that end within so many characters."""
+    kept = [*texts[:1]]
+    for text in texts[1:]:
+        if len(" ".join([*kept, text])) > most:
+            break
+        kept.append(text)
+    return " ".join(kept)
+
+
+def _unverified() -> Text:
+    return Text(f"{_DOUBT} unverified: nobody has read it, or what it rests on, in a source", style="dim")
 
 
 def _print_decision(out: Console, report: Report, decision: Decision) -> None:
-
     for line in headline_lines(report, out.width):
         out.print(Text(line, style="bold"))
     out.print()
@@ -97,17 +218,12 @@ def _print_decision(out: Console, report: Report, decision: Decision) -> None:
     if decision.table:
         out.print()
         _print_table(out, table_shown(report.tables[decision.table]))
-    out.file.flush()
-    err = console(stderr=True)
-    for line in warning_lines(report, out.width):
-        first, mark, rest = line.partition("warning: ")
-        err.print(Text.assemble(first, (mark, "bold yellow"), rest))
 
 
-def _doubtful(report: Report) -> bool:
+def _doubtful(told: Iterable[Figure], tables: Iterable[Table]) -> bool:
     """Whether something that is shown rests on a figure that nobody verified."""
-    seen = (row.get(column.key) for table in report.tables.values() for row in table.seen for column in table.columns)
-    return any(isinstance(cell, Figure) and cell.known and not cell.verified for cell in (*report.told, *seen))
+    seen = (row.get(column.key) for table in tables for row in table.seen for column in table.columns)
+    return any(isinstance(cell, Figure) and cell.known and not cell.verified for cell in (*told, *seen))
 
 
 def print_warnings(report: Report) -> None:
@@ -121,7 +237,7 @@ def print_warnings(report: Report) -> None:
 def _whole(out: Console, grid: RichTable) -> None:
     """Print a table; where its numbers do not fit, it grows wider than the terminal rather than lose a digit."""
     least = _least_width(grid, _LONG_WORDS[-1])
-    (console(width=least) if least > out.width else out).print(grid)
+    (_console(out.file, least) if least > out.width else out).print(grid)
 
 
 def _least_width(grid: RichTable, longest: int) -> int:
@@ -147,15 +263,15 @@ def _grid(title: str = "") -> RichTable:
     )
 
 
-def _results(report: Report) -> RichTable:
+def _results(told: Sequence[Figure]) -> RichTable:
     table = _grid()
-    rows = lines(report.told)
+    rows = lines(told)
     paired = any(line.nameplate or line.expected for line in rows)
-    banded = any(figure.band for figure in report.told)
+    banded = any(figure.band for figure in told)
     table.add_column("", max_width=_NAME_WIDTH if paired and banded else None)
     if paired:
         table.add_column("nameplate", justify="right", no_wrap=True)
-    table.add_column("expected" if paired else "value", justify="right", min_width=_longest_flag(report))
+    table.add_column("expected" if paired else "value", justify="right", min_width=_longest_flag(told))
     if banded:
         table.add_column("80 % band", justify="right")
     table.add_column("from", style="dim", no_wrap=True, min_width=len("predicted"))
@@ -167,9 +283,9 @@ def _results(report: Report) -> RichTable:
     return table
 
 
-def _longest_flag(report: Report) -> int:
+def _longest_flag(told: Iterable[Figure]) -> int:
     """Room for the longest flag that would fill a cell: cut short, it would tell nothing."""
-    flags = (flag for figure in report.told if not figure.known for flag in figure.missing.split(", "))
+    flags = (flag for figure in told if not figure.known for flag in figure.missing.split(", "))
     return max((len(flag) + 1 for flag in flags if flag.startswith("--")), default=0)
 
 
@@ -200,7 +316,7 @@ def _print_below(out: Console, table: Table) -> None:
     (pasted,) = (column for column in table.columns if column.pasted)
     others = tuple(column._replace(wide=False) for column in table.columns if column is not pasted)
     grid = _filled(replace(table, columns=others), _ANY_WIDTH)
-    wide = console(width=max(out.width, _least_width(grid, _ANY_WIDTH)))
+    wide = _console(out.file, max(out.width, _least_width(grid, _ANY_WIDTH)))
     with wide.capture() as printed:
         wide.print(grid)
     lines = [Text.from_ansi(line.rstrip()) for line in printed.get().splitlines()]
@@ -297,15 +413,20 @@ def decision_lines(report: Report, decision: Decision, width: int) -> list[tuple
     ]
 
 
-def table_shown(table: Table) -> Table:
-    """The rows of a table that end with the one that is marked; the first ones where that is among them."""
-    last = max(_ROWS, (table.marked or 0) + 1)
-    first = last - _ROWS
-    if len(table.seen) <= _ROWS:
+def table_shown(table: Table, rows: int = _ROWS) -> Table:
+    """
+    So many rows of a table: those around the one that is marked; the first ones where none is.
+
+    Args:
+        table: All of it.
+        rows: How many are shown.
+    """
+    if len(table.seen) <= rows:
         return table
+    first = min(max((table.marked or 0) - rows // 2, 0), len(table.seen) - rows)
     marked = None if table.marked is None else table.marked - first
-    note = f"{table.note}; {len(table.seen) - _ROWS} more rows: --full".removeprefix("; ")
-    return replace(table, rows=table.seen[first:last], marked=marked, note=note, shown=None)
+    note = f"{table.note}; {numbered(len(table.seen) - rows, 'more row')}: --full".removeprefix("; ")
+    return replace(table, rows=table.seen[first : first + rows], marked=marked, note=note, shown=None)
 
 
 def wrapped(text: str, width: int) -> list[str]:

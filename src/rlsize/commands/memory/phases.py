@@ -51,7 +51,7 @@ def with_phases(report: Report, found: Phases | None, *, measured: bool) -> Repo
         report,
         headline=f"{verdict(found)} {report.headline}",
         results=(*billed, *results),
-        tables={**report.tables, "phases": _table(found)},
+        tables={"phases": _table(found), **report.tables},
         quiet=report.quiet | {figure.key for figure in results},
         no=report.no or (dies and not measured),
     )

@@ -52,7 +52,7 @@ def with_savers(report: Report, inputs: Inputs, loop: Loop, target: str | None, 
         notes = (*notes, *write_back(inputs, wanted, target, force=force))
     if not found:
         return replace(report, notes=notes)
-    return replace(report, tables={**report.tables, "savers": _table(inputs, found)}, notes=notes)
+    return replace(report, tables={"savers": _table(inputs, found), **report.tables}, notes=notes)
 
 
 def _table(inputs: Inputs, found: Sequence[Saver]) -> Table:
