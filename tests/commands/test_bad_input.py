@@ -327,7 +327,7 @@ def test_what_is_missing_names_the_command_that_gives_it(rlsize: Any) -> None:
 
 def test_full_says_where_it_changes_nothing(rlsize: Any) -> None:
     """Nothing that is typed is ignored."""
-    asked = ("fleet", "--consume", "1000", "--per-instance", "100", "--full")
+    asked = ("explain", "idle_fraction", "--full")
     assert "--full changes nothing here" in rlsize(*asked).stderr
 
 

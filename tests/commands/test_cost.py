@@ -88,7 +88,7 @@ def test_preemptible_rollouts(rlsize: Run) -> None:
         "0.1",
     )
     assert rlsize(*POOLS, *flags, "--json").results["rollout_cost_per_step_usd"] == pytest.approx(0.32 * 1.25)
-    assert "price over 1 - lost share" in flat(rlsize(*POOLS, *flags).stdout)
+    assert "price over 1 - lost share" in flat(rlsize(*POOLS, *flags, "--full").stdout)
 
 
 def test_a_preemptible_share_without_its_price_is_missing(rlsize: Run) -> None:

@@ -83,6 +83,54 @@ def test_a_decision_fits_on_a_screen_and_full_has_the_rest(
         assert number in said
 
 
+BRIEF: tuple[Sequence[str], ...] = (
+    ("fleet", "--consume", "39321", "--per-instance", "4000"),
+    ("split", GRPO),
+    ("backlog", GRPO),
+    ("sync", GRPO),
+    ("memory", "examples/launch/verl-14b.sh", "--response-tokens", "1500"),
+    ("memory", "--params", "70e9", "--algorithm", "grpo", "--reward-model"),
+    ("iteration", GRPO),
+    ("cost", GRPO, "--gpu-hour", "2.5"),
+    ("predict", "rollout", UNMEASURED),
+    ("predict", "train", UNMEASURED),
+    ("predict", "sync", UNMEASURED),
+    ("whatif", UNMEASURED),
+    ("observe", "examples/operate/starving.jsonl"),
+    ("diff", UNMEASURED, "examples/longer-8b.yaml"),
+    ("validate", "examples/my-runs.yaml"),
+    ("measure", "--show", "examples/measured-cpu.yaml"),
+)
+
+
+@pytest.mark.long(by_day=4)
+@pytest.mark.parametrize("asked", BRIEF, ids=lambda asked: " ".join(asked[:3]))
+def test_every_other_answer_is_cut_to_a_screen_and_full_has_the_rest(
+    rlsize: Any, asked: Sequence[str], checkout: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Figures and the first table, as many of each as there is room for; `--full` has all notes and headlines."""
+    monkeypatch.chdir(checkout)
+    ran, whole = rlsize(*asked), rlsize(*asked, "--full")
+    document = rlsize(*asked, "--json").document
+    warned = [line for line in ran.stderr.splitlines() if line.startswith("warning: ")]
+    assert ran.code == whole.code in {0, 1}
+    assert len(ran.stdout.splitlines()) + len(warned) <= 25, ran.stdout
+    assert " ".join(document["headline"].split()) in " ".join(ran.stdout.split())
+    if ran.stdout != whole.stdout:
+        assert ran.stdout.splitlines()[-1].split() == ["next:", "--full", "shows", "all"]
+    said = " ".join(whole.stdout.split())
+    for note in document["notes"]:
+        assert " ".join(note.split()) in said
+
+
+@pytest.mark.long
+def test_what_was_written_is_told_before_other_notes(rlsize: Any, tmp_path: Path) -> None:
+    """However long the answer is."""
+    kept = tmp_path / "rates.yaml"
+    told = "".join(rlsize("observe", "examples/operate/starving.jsonl", "--save", str(kept)).stdout.split())
+    assert f"done:Wrote{kept}" in told
+
+
 @pytest.mark.long
 def test_what_is_assumed_is_told_with_the_flag_that_says_it(rlsize: Any) -> None:
     """Saying it takes it out of the line, and the answer becomes the one that the line foretold."""

@@ -68,7 +68,7 @@ STALE = ("max_staleness: 2", "max_staleness: 1")
 
 def test_the_answer_fits_a_pull_request(diff: Diff, edit: Edit) -> None:
     """What happened, why, and what was changed with its lines; 80 columns, exit code 0."""
-    ran = diff(edit("grpo-32b.yaml", "a.yaml"), edit("grpo-32b.yaml", "b.yaml", LONGER, RATE), *PRICED)
+    ran = diff(edit("grpo-32b.yaml", "a.yaml"), edit("grpo-32b.yaml", "b.yaml", LONGER, RATE), *PRICED, "--full")
     assert ran.code == 0
     assert max(len(line.rstrip()) for line in ran.stdout.splitlines()) <= 80
     told = " ".join(ran.stdout.split())

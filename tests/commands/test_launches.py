@@ -118,7 +118,7 @@ def test_other_gpus_than_a_launch_has_take_its_data_parallel_ranks_along(
 ) -> None:
     """They were refused, or sharded over as few as before."""
     (tmp_path / "run.sh").write_text(text)
-    ran = rlsize("memory", str(tmp_path / "run.sh"), "--gpu", "h100-sxm", "--gpus", "32")
+    ran = rlsize("memory", str(tmp_path / "run.sh"), "--gpu", "h100-sxm", "--gpus", "32", "--full")
     assert f"trainer: {ranks}" in ran.stdout
 
 

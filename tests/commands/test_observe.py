@@ -92,7 +92,7 @@ def test_saved_pages_of_many_servers_are_one_fleet(tmp_path: Path) -> None:
     assert found["results"]["response_samples"] == 200 + 320
     cv = found["results"]["response_cv"]
     assert read_rates(str(saved)).conditions.response_cv == pytest.approx(cv)
-    told = run("observe", *pairs, "--seconds", "100").stdout
+    told = run("observe", *pairs, "--seconds", "100", "--full").stdout
     mean = (200 * 1200 + 320 * 1250) / 520
     assert f"\n`response_tokens: {{mean: {mean:.0f}, cv: {cv:.2f}}}`" in told
     assert max(len(line) for line in told.splitlines()) <= 80

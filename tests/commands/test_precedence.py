@@ -157,7 +157,7 @@ def test_one_price_for_both_pools_is_one_draw(rlsize: Run) -> None:
 
 def test_what_a_profile_says_is_not_called_the_user_s(rlsize: Run, scenario: str) -> None:
     """The table says profile where a price profile gave the number."""
-    out = rlsize("fleet", scenario, "--price", "nebius-h100-sxm-8x").stdout.replace("\n", " ")
+    out = rlsize("fleet", scenario, "--price", "nebius-h100-sxm-8x", "--full").stdout.replace("\n", " ")
     assert "$2.95 (profile)" in out
 
 

@@ -286,7 +286,7 @@ def test_the_same_seed_gives_the_same_bands(rlsize: Run) -> None:
 
 def test_the_answer_reads_at_80_columns(rlsize: Run) -> None:
     """The headline has the rate, the tables stand below it, and nothing is wider than a terminal."""
-    ran = rlsize(*CASE, *STEP)
+    ran = rlsize(*CASE, *STEP, "--full")
     assert ran.code == 0
     assert ran.stdout.startswith("qwen3-32b on 2 h200-sxm generates")
     assert "Rates against concurrency" in ran.stdout

@@ -32,7 +32,7 @@ def document(result: Any) -> dict[str, Any]:
 
 def test_a_step_has_a_time_a_band_and_parts(predicted: Run) -> None:
     """Time, rates and MFU; a table of parts; which passes count; what the band comes from."""
-    ran = predicted(*ASK)
+    ran = predicted(*ASK, "--full")
     said = " ".join(ran.stdout.split())
     assert ran.exit_code == 0
     assert said.startswith("A step takes ")

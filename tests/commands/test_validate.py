@@ -49,7 +49,7 @@ def runs(tmp_path: Path) -> Path:
 
 def test_the_answer_says_errors_refusals_and_the_worst(validate: Callable[..., Any], runs: Path) -> None:
     """All of it within 80 columns."""
-    result = validate(str(runs), "--transfer")
+    result = validate(str(runs), "--transfer", "--full")
     assert result.code == 0
     assert result.stdout.startswith("6 of 10 records predicted")
     assert max(map(len, result.stdout.splitlines())) <= 80
@@ -82,7 +82,7 @@ def test_rivals_are_told_apart(validate: Callable[..., Any], made_up: Any, runs:
     made_up.rivals = lambda one, other: {one.id, other.id} == {"b1", "b2"}
     rows = validate(str(runs), "--json").document["rows"]["winners"]
     assert [(row["clear_pairs"], row["right_pairs"], row["close_pairs"]) for row in rows] == [(1, 1, 0)]
-    assert "The faster of two ways" in validate(str(runs)).stdout
+    assert "The faster of two ways" in validate(str(runs), "--full").stdout
 
 
 @pytest.mark.parametrize(

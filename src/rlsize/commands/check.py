@@ -90,15 +90,14 @@ def check(
         found = answer_of(loop)
         say_bottleneck(inputs, loop.outlook, loop.place)
         checked = _judged(inputs, against, loop, found, strict=strict, saving=save is not None)
-        kept = []
         if save is not None and loop.place is not None:
             save_plan(save, inputs, "check", loop, loop.place, found, force=force)
-            kept = [f"Wrote {save}: what --baseline takes."]
+            inputs.did(f"Wrote {save}: what --baseline takes.")
         elif save is not None:
-            kept = [f"{save} is not written: a loop that cannot run is no baseline."]
+            inputs.did(f"{save} is not written: a loop that cannot run is no baseline.")
         warnings = _moved_facts(against, inputs.folders)
-        told = inputs.told(first=_said(against, found), warnings=warnings, notes=kept)
-        report = check_report(checked, assumptions(inputs, loop), kept, **told)
+        told = inputs.told(first=_said(against, found), warnings=warnings)
+        report = check_report(checked, assumptions(inputs, loop), **told)
     except RlsizeError as error:
         said: RlsizeError = error
         if type(error) is InputError:
@@ -393,16 +392,13 @@ class Checked:
         return sum(line.status == status for line in self.lines)
 
 
-def check_report(
-    checked: Checked, assumed: Sequence[Assumption] | None = None, done: Sequence[str] = (), **told: Any
-) -> Report:
+def check_report(checked: Checked, assumed: Sequence[Assumption] | None = None, **told: Any) -> Report:
     """
     The report of `rlsize check`.
 
     Args:
         checked: What was found.
         assumed: What nobody said and that moves the step; None where nobody worked that out.
-        done: What was written.
         told: What the report says of the inputs.
     """
     broken, doubtful = checked.count("fail"), checked.count("warn")
@@ -426,7 +422,6 @@ def check_report(
                 for line in _tightest(checked)
             ],
             assumed=assumed,
-            done=done,
             then=then.format(checked.loop.file or "SCENARIO"),
         ),
         **told,

@@ -50,7 +50,6 @@ def plan(
         keep_mode(inputs)
     inputs = with_engines(inputs)
     found, ranked = search(inputs)
-    done: list[str] = []
     loop, chosen = found.loop, found.planned.chosen
     inputs.warnings += [f"{path} is not written, as there is no plan" for path in files if chosen is None]
     if chosen is not None and apply is not None:
@@ -65,17 +64,16 @@ def plan(
         besides = kept_within(inputs, values, wanted)
         if besides:
             keys = in_own_keys(inputs, besides)
-            done.append(f"Set besides, as the launch keeps its memory: {keys}. The step above is without it.")
-        done += write_back(inputs, {**wanted, **besides}, write, force=force)
+            inputs.did(f"Set besides, as the launch keeps its memory: {keys}. The step above is without it.")
+        inputs.did(*write_back(inputs, {**wanted, **besides}, write, force=force))
     if chosen is not None and save is not None:
         lacking = save_plan(save, inputs, "plan", loop, chosen.best.place, chosen.evaluation, force=force)
         sys.stderr.write(f"wrote {save}\n")
         if lacking:
-            done.append(f"{save} holds no scenario, so only check --baseline and diff take it: {lacking}.")
-    inputs.notes += done
+            inputs.did(f"{save} holds no scenario, so only check --baseline and diff take it: {lacking}.")
     say_bottleneck(inputs, loop.outlook, None if chosen is None else chosen.best.place)
     assumed = None if chosen is None else assumed_by(inputs, loop, chosen.best.place)
-    report = plan_report(found.planned, inputs.told(), ranked, assumed, done)
+    report = plan_report(found.planned, inputs.told(), ranked, assumed)
     if chosen is None or inputs.gives("framework"):
         return report
     return replace(report, later=partial(_runners, inputs, chosen.best.place))

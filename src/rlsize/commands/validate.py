@@ -166,7 +166,7 @@ def validate(
         from rlsize.writers.json_document import rows_text
 
         write_whole(rows, rows_text(grading.records, grading.refused), force)
-        inputs.notes.append(f"Wrote {rows}: one line per record.")
+        inputs.did(f"Wrote {rows}: one line per record.")
     if save is not None:
         from rlsize.facts.board import Board
         from rlsize.version import VERSION
@@ -175,7 +175,7 @@ def validate(
 
         found = Board(rlsize_version=VERSION, cells=list(grading.board))
         write_whole(save, yaml_text("board", plain(found)), force)
-        inputs.notes.append(f"Wrote {save}: what --baseline takes.")
+        inputs.did(f"Wrote {save}: what --baseline takes.")
     return validate_report(grading, inputs, _warnings(listing))
 
 
@@ -208,7 +208,7 @@ def _record(inputs: Inputs, sources: Sequence[str], changes: Sequence[str], targ
     write_whole(
         target, f"# A run without names, hosts, users and paths: look at it before you give it away.\n{text}", force
     )
-    inputs.notes.append(f"Wrote {target}, and sent nothing: it is yours to look at and to give away.")
+    inputs.did(f"Wrote {target}, and sent nothing: it is yours to look at and to give away.")
     return target
 
 

@@ -55,7 +55,6 @@ def plan_report(
     told: Mapping[str, Any],
     ranked: Sequence[Ranked] = (),
     assumed: Sequence[Assumption] | None = None,
-    done: Sequence[str] = (),
 ) -> Report:
     """
     The report of `rlsize plan`.
@@ -65,7 +64,6 @@ def plan_report(
         told: What a report says of the inputs: those it was worked out from, warnings and notes.
         ranked: The best plans as the simulator ranks them, where it was asked.
         assumed: What nobody said and that moves its step; None where nobody worked that out.
-        done: What was written, and what is left to do by hand.
     """
     inputs, warnings, notes = told["inputs"], told["warnings"], told["notes"]
     chosen = answer.chosen
@@ -97,6 +95,7 @@ def plan_report(
         tables=Later(tables),
         warnings=(*warnings, *([order] if doubted else []), *tight(chosen)),
         notes=(*verdicts(answer, chosen), _searched(answer), *notes, *([order] if order and not doubted else [])),
+        done=told["done"],
         chart=plan_chart(answer, chosen),
         quiet=frozenset({"tail_seconds", "sync_seconds", "gpu_hours_per_step", "loop_tokens_per_gpu_second"}),
         decision=Decision(
@@ -113,7 +112,6 @@ def plan_report(
                 *_more_gpus(answer, chosen),
             ],
             assumed=assumed,
-            done=done,
             then="--save plan.yaml, then rlsize check plan.yaml",
         ),
     )

@@ -35,7 +35,6 @@ class Decision:
         cheapest: What costs least among what may be as good.
         change: What would change it.
         assumed: What nobody said and that moves the answer, all of which is shown; None where nobody worked it out.
-        done: What was written or is left to do by hand; all of it is shown.
         then: The next command.
         table: Name of the table that is the answer itself, of which the rows around the marked one are shown.
     """
@@ -47,7 +46,6 @@ class Decision:
     cheapest: Sequence[str] = ()
     change: Sequence[str] = ()
     assumed: Sequence[Assumption] | None = None
-    done: Sequence[str] = ()
     then: str = ""
     table: str = ""
 
@@ -70,7 +68,7 @@ class Decision:
             ("change", self.change),
             ("assumed", [] if self.assumed is None else [whole]),
             ("unused", [" ".join(f"{text.removesuffix('.')}." for text in report.unused)] if report.unused else []),
-            ("done", [" ".join(self.done)] if self.done else []),
+            ("done", [" ".join(report.done)] if report.done else []),
             ("next", [f"{self.then}; --full shows all" if self.then else "--full shows all"]),
         )
         head = report.headline.lower()
@@ -219,6 +217,7 @@ class Report:
         decision: What people see of it at first; None where that is the figures and the first table, cut to a screen.
         whole: Whether people see all of it at first, however long it is: a list that they asked for.
         unused: Sentences on what was said and has no bearing on it; notes say so too.
+        done: What was written or is left to do by hand, all of which is shown; notes say so too.
         later: More notes, which take long to find and are looked for only where notes are shown.
     """
 
@@ -236,6 +235,7 @@ class Report:
     decision: Decision | None = None
     whole: bool = False
     unused: tuple[str, ...] = ()
+    done: tuple[str, ...] = ()
     later: Callable[[], Iterable[str]] = tuple
 
     @property

@@ -158,11 +158,9 @@ def _same(one: Report, other: Report) -> bool:
 
 def _told(report: Report) -> tuple[Any, ...]:
     """What it says; not what was written, which is so once."""
-    decision, notes = report.decision, report.notes
-    if decision is None:
-        return report.headline, report.no, report.warnings, notes
-    parts = [*replace(decision, done=()).parts(report)]
-    return report.headline, report.no, report.warnings, [note for note in notes if note not in decision.done], parts
+    notes = [note for note in report.notes if note not in report.done]
+    parts = [] if report.decision is None else [*report.decision.parts(replace(report, done=()))]
+    return report.headline, report.no, report.warnings, notes, parts
 
 
 def _figures(report: Report) -> list[Any]:

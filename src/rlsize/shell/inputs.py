@@ -86,6 +86,7 @@ class Inputs:
         self.warnings: list[str] = []
         self.notes: list[str] = []
         self.ignored: list[str] = []
+        self.done: list[str] = []
         self.rates: Rates | None = None
         self.rates_name = ""
         self.refused = ""
@@ -218,7 +219,7 @@ class Inputs:
         """The same scenario, profiles and answers so far, to ask on without a trace."""
         other = copy(self)
         other.texts, other.flags, other.used = dict(self.texts), dict(self.flags), dict(self.used)
-        other.faults, other.warnings, other.notes, other.ignored = [], [], [], []
+        other.faults, other.warnings, other.notes, other.ignored, other.done = [], [], [], [], []
         other.refused, other.unpredicted, other.changes = "", {}, ()
         return other
 
@@ -274,6 +275,11 @@ class Inputs:
         """Note that something that was said has no bearing on the answer, which every form of it says."""
         self.notes.append(sentence)
         self.ignored.append(sentence)
+
+    def did(self, *sentences: str) -> None:
+        """Note what was written or is left to do by hand, which every form of the answer says."""
+        self.notes += sentences
+        self.done += sentences
 
     def place(self, key: str) -> str:
         """Where a quantity was said: a flag, or file, line and key; how it could be said where nobody did."""
@@ -704,5 +710,9 @@ class Inputs:
             warnings: Of the answer itself, after those of the inputs.
             notes: Likewise.
         """
-        told = (*first, *self.notes, *notes)
-        return {"inputs": self.shown(), "warnings": (*self.warnings, *warnings), "notes": told}
+        return {
+            "inputs": self.shown(),
+            "warnings": (*self.warnings, *warnings),
+            "notes": (*first, *self.notes, *notes),
+            "done": tuple(self.done),
+        }

@@ -179,11 +179,12 @@ def _brief_parts(report: Report, lacking: Sequence[Figure], width: int) -> list[
     """Label and text of the lines below the tables of a report that is cut to a screen."""
     needed = "; ".join(f"{words(one.key)}: {one.missing}" for one in lacking if one.missing)
     assumed = [one for one in report.inputs if one.provenance == "default" and not one.equation]
-    notes = [note for note in report.notes if note not in report.unused]
+    notes = [note for note in report.notes if note not in {*report.unused, *report.done}]
     parts = (
         ("needs", needed, 2),
         ("assumed", ", ".join(f"{words(one.key)} {shown(one, one.key)}" for one in assumed), 2),
         ("notes", _first_whole(notes, 3 * (width - LABEL)), 3),
+        ("done", " ".join(report.done), MOST_LINES),
         ("unused", " ".join(f"{text.removesuffix('.')}." for text in report.unused), 3),
         ("next", "--full shows all", 1),
     )

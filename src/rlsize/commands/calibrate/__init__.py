@@ -117,7 +117,7 @@ def calibrate(
         from rlsize.writers.yaml_file import plain, yaml_text
 
         write_whole(save, yaml_text("calibration", plain(fact)), force)
-        inputs.notes.append(f"Wrote {save}: give it to any command that predicts, as --calibration {save}.")
+        inputs.did(f"Wrote {save}: give it to any command that predicts, as --calibration {save}.")
     inputs.warnings += [f"{name} is partial: {one.partial}" for name, one in files.rates if one.partial]
     return calibrate_report(fact, found, outlook(gathered), gathered.unused, inputs)
 

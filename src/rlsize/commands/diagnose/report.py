@@ -89,6 +89,7 @@ def diagnose_report(
         tables={name: table for name, table in tables.items() if table.rows},
         warnings=(*(fleet.warnings if fleet else ()), *run.warnings, *_doubts(evidence), *warnings),
         notes=(*apart_words(run), *rollback, *notes),
+        done=tuple(rollback[1:]),
         no=no,
         decision=Decision(
             take=[f"{place}. {_todo(one, found, changes)}." for place, one in enumerate(found.steps, 1)],
@@ -97,7 +98,6 @@ def diagnose_report(
             sure=[*rollback[:1], *known],
             change=[f"{place}. done when {verification(one)}." for place, one in enumerate(found.steps, 1)],
             assumed=assumed,
-            done=rollback[1:],
             then="--record before.json keeps this for --before, which tells what a change did",
         ),
     )

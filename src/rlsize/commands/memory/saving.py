@@ -40,7 +40,6 @@ def with_savers(report: Report, inputs: Inputs, loop: Loop, target: str | None, 
     """
     with late_progress("looking for what makes it fit") as tell:
         found = savers(inputs, loop, partial(can_change, inputs), tell)
-    notes = report.notes
     if target is not None:
         best = next((one for one in found if one.kind == KINDS[0]), None)
         if best is None:
@@ -49,10 +48,9 @@ def with_savers(report: Report, inputs: Inputs, loop: Loop, target: str | None, 
             raise DoesNotFitError(Fault(told, "--write", "leave it out"))
         launch = launch_of(inputs)
         wanted = best.values if launch is None else with_batch(inputs, launch.reading, best.values)
-        notes = (*notes, *write_back(inputs, wanted, target, force=force))
-    if not found:
-        return replace(report, notes=notes)
-    return replace(report, tables={"savers": _table(inputs, found), **report.tables}, notes=notes)
+        done = write_back(inputs, wanted, target, force=force)
+        report = replace(report, notes=(*report.notes, *done), done=done)
+    return replace(report, tables={"savers": _table(inputs, found), **report.tables}) if found else report
 
 
 def _table(inputs: Inputs, found: Sequence[Saver]) -> Table:

@@ -84,7 +84,7 @@ def observe(
 
         size, needed = pools.gpus_per_instance, save is not None
         report, rates = observed_results(inputs, found.results, watch.format, size, needed=needed)
-        return replace(report, notes=(*report.notes, *_saved(save, rates, force=force)))
+        return _with_done(report, _saved(save, rates, force=force))
     for key in ("concurrency", "prompt_share"):
         if inputs.gives(key):
             inputs.fault("is for the runs of a benchmark", inputs.flag(key), "leave it out")
@@ -99,7 +99,7 @@ def observe(
     if record is not None:
         save_observation(record, found.logs, report.results, (run, seen), pools, force=force)
         notes.append(f"Recorded {record}; compare later with `rlsize diagnose ... --before {record}`.")
-    report = replace(report, notes=(*report.notes, *notes))
+    report = _with_done(report, notes)
     nothing = save is not None and rates is None
     if not (nothing or (seen is not None and seen.watched.interrupted)):
         return report
@@ -135,6 +135,10 @@ def _report(inputs: Inputs, run: RunSummary, engines: Engines | None) -> Report:
     if engines is None:
         return run_log_report(run, inputs.shown(), inputs.warnings)
     return observe_report(engines.seen, run, inputs.shown(), [*engines.doubts, *inputs.warnings])
+
+
+def _with_done(report: Report, done: Sequence[str]) -> Report:
+    return replace(report, notes=(*report.notes, *done), done=tuple(done))
 
 
 def _learned(path: str | None, run: RunSummary, *, force: bool) -> list[str]:
