@@ -92,6 +92,8 @@ def test_modes_and_numbers_of_gpus_are_narrowed(rlsize: Any) -> None:
     assert {row["mode"] for row in rows} == {"async", "one-step-off"}
     assert {(row["rollout_gpus"], row["trainer_gpus"]) for row in rows} <= {(40, 20), (40, 24), (44, 20)}
     assert (rows[0]["rollout_gpus"], rows[0]["trainer_gpus"]) == (44, 20)
+    other = ("--mode", "async,overlapped", *asked[2:])
+    assert rlsize(*FLAGS, *other).document["rows"]["candidates"] == rows
 
 
 def test_a_price_turns_gpu_hours_into_dollars(rlsize: Any) -> None:

@@ -369,7 +369,7 @@ def _runs(said: Said, framework: Framework | None) -> Abilities | None:
 
 def _modes(said: Said, framework: Framework | None) -> tuple[Kind, ...]:
     """Ways to lay a loop out in time: as said, else all that the framework launches; what it cannot run is a fault."""
-    asked = tuple(_words(said, "searched_modes", MODES))
+    asked = tuple(_words(said, "searched_modes", MODES, LOOPS))
     if framework is None or framework.runs is None:
         return asked or _UNASKED
     runs = {LOOPS[mode] for mode in framework.runs.modes if mode in LOOPS}
@@ -571,9 +571,9 @@ def _numbers(said: Said, key: str) -> tuple[float, ...]:
     return tuple(sorted({figure.number for figure in found if figure.known}))
 
 
-def _words(said: Said, key: str, known: Iterable[Name]) -> list[Name]:
-    """Words, each one of a few."""
-    names = {str(word): word for word in known}
+def _words(said: Said, key: str, known: Iterable[Name], also: Mapping[str, Name] | None = None) -> list[Name]:
+    """Words, each one of a few, or one that also means one of them."""
+    names = {**(also or {}), **{str(word): word for word in known}}
     texts, where = _parts(said, key)
     for word in texts:
         if word not in names:
