@@ -178,7 +178,9 @@ def _print_parts(out: Console, told: Sequence[Figure], table: Table | None, rows
 def _brief_parts(report: Report, lacking: Sequence[Figure], width: int) -> list[tuple[str, str]]:
     """Label and text of the lines below the tables of a report that is cut to a screen."""
     needed = "; ".join(f"{words(one.key)}: {one.missing}" for one in lacking if one.missing)
+    near = _went_into(report.told)
     assumed = [one for one in report.inputs if one.provenance == "default" and not one.equation]
+    assumed.sort(key=lambda one: one.key not in near)
     notes = [note for note in report.notes if note not in {*report.unused, *report.done}]
     parts = (
         ("needs", needed, 2),
@@ -194,6 +196,18 @@ def _brief_parts(report: Report, lacking: Sequence[Figure], width: int) -> list[
         if text
         for place, line in enumerate(cut_lines(text, width - LABEL, most))
     ]
+
+
+def _went_into(figures: Iterable[Figure]) -> set[str]:
+    """Keys of all that figures were worked out from, as far as they tell."""
+    seen: dict[int, str] = {}
+    left = [*figures]
+    while left:
+        one = left.pop()
+        if id(one) not in seen:
+            seen[id(one)] = one.key
+            left += one.inputs.values()
+    return {*seen.values()}
 
 
 def _first_whole(texts: Sequence[str], most: int) -> str:
