@@ -18,7 +18,7 @@ from rich.table import Table as RichTable
 from rich.text import Text
 
 from rlsize.facts.figure import Figure
-from rlsize.reports.wording import inputs_line, lines, numbered, origin_word, shown, words
+from rlsize.reports.wording import Line, inputs_line, lines, numbered, origin_word, shown, words
 from rlsize.units import printable
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ LABEL = 10
 _USUAL_LINES = 15  # up to which parts say more than their first sentence
 _ROWS = 6  # of a table beside a decision
 _FEWEST_ROWS = 3  # of a table that is cut to a screen
-_FEWEST_FIGURES = (5, 2, 0)  # above such a table, the first with which it has so many rows
+_FIGURES = 6  # above such a table, or fewer where it would have fewer rows than that
 _LINES_EACH = 3  # of a warning
 _OF_HEADLINE = 5
 _WHOLE = {"take", "figures", "assumed", "unused", "done", "next"}  # parts that lose a word last
@@ -91,7 +91,7 @@ def _print_whole(out: Console, report: Report, *, explain: bool) -> None:
     out.print(Text(printable(report.headline), style="bold"))
     if report.told:
         out.print()
-        _whole(out, _results(report.told))
+        _whole(out, _results(lines(report.told)))
     for table in (one for one in report.tables.values() if one.shown != 0):  # some are for programs
         out.print()
         _print_table(out, table)
@@ -135,15 +135,17 @@ def _height(width: int, show: Callable[[Console], None]) -> int:
 
 def _print_brief(out: Console, report: Report) -> None:
     """A report that is longer than a screen: its figures and its first table, as many of each as there is room for."""
-    told, lacking = ([one for one in report.told if one.known is known] for known in (True, False))
+    rows = lines(report.told)
+    known = [row for row in rows if row.main.known]
+    lacking = [row.main for row in rows if not row.main.known]
     table = next((one for one in report.tables.values() if one.shown != 0), None)
     labelled = _brief_parts(report, lacking, out.width)
-    doubt = _doubtful(told, [] if table is None else [table])
+    doubt = _doubtful(report.told, [] if table is None else [table])
     above = len(headline_lines(report, out.width)) + len(warning_lines(report, out.width))
-    figures, rows = _shares(told, table, MOST_LINES - above - len(labelled) - 1 - doubt, out.width)
+    figures, many = _shares(known, table, MOST_LINES - above - len(labelled) - 1 - doubt, out.width)
     for line in headline_lines(report, out.width):
         out.print(Text(line, style="bold"))
-    _print_parts(out, told[:figures], table, rows)
+    _print_parts(out, known[:figures], table, many)
     if doubt:
         out.print(_unverified())
     out.print()
@@ -151,21 +153,21 @@ def _print_brief(out: Console, report: Report) -> None:
         out.print(Text.assemble((label.ljust(LABEL), "dim"), line))
 
 
-def _shares(told: Sequence[Figure], table: Table | None, room: int, width: int) -> tuple[int, int]:
+def _shares(told: Sequence[Line], table: Table | None, room: int, width: int) -> tuple[int, int]:
     """How many figures and how many rows of a table there is room for: a few figures, the table, then more figures."""
 
     def over(figures: int, rows: int) -> bool:
         return _height(width, lambda held: _print_parts(held, told[:figures], table, rows)) > room
 
     every, rows = 0 if table is None else len(table.seen), 0
-    for few in _FEWEST_FIGURES:
+    for few in range(_FIGURES, -1, -1):
         rows = bisect_left(range(1, min(every, room) + 1), 1, key=partial(over, few))
         if rows >= min(every, _FEWEST_ROWS):
             break
     return bisect_left(range(1, len(told) + 1), 1, key=partial(over, rows=rows)), rows
 
 
-def _print_parts(out: Console, told: Sequence[Figure], table: Table | None, rows: int) -> None:
+def _print_parts(out: Console, told: Sequence[Line], table: Table | None, rows: int) -> None:
     """Figures, and so many rows of a table."""
     if told:
         out.print()
@@ -278,9 +280,9 @@ def _grid(title: str = "") -> RichTable:
     )
 
 
-def _results(told: Sequence[Figure]) -> RichTable:
+def _results(rows: Sequence[Line]) -> RichTable:
     table = _grid()
-    rows = lines(told)
+    told = [one for line in rows for one in (line.plain, line.nameplate, line.expected) if one is not None]
     paired = any(line.nameplate or line.expected for line in rows)
     banded = any(figure.band for figure in told)
     table.add_column("", max_width=_NAME_WIDTH if paired and banded else None)

@@ -67,7 +67,7 @@ def memory_report(
         start: What the rollout engine would find at start-up, predicted.
     """
     most = most_that_fits(question, fit) if fit else ()
-    results = (*answer.results, *(fit.results if fit else ()), *most, *start)
+    results = (*(fit.results if fit else ()), *most, *start, *answer.results)
     cells = (
         Column("part", "part", "left", of=lambda part: part[0]),
         Column("bytes_per_param", "B/param", of=lambda part: part[1]),
