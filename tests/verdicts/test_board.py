@@ -46,3 +46,14 @@ def test_a_cell_is_worse_beyond_its_noise_or_when_it_is_gone(cells: Callable[...
     worse = replace(now, median=0.051)
     assert worsened([now], [worse, replace(now, gpu="b200-sxm")]) == ((now, worse),)
     assert worsened([now], []) == ((now, None),)
+
+
+def test_a_cell_is_worse_when_its_bands_hold_too_little(cells: Callable[..., Any]) -> None:
+    """Of a hundred measurements 80 are meant to be inside, and eight fewer than before is chance at most."""
+    (one,) = cells({"run_time_s": 21.0, "work": 10})
+    before = replace(one, records=100, coverage=0.83)
+    fewer = replace(before, coverage=0.74)
+    assert worsened([before], [fewer]) == ((before, fewer),)
+    assert worsened([before], [replace(before, coverage=0.76)]) == ()
+    assert worsened([replace(before, coverage=0.95)], [replace(before, coverage=0.81)]) == ()
+    assert worsened([replace(before, coverage=None)], [fewer]) == ()

@@ -588,6 +588,8 @@ def _worsened(pairs: Sequence[tuple[BoardCell, BoardCell | None]]) -> Table:
         Column("before_median_error_fraction", "before", of=lambda pair: pair[0].median),
         Column("noise_fraction", "noise", of=lambda pair: pair[0].noise),
         Column("median_error_fraction", "now", of=lambda pair: pair[1].median if pair[1] else None),
+        Column("before_coverage_fraction", "in band", of=lambda pair: pair[0].coverage),
+        Column("coverage_fraction", "now", of=lambda pair: pair[1].coverage if pair[1] else None),
     )
     return Table.of("Worse than the baseline", pairs, columns, note="now is empty where no record is predicted")
 

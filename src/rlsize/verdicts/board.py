@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from rlsize.verdicts.predictions import PredictedRecord, ProfilesOf
 
 _HIGH = 0.975  # of a 95 % interval
+_BAND = 0.8  # what bands are meant to hold
+_DEVIATIONS = 1.96  # to either end of one
 
 
 def board(
@@ -66,7 +68,7 @@ def board(
 
 def worsened(before: Sequence[BoardCell], now: Sequence[BoardCell]) -> tuple[tuple[BoardCell, BoardCell | None], ...]:
     """
-    Cells whose median error grew by more than their noise, and cells that are no longer predicted (None).
+    Cells whose median error grew by more than their noise, or whose bands hold too little now; None where none is left.
 
     Args:
         before: A board that was saved.
@@ -74,7 +76,19 @@ def worsened(before: Sequence[BoardCell], now: Sequence[BoardCell]) -> tuple[tup
     """
     present = {cell.key: cell for cell in now}
     pairs = [(cell, present.get(cell.key)) for cell in before]
-    return tuple((old, new) for old, new in pairs if new is None or new.median > old.median + old.noise)
+    return tuple(
+        (old, new)
+        for old, new in pairs
+        if new is None or new.median > old.median + old.noise or _too_narrow(old.coverage, new)
+    )
+
+
+def _too_narrow(before: float | None, now: BoardCell) -> bool:
+    """Whether bands hold less than they are meant to, and less than before by more than so many records may."""
+    if before is None or now.coverage is None:
+        return False
+    chance = _DEVIATIONS * math.sqrt(_BAND * (1.0 - _BAND) / now.records)
+    return now.coverage < min(_BAND, before - chance)
 
 
 def _short(share: float) -> float:
