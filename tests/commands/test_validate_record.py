@@ -37,12 +37,13 @@ def secret(tmp_path: Path) -> tuple[str, str]:
 def test_a_record_says_what_ran_and_is_graded_at_once(rlsize: Any, tmp_path: Path) -> None:
     """Phases and lengths of the log, pools and layout of the launch; it reads back as a record of its class."""
     target = tmp_path / "own.yaml"
-    beside = ("--set", "cluster.gpu=a800-sxm", "--framework", "verl@0.4.1")
+    beside = ("--set", "cluster.gpu=a800-sxm", "--framework", "verl@0.4.1", "--set", "rollout.engine_version=0.8.5+hooli")
     result = rlsize("validate", "--record", str(target), str(LAUNCH), str(LOG), *beside)
     assert result.code == 0
     assert "sent nothing" in " ".join(result.stdout.split())
     (row,) = yaml.safe_load(target.read_text("utf-8"))
     assert (row["model"], row["gpu"], row["framework"]) == ("qwen2.5-3b", "a800-sxm", "verl 0.4.1")
+    assert row["rollout_engine"] == "vllm 0.8.5"
     assert (row["step_time_s"], row["train_time_s"]) == pytest.approx((204.4, 35.03), rel=1e-3)
     (entry,) = read_records([target], Catalogue()).records
     said = entry.record

@@ -301,13 +301,12 @@ def recorded(inputs: Inputs, log: str) -> dict[str, Any]:
         todo = "name the shipped one that it is, or is like: --set cluster.gpu=h100-sxm"
         raise InputError(Fault(f"ran on {gpu!r}, of which nobody else has a profile", log, todo))
     named, version = named_version(str(inputs.texts.get("framework") or ""), "--framework")
-    release = version.partition("+")[0]  # what follows may be somebody's own name
     model, placed = loop.stages.train.model, _placed(loop.place, loop.stages.train)
     row = {
         "id": f"{run.framework or 'run'}-{_size(model)}-{placed['gpus_total']}",
         "source_id": "anonymous",
         "trust": "medium",
-        "framework": f"{run.framework or named} {release}".strip() or None,
+        "framework": f"{run.framework or named} {_release(version)}".strip() or None,
         "model": _model_name(model),
         "gpu": gpu,
         **placed,
@@ -317,6 +316,11 @@ def recorded(inputs: Inputs, log: str) -> dict[str, Any]:
         **_peaks(run),
     }
     return {key: value for key, value in row.items() if value is not None}
+
+
+def _release(version: str) -> str:
+    """Of a version what has been published: what follows may be somebody's own name."""
+    return version.partition("+")[0]
 
 
 def _placed(place: Placement, train: TrainQuestion) -> Mapping[str, Any]:
@@ -332,7 +336,7 @@ def _placed(place: Placement, train: TrainQuestion) -> Mapping[str, Any]:
         "staleness_steps": None if shared else place.max_staleness,
         "gpus_total": trainer if shared else rollout + trainer,
         **pools,
-        "rollout_engine": engine.engine,
+        "rollout_engine": " ".join(filter(None, (engine.engine, _release(engine.version), "" if engine.graphs else "eager"))),
         "rollout_parallel": f"TP{layout.tensor} PP{layout.pipeline} DP{layout.data} EP{layout.expert}",
         "train_parallel": f"TP{train.tensor} PP{train.pipeline} CP{train.context} EP{train.expert} {train.sharding}",
         "precision": f"{(engine.weights or native(engine.model.name)).dense} generation, {train.dtype} training",
