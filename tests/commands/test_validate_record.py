@@ -37,7 +37,8 @@ def secret(tmp_path: Path) -> tuple[str, str]:
 def test_a_record_says_what_ran_and_is_graded_at_once(rlsize: Any, tmp_path: Path) -> None:
     """Phases and lengths of the log, pools and layout of the launch; it reads back as a record of its class."""
     target = tmp_path / "own.yaml"
-    beside = ("--set", "cluster.gpu=a800-sxm", "--framework", "verl@0.4.1", "--set", "rollout.engine_version=0.8.5+hooli")
+    engine = "rollout.engine_version=0.8.5+hooli"
+    beside = ("--set", "cluster.gpu=a800-sxm", "--framework", "verl@0.4.1", "--set", engine)
     result = rlsize("validate", "--record", str(target), str(LAUNCH), str(LOG), *beside)
     assert result.code == 0
     assert "sent nothing" in " ".join(result.stdout.split())

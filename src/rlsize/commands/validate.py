@@ -329,14 +329,14 @@ def _placed(place: Placement, train: TrainQuestion) -> Mapping[str, Any]:
     engine = ready_engine(place.fleet, shared=shared).question
     rollout, trainer = int(place.rollout_gpus), int(place.trainer_gpus)
     pools = {"gpus_shared": trainer} if shared else {"gpus_rollout": rollout, "gpus_train": trainer}
-    layout = engine.layout
+    layout, version = engine.layout, f"{engine.engine} {_release(engine.version)}"
     return {
         "placement": "colocated" if shared else "disaggregated",
         "async_mode": "synchronous" if place.loop == "colocated" else place.loop,
         "staleness_steps": None if shared else place.max_staleness,
         "gpus_total": trainer if shared else rollout + trainer,
         **pools,
-        "rollout_engine": " ".join(filter(None, (engine.engine, _release(engine.version), "" if engine.graphs else "eager"))),
+        "rollout_engine": " ".join([*version.split(), *([] if engine.graphs else ["eager"])]),
         "rollout_parallel": f"TP{layout.tensor} PP{layout.pipeline} DP{layout.data} EP{layout.expert}",
         "train_parallel": f"TP{train.tensor} PP{train.pipeline} CP{train.context} EP{train.expert} {train.sharding}",
         "precision": f"{(engine.weights or native(engine.model.name)).dense} generation, {train.dtype} training",
