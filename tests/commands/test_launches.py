@@ -123,6 +123,21 @@ def test_other_gpus_than_a_launch_has_take_its_data_parallel_ranks_along(
 
 
 @pytest.mark.long
+def test_memory_of_a_launch_without_a_gpu_says_where_it_fits(rlsize: Run, tmp_path: Path) -> None:
+    """As it says of each of them; the GPU is asked for all the same."""
+    (tmp_path / "run.sh").write_text(SLIME, encoding="utf-8")
+    asked = ("memory", str(tmp_path / "run.sh"), *LENGTH, "--json")
+    ran = rlsize(*asked)
+    found = {row["gpu"]: row["verdict"] for row in ran.document["rows"]["gpus"]}
+    assert (found["rtx-4090"], found["h200-sxm"]) == ("no", "yes")
+    assert "give --gpu" in " ".join(ran.document["warnings"])
+    said = {"dies": "no", "fits": "yes"}
+    for gpu, verdict in found.items():
+        own = str(rlsize(*asked, "--gpu", gpu).results["memory_verdict"])
+        assert said.get(own, own) == verdict
+
+
+@pytest.mark.long
 def test_keys_that_save_a_loop_can_be_copied(rlsize: Run, script: str) -> None:
     """No key is broken by the width of the table."""
     Path(script).write_text(SCRIPT.replace("optimizer_offload=True", "optimizer_offload=False"), encoding="utf-8")

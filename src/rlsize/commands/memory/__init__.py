@@ -79,7 +79,9 @@ def memory(inputs: Inputs, write: Write = None, force: Force = False) -> Report:
         start = _engine_start(replace(question.engine, layout=layout), belief, seed)
     report = memory_report(question, answer, fit, inputs, start)
     if loop is None:
-        return report
+        from rlsize.commands.memory.phases import on_gpus
+
+        return on_gpus(report, inputs) if lacks == (inputs.flag("gpu"),) else report
     from rlsize.commands.memory.phases import with_phases
     from rlsize.commands.memory.saving import with_savers
     from rlsize.loop.unsaid import phases_as_said

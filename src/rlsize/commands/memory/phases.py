@@ -5,20 +5,26 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from rlsize.errors import InputError, Refused
 from rlsize.estimates.figures import ends
 from rlsize.estimates.memory_phases import PARTS
 from rlsize.facts.figure import Figure
 from rlsize.loop.phases import dies_at
+from rlsize.loop.resolve import resolve
+from rlsize.loop.seed import seed_of
+from rlsize.loop.unsaid import phases_as_said
 from rlsize.reports.report import Column, Table, Unseen
 from rlsize.units import show
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
 
     from rlsize.loop.phases import PhaseMemory, Phases
     from rlsize.reports.report import Report
+    from rlsize.shell.inputs import Inputs
 
 _GIB = 2.0**30
+_GPUS = ("rtx-4090", "l40s", "a100-80-sxm", "h200-sxm", "b200-sxm")  # of each size of memory one
 _SEEN = 5e7  # bytes of a part that a table shows
 _NAMES: Mapping[str, str] = {
     "trainer_weights": "weights",
@@ -55,6 +61,44 @@ def with_phases(report: Report, found: Phases | None, *, measured: bool) -> Repo
         quiet=report.quiet | {figure.key for figure in results},
         no=report.no or (dies and not measured),
     )
+
+
+def on_gpus(report: Report, inputs: Inputs) -> Report:
+    """
+    The report of a loop of which nobody says on which GPUs it runs, with the kinds of GPUs that it fits on.
+
+    Args:
+        report: The bill.
+        inputs: What was said, with no GPU.
+    """
+    found = [*_of_gpus(inputs)]
+    if not found:
+        return report
+    cells = (
+        Column("gpu", "GPU", "left", of=lambda one: one[0]),
+        Column("visible_memory_bytes", "memory", of=lambda one: one[1].worst.memory),
+        Column("verdict", "fits", "left", of=lambda one: VERDICTS[one[1].verdict]),
+        Column("phase", "fullest", "left", of=lambda one: one[1].worst.name),
+        Column("held_bytes", "held/GPU", of=lambda one: one[1].worst.held),
+        Column("high_bytes", "up to", of=lambda one: one[1].worst.high),
+    )
+    note = "of each size of memory one kind of GPU; --gpu has all phases, and what makes it fit"
+    table = Table.of("Where it fits", found, cells, note=note)
+    sure = next((name for name, phases in found if phases.verdict == "fits"), None)
+    said = f"Fits from {sure} on, of the GPUs that were tried." if sure else "Fits surely on no GPU that was tried."
+    return replace(report, headline=f"{said} {report.headline}", tables={"gpus": table, **report.tables})
+
+
+def _of_gpus(inputs: Inputs) -> Iterator[tuple[str, Phases]]:
+    for name in _GPUS:
+        try:
+            other = inputs.changed({"cluster.gpu": name})
+            loop = resolve(other)
+            phases = phases_as_said(other, loop, seed_of(other))
+        except (InputError, Refused):
+            continue
+        if phases is not None and not (loop.refused and phases.verdict != "dies"):  # it cannot be for another reason
+            yield name, phases
 
 
 def _fits(found: Phases, side: str) -> bool:
