@@ -226,6 +226,16 @@ class TrainQuestion:
         return self.keeps.padded and self.longest_tokens is not None
 
     @property
+    def fused_layers(self) -> bool:
+        """Whether element-wise work is fused: it was said, or is so in the backend's own layers."""
+        return self.fused or self.keeps.facts.fused
+
+    @property
+    def own_attention(self) -> bool:
+        """Whether attention kernels are made for the GPU: it was said, or those of the backend's own layers are."""
+        return self.native_attention or self.keeps.facts.fused
+
+    @property
     def degrees(self) -> Degrees:
         """The degrees that model parallelism cuts the model by."""
         return Degrees(self.tensor, self.pipeline, self.context, self.expert)
@@ -595,10 +605,13 @@ def _decided(question: TrainQuestion) -> dict[str, Any]:
     asked, spec = question, question.gpu.specification
     frozen = asked.keeps.frozen_dtype if asked.lora_rank is not None else ""
     narrow, experts = asked.dtype != "bf16", asked.model.architecture.moe is not None
-    recorded = "train_attention" if spec.fp8_dense is None else "train_attention_recent"
+    kernels = question.gpu.kernels
+    common = kernels is not None and kernels.prefill_attention["bf16"].common
+    recorded = "train_attention" if common else "train_attention_recent"
     # kernels of another generation run no quicker on the newest GPUs than on those that they are made for
-    second = "second/attention_scale" if spec.fp4_dense is None else "older/attention_scale"
-    attention = recorded if asked.early_attention else "train_attention_native" if asked.native_attention else second
+    second = "second/attention_scale" if common or spec.fp4_dense is None else "older/attention_scale"
+    native = asked.own_attention and not common  # there the common kernels are those made for the GPU
+    attention = recorded if asked.early_attention else "train_attention_native" if native else second
     scaling = "block" if asked.dtype == "fp4" else asked.scaling
     held = "params_between_shards" if asked.sharding == "none" else "params_updated"
     moved = {
@@ -619,13 +632,13 @@ def _decided(question: TrainQuestion) -> dict[str, Any]:
         "linear_rate": "narrow/matmul_flops" if narrow else "wide/matmul_flops",
         "recorded_attention": recorded,
         "attention_scale": attention,
-        "launch_seconds": "train_launch_fused" if asked.fused else "train_launch",
+        "launch_seconds": "train_launch_fused" if asked.fused_layers else "train_launch",
         "layer_launch_seconds": (
             "launch_seconds",
             *(("experts_launch_seconds",) if experts and narrow and not asked.dropping else ()),
         ),
         "expert_launch_seconds": "train_expert_launch" if scaling == "block" else "tensor/expert_launch_seconds",
-        "layer_bytes_per_token": "elementwise_bytes_per_token" if asked.fused else "eager_bytes_per_token",
+        "layer_bytes_per_token": "elementwise_bytes_per_token" if asked.fused_layers else "eager_bytes_per_token",
         "quantising_bytes_per_value": _QUANTISING[scaling],
         "own_slowdown": _SLOWDOWNS[asked.workload][experts],
         "train_slowdown": "own_slowdown" if asked.gpu.generation in SEEN else "unseen/train_slowdown",
@@ -640,7 +653,7 @@ def _decided(question: TrainQuestion) -> dict[str, Any]:
             *(("expert_seconds", "experts_read_seconds") if experts else ()),
         ),
         "dequantised_bytes": WIDTHS[frozen] + BF16_BYTES if frozen else None,  # read, and written for the product
-        "adapter_bytes": "train_adapter_fused" if asked.fused else "train_adapter_eager",
+        "adapter_bytes": "train_adapter_fused" if asked.fused_layers else "train_adapter_eager",
         "elementwise_seconds": (
             "norm_seconds",
             "logits/loss_seconds",
