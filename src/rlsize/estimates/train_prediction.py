@@ -608,8 +608,9 @@ def _decided(question: TrainQuestion) -> dict[str, Any]:
     kernels = question.gpu.kernels
     common = kernels is not None and kernels.prefill_attention["bf16"].common
     recorded = "train_attention" if common else "train_attention_recent"
-    # kernels of another generation run no quicker on the newest GPUs than on those that they are made for
-    second = "second/attention_scale" if common or spec.fp4_dense is None else "older/attention_scale"
+    # NVIDIA's kernels of another generation run no quicker on its newest GPUs than on those that they are made for
+    newest = spec.fp4_dense is not None and question.gpu.vendor == "nvidia" and not common
+    second = "older/attention_scale" if newest else "second/attention_scale"
     native = asked.own_attention and not common  # there the common kernels are those made for the GPU
     attention = recorded if asked.early_attention else "train_attention_native" if native else second
     scaling = "block" if asked.dtype == "fp4" else asked.scaling
