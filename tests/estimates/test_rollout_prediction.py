@@ -219,7 +219,7 @@ def test_borrowed_kernels_widen_the_band() -> None:
 
 @pytest.mark.parametrize("tensor", [2, 4, 8])
 def test_ranks_that_pcie_joins_reduce_as_was_measured_over_it(tensor: int) -> None:
-    """In a node no network lies between them, and large messages are no quicker than NCCL's own; beyond it, one does."""
+    """No network lies between those of a node, and large messages are no quicker than NCCL's; beyond it, one does."""
     asked = question("llama3.1-70b", "l40s", tensor)
     kernels, found = asked.gpu.kernels, engine(asked).numbers
     assert kernels is not None
