@@ -605,14 +605,6 @@ def _decided(question: TrainQuestion) -> dict[str, Any]:
     asked, spec = question, question.gpu.specification
     frozen = asked.keeps.frozen_dtype if asked.lora_rank is not None else ""
     narrow, experts = asked.dtype != "bf16", asked.model.architecture.moe is not None
-    kernels = question.gpu.kernels
-    common = kernels is not None and kernels.prefill_attention["bf16"].common
-    recorded = "train_attention" if common else "train_attention_recent"
-    # NVIDIA's kernels of another generation run no quicker on its newest GPUs than on those that they are made for
-    newest = spec.fp4_dense is not None and question.gpu.vendor == "nvidia" and not common
-    second = "older/attention_scale" if newest else "second/attention_scale"
-    native = asked.own_attention and not common  # there the common kernels are those made for the GPU
-    attention = recorded if asked.early_attention else "train_attention_native" if native else second
     scaling = "block" if asked.dtype == "fp4" else asked.scaling
     held = "params_between_shards" if asked.sharding == "none" else "params_updated"
     moved = {
@@ -631,8 +623,7 @@ def _decided(question: TrainQuestion) -> dict[str, Any]:
         "narrow_energy": f"train_{asked.dtype}_energy{'' if spec.fp4_dense is None else '_new'}",
         "narrow_joules": "narrow/joules_per_flop" if narrow else wide,
         "linear_rate": "narrow/matmul_flops" if narrow else "wide/matmul_flops",
-        "recorded_attention": recorded,
-        "attention_scale": attention,
+        **_attention(asked),
         "launch_seconds": "train_launch_fused" if asked.fused_layers else "train_launch",
         "layer_launch_seconds": (
             "launch_seconds",
@@ -666,6 +657,19 @@ def _decided(question: TrainQuestion) -> dict[str, Any]:
         "running_seconds": ("compute_seconds", "host_wait_seconds"),
         "stage_seconds": ("running_seconds", "exchanged_seconds"),
     }
+
+
+def _attention(asked: TrainQuestion) -> dict[str, str]:
+    """What attention reaches of the rate of prefill: as in the records of 2023, since then, or of native kernels."""
+    gpu, kernels = asked.gpu, asked.gpu.kernels
+    common = kernels is not None and kernels.prefill_attention["bf16"].common
+    recorded = "train_attention" if common else "train_attention_recent"
+    # NVIDIA's kernels of another generation run no quicker on its newest GPUs than on those that they are made for
+    newest = gpu.specification.fp4_dense is not None and gpu.vendor == "nvidia" and not common
+    second = "older/attention_scale" if newest else "second/attention_scale"
+    native = asked.own_attention and not common  # there the common kernels are those made for the GPU
+    scale = recorded if asked.early_attention else "train_attention_native" if native else second
+    return {"recorded_attention": recorded, "attention_scale": scale}
 
 
 def _sent(asked: TrainQuestion, cost: PassCost, domain: int) -> dict[str, Any]:
