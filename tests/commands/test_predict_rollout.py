@@ -359,3 +359,13 @@ def test_an_engine_without_room_for_the_longest_sample_is_warned_of(rlsize: Run,
     )  # fmt: skip
     assert ran.code == 0, ran.stderr
     assert any("the longest sample" in warning for warning in ran.document["warnings"]) == warned
+
+
+@pytest.mark.parametrize("gpu", ["mi300x", "gaudi3", "tpu-v6e", "h20"])
+def test_tensorrt_llm_is_refused_on_gpus_that_it_does_not_run_on(rlsize: Run, gpu: str) -> None:
+    """With what it runs on, by a fault that blames the engine; other engines run there."""
+    asked = ("predict", "rollout", "--model", "qwen3-8b", "--gpu", gpu, "--response-tokens", "1k")
+    ran = rlsize(*asked, "--engine", "tensorrt-llm")
+    assert (ran.code == 0) == (gpu == "h20")
+    assert gpu == "h20" or "--engine: tensorrt-llm runs on GPUs of nvidia alone, not on" in ran.stderr
+    assert rlsize(*asked, "--engine", "vllm").code == 0

@@ -116,6 +116,16 @@ def test_wrong_input_is_told(predicted: Run, args: tuple[str, ...], said: str) -
     assert said in " ".join(ran.stderr.split())
 
 
+@pytest.mark.parametrize(("model", "gpus"), [("qwen3-8b", 1), ("qwen3-235b-a22b", 8), ("deepseek-v3", 32)])
+def test_an_instance_that_nobody_sized_holds_its_weights(predicted: Run, model: str, gpus: int) -> None:
+    """Of 80 GB each, so that no adapter receives more of a model than its GPU has room for."""
+    ask = ("--model", model, "--gpu", "h100", "--transport", "rdma", "--trainer-gpus", "64", "--rollout-gpus", "64")
+    found = document(predicted(*ask, "--json"))
+    assert found["inputs"]["gpus_per_instance"] == gpus
+    one_each = document(predicted(*ask, "--gpus-per-instance", "1", "--json"))["results"]["sync_seconds"]
+    assert found["results"]["sync_seconds"] <= one_each
+
+
 def test_a_delta_is_handled_as_a_broadcast_without_its_buckets(predicted: Run, tmp_path: Path) -> None:
     """All weights are compared, few cross the network."""
     rows = document(predicted(scenario(tmp_path, "weight_sync: {transport: delta}\n"), *ASK, "--json"))["rows"]

@@ -217,6 +217,20 @@ def test_borrowed_kernels_widen_the_band() -> None:
     assert spread(whole[0]) > 1.2 * spread(own)
 
 
+@pytest.mark.parametrize("tensor", [2, 4, 8])
+def test_ranks_that_pcie_joins_reduce_as_was_measured_over_it(tensor: int) -> None:
+    """No network lies between those of a node, and large messages are no quicker than NCCL's; beyond it, one does."""
+    asked = question("llama3.1-70b", "l40s", tensor)
+    kernels, found = asked.gpu.kernels, engine(asked).numbers
+    assert kernels is not None
+    own, ring = kernels.all_reduce["vllm"][f"tp{tensor}"], kernels.nccl["all_reduce"][f"{tensor}_gpus"]
+    assert found["all_reduce_seconds"] == own.fixed
+    link = asked.gpu.specification.scale_up.bandwidth_one_direction.value
+    assert found["all_reduce_rate"] == pytest.approx(link * max(own.link_fraction, ring.link_fraction))
+    beyond = engine(replace(asked, layout=Layout(tensor=16))).numbers
+    assert beyond["all_reduce_seconds"] > found["all_reduce_seconds"] + 3e-5
+
+
 @pytest.mark.parametrize(
     ("gpu", "name", "ranks", "copies"),
     [

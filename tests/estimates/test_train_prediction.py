@@ -216,6 +216,29 @@ def test_kernels_of_another_generation_gain_nothing_on_blackwell() -> None:
     assert scores("b200-sxm", native_attention=True) < 0.5 * scores("b200-sxm")
 
 
+@pytest.mark.parametrize("gpu", ["a100-80-sxm", "a6000", "a10g", "l40s", "rtx-4090", "rtx-5090", "h200-sxm", "gb300"])
+def test_native_attention_gains_only_where_the_common_kernels_are_not_those_made_for_the_gpu(gpu: str) -> None:
+    """FlashAttention-2 is what Ampere and cards have; Hopper and Blackwell have instructions that it does not use."""
+    common, native = (
+        float(seconds(question("qwen3-8b", gpu, tokens=16384.0, native_attention=said)).parts["attention"])
+        for said in (False, True)
+    )
+    assert native == common if gpu not in {"h200-sxm", "gb300"} else native < 0.7 * common
+
+
+def test_what_nvidias_older_kernels_lose_is_no_loss_of_others() -> None:
+    """MI355X has twice the peak of MI300X, and kernels that reach more of it."""
+    old, new = (seconds(question("qwen3-8b", gpu, tokens=16384.0)).parts["attention"] for gpu in ("mi300x", "mi355x"))
+    assert new < 0.6 * old
+
+
+def test_layers_of_megatron_are_fused_and_have_kernels_made_for_the_gpu() -> None:
+    """As a launch that names the backend has them, whoever reads it."""
+    said = seconds(question("qwen3-30b-a3b", fused=True, native_attention=True))
+    assert seconds(question("qwen3-30b-a3b", keeps=Keeping(backend="megatron"))) == said
+    assert seconds(question("qwen3-30b-a3b", keeps=Keeping(backend="fsdp"))).update_seconds > said.update_seconds
+
+
 def test_extra_passes_cost_about_a_forward_pass_each() -> None:
     """A third of forward and backward; the critic trains too."""
     step = seconds(question(recompute="none", workload="pretraining", passes=("old_logprob", "critic")))

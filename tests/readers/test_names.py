@@ -79,6 +79,7 @@ GPUS = {
     "RTX 4090": "rtx-4090",
     "NVIDIA GeForce RTX 3090": "rtx-3090",
     "NVIDIA A10G": "a10g",
+    "NVIDIA A10": "a10",
     "Tesla T4": "t4",
     "AMD Instinct MI300X": "mi300x",
     "MI300X-192GB": "mi300x",

@@ -16,7 +16,7 @@ from rlsize.estimates.engine_memory import sequence_parts
 from rlsize.estimates.engine_shape import engine_shape
 from rlsize.estimates.figures import numbers
 from rlsize.facts.inference_engines import inference_engine
-from rlsize.facts.kernels import Transfer, engine_all_reduce, pick
+from rlsize.facts.kernels import Transfer, among, engine_all_reduce, pick
 from rlsize.facts.quantisation import KV_WIDTHS, WIDTHS, native
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ _GRAPH_GAP = 2e-6  # between graph launches: in measured single kernels, not ins
 _OPERATION = 2e-6
 _AROUND = 4.0  # small kernels around a recurrence: its convolution, its gates, the norm and the gate of its output
 _QK_NORMS = 2.0  # small kernels of a layer that norms its queries and keys
-_LEAST_LINK = 0.5  # share of the link that large all-reduces reach where an engine switches to NCCL
+_LEAST_LINK = 0.5  # share of the link that large all-reduces reach, as far as NCCL's do, where an engine switches to it
 _EXCHANGE = Transfer(fixed=14e-6, link_fraction=0.6)  # DeepEP on H100 where a GPU has no figures of its own
 _NETWORK_SECONDS = 35e-6  # more for a small collective between nodes: NCCL over InfiniBand, assumed
 _NETWORK_SHARE = 0.8  # of the adapters' bandwidth, as in training
@@ -387,7 +387,8 @@ def _links(question: EngineQuestion, kernels: Kernels, engine: InferenceEngine) 
     shape, layout = question.model.architecture, question.layout
     link = question.gpu.specification.scale_up.bandwidth_one_direction.value
     reduce = engine_all_reduce(kernels, engine.key, layout.tensor)
-    large = max(reduce.link_fraction, engine_all_reduce(kernels, "vllm", layout.tensor).link_fraction, _LEAST_LINK)
+    least = min(_LEAST_LINK, among(kernels.nccl["all_reduce"], layout.tensor).link_fraction)
+    large = max(reduce.link_fraction, engine_all_reduce(kernels, "vllm", layout.tensor).link_fraction, least)
     across = _across(question.gpu, layout.tensor * layout.data)
     there, back = (
         kernels.expert_exchange.get(f"{engine.key}/{way}") or kernels.expert_exchange.get(way, _EXCHANGE)
@@ -441,16 +442,18 @@ def _wide(question: EngineQuestion) -> bool:
 
 
 def _domain(gpu: Gpu) -> float:
-    return gpu.specification.scale_up.domain_gpus.value
+    """GPUs that no network between nodes joins: those of a node where PCIe is all that there is."""
+    said = gpu.specification
+    return (said.scale_up.domain_gpus if said.scale_up.domain_gpus.value > 1 else said.gpus_per_node).value
 
 
 def _across(gpu: Gpu, ranks: int) -> bool:
-    """Whether ranks lie on more GPUs than the fast network joins."""
+    """Whether a network between nodes joins ranks."""
     return ranks > _domain(gpu)
 
 
 def _between(question: EngineQuestion) -> float:
-    """Bandwidth of exchanges between GPUs that no fast network joins."""
+    """Bandwidth of exchanges over a network between nodes."""
     if not _across(question.gpu, question.layout.tensor * question.layout.data):
         return float("inf")
     return _adapter(question.gpu) * (_EXCHANGE_SHARE if sends_over_nodes(question) else _NETWORK_SHARE)

@@ -226,6 +226,16 @@ class TrainQuestion:
         return self.keeps.padded and self.longest_tokens is not None
 
     @property
+    def fused_layers(self) -> bool:
+        """Whether element-wise work is fused: it was said, or is so in the backend's own layers."""
+        return self.fused or self.keeps.facts.fused
+
+    @property
+    def own_attention(self) -> bool:
+        """Whether attention kernels are made for the GPU: it was said, or those of the backend's own layers are."""
+        return self.native_attention or self.keeps.facts.fused
+
+    @property
     def degrees(self) -> Degrees:
         """The degrees that model parallelism cuts the model by."""
         return Degrees(self.tensor, self.pipeline, self.context, self.expert)
@@ -595,10 +605,6 @@ def _decided(question: TrainQuestion) -> dict[str, Any]:
     asked, spec = question, question.gpu.specification
     frozen = asked.keeps.frozen_dtype if asked.lora_rank is not None else ""
     narrow, experts = asked.dtype != "bf16", asked.model.architecture.moe is not None
-    recorded = "train_attention" if spec.fp8_dense is None else "train_attention_recent"
-    # kernels of another generation run no quicker on the newest GPUs than on those that they are made for
-    second = "second/attention_scale" if spec.fp4_dense is None else "older/attention_scale"
-    attention = recorded if asked.early_attention else "train_attention_native" if asked.native_attention else second
     scaling = "block" if asked.dtype == "fp4" else asked.scaling
     held = "params_between_shards" if asked.sharding == "none" else "params_updated"
     moved = {
@@ -617,15 +623,14 @@ def _decided(question: TrainQuestion) -> dict[str, Any]:
         "narrow_energy": f"train_{asked.dtype}_energy{'' if spec.fp4_dense is None else '_new'}",
         "narrow_joules": "narrow/joules_per_flop" if narrow else wide,
         "linear_rate": "narrow/matmul_flops" if narrow else "wide/matmul_flops",
-        "recorded_attention": recorded,
-        "attention_scale": attention,
-        "launch_seconds": "train_launch_fused" if asked.fused else "train_launch",
+        **_attention(asked),
+        "launch_seconds": "train_launch_fused" if asked.fused_layers else "train_launch",
         "layer_launch_seconds": (
             "launch_seconds",
             *(("experts_launch_seconds",) if experts and narrow and not asked.dropping else ()),
         ),
         "expert_launch_seconds": "train_expert_launch" if scaling == "block" else "tensor/expert_launch_seconds",
-        "layer_bytes_per_token": "elementwise_bytes_per_token" if asked.fused else "eager_bytes_per_token",
+        "layer_bytes_per_token": "elementwise_bytes_per_token" if asked.fused_layers else "eager_bytes_per_token",
         "quantising_bytes_per_value": _QUANTISING[scaling],
         "own_slowdown": _SLOWDOWNS[asked.workload][experts],
         "train_slowdown": "own_slowdown" if asked.gpu.generation in SEEN else "unseen/train_slowdown",
@@ -640,7 +645,7 @@ def _decided(question: TrainQuestion) -> dict[str, Any]:
             *(("expert_seconds", "experts_read_seconds") if experts else ()),
         ),
         "dequantised_bytes": WIDTHS[frozen] + BF16_BYTES if frozen else None,  # read, and written for the product
-        "adapter_bytes": "train_adapter_fused" if asked.fused else "train_adapter_eager",
+        "adapter_bytes": "train_adapter_fused" if asked.fused_layers else "train_adapter_eager",
         "elementwise_seconds": (
             "norm_seconds",
             "logits/loss_seconds",
@@ -652,6 +657,19 @@ def _decided(question: TrainQuestion) -> dict[str, Any]:
         "running_seconds": ("compute_seconds", "host_wait_seconds"),
         "stage_seconds": ("running_seconds", "exchanged_seconds"),
     }
+
+
+def _attention(asked: TrainQuestion) -> dict[str, str]:
+    """What attention reaches of the rate of prefill: as in the records of 2023, since then, or of native kernels."""
+    gpu, kernels = asked.gpu, asked.gpu.kernels
+    common = kernels is not None and kernels.prefill_attention["bf16"].common
+    recorded = "train_attention" if common else "train_attention_recent"
+    # NVIDIA's kernels of another generation run no quicker on its newest GPUs than on those that they are made for
+    newest = gpu.specification.fp4_dense is not None and gpu.vendor == "nvidia" and not common
+    second = "older/attention_scale" if newest else "second/attention_scale"
+    native = asked.own_attention and not common  # there the common kernels are those made for the GPU
+    scale = recorded if asked.early_attention else "train_attention_native" if native else second
+    return {"recorded_attention": recorded, "attention_scale": scale}
 
 
 def _sent(asked: TrainQuestion, cost: PassCost, domain: int) -> dict[str, Any]:

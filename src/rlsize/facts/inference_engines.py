@@ -39,6 +39,7 @@ class InferenceEngine:
             constants hold only what the GPU waits for.
         rack_exchange: Whether tokens go only to ranks with an expert for them where a network joins more than a node.
         front_end: Whether its server's own limit has been seen in published measurements.
+        vendor: Maker of the GPUs that alone it runs on; empty where it runs on those of several.
         source: Who says so of the defaults.
         timing_source: Who says so of the rest.
     """
@@ -61,6 +62,7 @@ class InferenceEngine:
     overlaps_since: tuple[int, ...] = ()
     rack_exchange: bool = False
     front_end: bool = False
+    vendor: str = ""
     source: str
     timing_source: str
 
@@ -130,6 +132,7 @@ _ENGINES = (
         tuned_fp8_cache=True,
         rack_exchange=True,
         front_end=True,
+        vendor="nvidia",
         source="TensorRT-LLM, as recalled: 0.9 of the free memory, max_num_tokens 8192, max_batch_size 2048",
         timing_source="TensorRT-LLM: guaranteed-no-evict scheduler, static scales of ModelOpt checkpoints; experts "
         "under data-parallel attention, as recalled: all-to-all over multi-node NVLink, else gathered and scattered",
@@ -163,6 +166,7 @@ class TrainerBackend:
         gradient_buffer: Whether gradients have a buffer of their own that outlives a step.
         step_copies: Copies of a parameter, in the width of its master, that the optimizer's step holds at once. [1]
         sync_copies: Copies of the shard, as it is kept, that a weight sync holds beside it. [1]
+        fused: Whether its layers fuse element-wise work and their attention is made for the GPU.
         source: Who says so.
     """
 
@@ -172,6 +176,7 @@ class TrainerBackend:
     gradient_buffer: bool = False
     step_copies: float = 0.0
     sync_copies: float = 0.0
+    fused: bool = False
     source: str
 
 
@@ -187,8 +192,9 @@ _BACKENDS = (
     TrainerBackend(name="deepspeed", own_master=False, states_at_start=True, gradient_buffer=True,
                    source="DeepSpeed, stage_1_and_2.py and stage3.py: fp32 partitions, and moments by a first empty "
                           "step"),
-    TrainerBackend(name="megatron", own_master=False, states_at_start=True, gradient_buffer=True,
-                   source="Megatron Core, distrib_optimizer.py and param_and_grad_buffer.py"),
+    TrainerBackend(name="megatron", own_master=False, states_at_start=True, gradient_buffer=True, fused=True,
+                   source="Megatron Core, distrib_optimizer.py and param_and_grad_buffer.py; layers are those of "
+                          "Transformer Engine, whose attention is cuDNN's"),
 )  # fmt: skip
 
 TRAINER_BACKENDS: Mapping[str, TrainerBackend] = MappingProxyType({entry.name: entry for entry in _BACKENDS})

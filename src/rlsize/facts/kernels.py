@@ -91,6 +91,7 @@ class PrefillAttention:
     fixed: Annotated[float, Quantity("s", "Time of an empty prompt.")]
     compute_fraction: Annotated[float, Quantity("1", "Share of the bf16 peak for long prompts.", most=_OVER)]
     half_length: Annotated[float, Quantity("token", "Prompt length at which half of that share is reached.")]
+    common: Annotated[bool, Says("Whether it is the kernel for all GPUs since Ampere, which trainers run too.")] = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -176,5 +176,5 @@ def _unsaid(said: Said, loop: Loop) -> Iterator[tuple[str, str, str, dict[str, V
         yield _PASSES, taken, other, dict.fromkeys(_BOTH_PASSES, not asked.passes)
     if not asked.offload and not said.gives("offload"):
         yield "offload", "no", "yes", {"offload": True}
-    if not (asked.fused or asked.native_attention or said.gives("compiled") or said.gives("native_attention")):
+    if not (asked.fused_layers or asked.own_attention or said.gives("compiled") or said.gives("native_attention")):
         yield "compiled", "no", "yes", {"compiled": True, "native_attention": True}

@@ -68,6 +68,9 @@ def instance(said: Said, model: Model | None, gpu: Gpu | None, *, shared: bool) 
     version, where = said.name("engine_version")
     if version is not None:
         said.keep(Figure(key="engine_version", value=version[:_LONGEST_WORD], source=where))
+    if gpu is not None and own.vendor not in {"", gpu.vendor}:
+        what = f"{own.name} runs on GPUs of {own.vendor} alone, not on {gpu.title}"
+        said.fault(what, said.place("engine"), "take another engine, or other GPUs")
     served, graphs = bool(said.yes("served")), said.yes("cuda_graphs") is not False and not without_engine(said)
     if said.faults or model is None or gpu is None:
         return None

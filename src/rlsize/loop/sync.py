@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from rlsize.errors import InputError
+from rlsize.estimates.belief import prior
+from rlsize.estimates.constants_memory import STAGE as MEMORY
+from rlsize.estimates.engine_memory import kv_capacity
+from rlsize.estimates.engine_work import EngineQuestion
+from rlsize.estimates.figures import numbers
 from rlsize.estimates.sync_prediction import TRANSPORTS, SyncTimeQuestion
 from rlsize.facts.figure import Figure, absent
-from rlsize.facts.quantisation import WIDTHS
+from rlsize.facts.layout import Layout
+from rlsize.facts.quantisation import WIDTHS, uniform
+from rlsize.loop.instance import degrees
 from rlsize.loop.instance_count import instance_gpus
 from rlsize.loop.models import model_and_gpu
 from rlsize.loop.pools import node_gpus, two_pools
@@ -80,13 +88,14 @@ def sync_by_itself(said: Said) -> SyncTimeQuestion:
     if not rollout.known:
         many = "as many as the trainer"
         rollout = trainer if shared else said.ask("rollout_gpus", default=trainer.if_known, why=many)
-    size = instance_gpus(said)
-    if not size.known:
-        size = said.keep(Figure(key="gpus_per_instance", value=1, provenance="default", source="one GPU each"))
-    bucket = said.ask("bucket_bytes")
+    size, bucket = instance_gpus(said), said.ask("bucket_bytes")
     said.settle()
     if model is None or gpu is None:
         raise InputError(*said.faults)
+    if not size.known:
+        least = _holding(EngineQuestion(model=model, gpu=gpu, weights=uniform(width)))
+        why = "the fewest that hold the weights"
+        size = said.keep(Figure(key="gpus_per_instance", value=least, provenance="default", source=why))
     return SyncTimeQuestion(
         model=model,
         gpu=gpu,
@@ -97,6 +106,13 @@ def sync_by_itself(said: Said) -> SyncTimeQuestion:
         instance_gpus=min(size.number, rollout.number),
         bucket_bytes=bucket.number,
     )
+
+
+def _holding(asked: EngineQuestion) -> int:
+    """The fewest GPUs that hold an engine's weights by tensor parallelism; the most that it can have where none do."""
+    values, possible = prior(MEMORY).central(), degrees(asked.model)
+    room = (kv_capacity(numbers, replace(asked, layout=Layout(tensor=one)), values, 1.0).kv_bytes for one in possible)
+    return next((one for one, left in zip(possible, room, strict=True) if left > 0), possible[-1])
 
 
 def _shared(said: Said) -> tuple[Figure, Figure, Figure]:

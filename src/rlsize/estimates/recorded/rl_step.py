@@ -103,10 +103,8 @@ def _train(record: StepRecord, model: Model, gpu: Gpu, reference: Model | None) 
         recompute=record.recompute,
         returning=shared and ("optimizer" in record.offload or "nemo" in record.stack.lower()),
         weights_returning=shared and "params" in record.offload,
-        keeps=Keeping(backend="" if record.megatron else "fsdp"),
+        keeps=Keeping(backend="megatron" if record.megatron else "fsdp"),
         lora_rank=_RANK if record.lora else None,
-        fused=record.megatron,
-        native_attention=record.megatron,
     )
 
 
