@@ -44,6 +44,8 @@ _GPU = re.compile(
 """A kind of GPU among words, as people count them too: `8xH100`, `H100s`."""
 _MISSING = re.compile(r"(?:parent )?(\S+) is missing: ")
 """How a note tells of a configuration that is not there."""
+_PRINTED = re.compile(r"\$\(|`|<\(|what is read")
+"""What a word is named by that only a command of the outside would print."""
 _HEAD = 262144  # characters in which a script names its GPUs, if it does
 _BESIDE = {
     "config_file": "accelerate.",
@@ -356,7 +358,7 @@ def _of_program(framework: Framework, program: Program, at: int, context: Contex
     texts = [word.text for word in before]
     prefix = next((key for words, key in framework.parts.items() if at and _at(texts, words.split()) == at), "")
     arguments = list(settings_of(after))
-    _note_untold(framework, after, context)
+    _note_untold(framework, program.words[max(at - 1, 0) :], context)
     files = [word.text for word in positional(after)]
     configured = list(_configurations(framework, arguments, files, context, prefix))
     yield from configured
@@ -374,15 +376,19 @@ def _code(program: Program, at: int, context: Context) -> list[Setting]:
 
 
 def _note_untold(framework: Framework, words: Sequence[Word], context: Context) -> None:
-    """Whether a configuration is named by what the script does not tell, such as its own argument."""
+    """Arguments that a command would print, and a configuration that only the script's own argument names."""
     flags = {normal(flag) for flag in framework.configurations}
-    for flag, word in pairwise(words):
-        if word.unknown and not word.text and normal(flag.text) in flags:
+    for before, word in pairwise(words):
+        if not word.unknown or word.text:
+            continue
+        if normal(before.text) in flags:
             context.untold = True
             context.notes.append(
                 f"line {word.span.line}: the configuration is named by {word.unknown[0]}, which the script does not "
                 "tell: no default of the framework is taken."
             )
+        elif not before.text.startswith("-") and _PRINTED.match(word.unknown[0]):
+            context.notes.append(f"line {word.span.line}: {word.unknown[0]} {GAP}")
 
 
 def _beside(settings: Iterable[Setting], context: Context) -> Iterator[Setting]:
