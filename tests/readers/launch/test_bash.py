@@ -284,6 +284,27 @@ def test_lines_of_a_list_keep_their_places() -> None:
     ]
 
 
+def test_lines_that_a_function_or_a_file_of_the_script_gives_are_read() -> None:
+    """`< <(command)` and `< file`; what only another program prints stays unknown."""
+    script = "f() { cat <<E\na.b=$1\nc.d=2\nE\n}\n"
+    assert words(f'{script}mapfile -t A < <(f 8)\npython t.py "${{A[@]}}"\n') == [["python", "t.py", "a.b=8", "c.d=2"]]
+    assert words(f'{script}f 4 > x\nmapfile -t A < x\npython t.py "${{A[@]}}"\n') == [
+        ["python", "t.py", "a.b=4", "c.d=2"]
+    ]
+    assert words('mapfile -t A < <(echo -n "")\npython t.py "${A[@]}" z\n') == [["python", "t.py", "z"]]
+    (program,) = read('mapfile -t A < <(other)\npython t.py "${A[@]}"\n').programs
+    assert program.words[-1].unknown == ("what is read from outside",)
+
+
+def test_lines_that_go_on_from_a_command_are_noted_once() -> None:
+    """However many there are: a command of a manifest has one in every line."""
+    script = read("python a.py\na.b=1\na.c=2\n--d 3\n")
+    assert [[word.text for word in one.words] for one in script.programs] == [
+        ["python", "a.py", "a.b=1", "a.c=2", "--d", "3"]
+    ]
+    assert [note.partition(":")[0] for note in script.notes] == ["line 2"]
+
+
 def test_an_unreadable_line_is_noted_and_the_rest_is_read() -> None:
     """An error costs the line where it stands."""
     script = read("python a.py --x 1\nfi ;; )\npython b.py --y 2\n")

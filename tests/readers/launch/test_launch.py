@@ -512,9 +512,23 @@ subprocess.run(cmd, check=True)
 """
     launch = _launch(tmp_path, text, "go.py")
     assert [launch.reading.value(f"loop.{key}") for key in ("gpus", "group_size", "prompts_per_step")] == [8, 8, 64]
-    assert any("left out" in note for note in launch.notes)  # what pick() gives
+    assert launch.reading.settings["data.seed"].unknown == "pick"
     shell = 'import os\nN = 2\nos.system(f"python3 -m verl.trainer.main_ppo trainer.nnodes={N}")\n'
     assert _launch(tmp_path, shell, "sh.py").reading.value("loop.nodes") == 2
+
+
+@pytest.mark.parametrize(
+    ("words", "named"),
+    [
+        ("$(cat args.txt) data.train_batch_size=8", "line 2: $(cat ...)"),
+        ('"${A[@]}"', "line 1: what is read from outside"),
+        ("$@ $EXTRA trainer.experiment_name=$(date)", ""),
+    ],
+)
+def test_arguments_that_only_a_command_would_print_are_named(tmp_path: Path, words: str, named: str) -> None:
+    """What they set is not known; the script's own arguments and empty variables set nothing."""
+    launch = _launch(tmp_path, f"mapfile -t A < <(other)\n{VERL} {words}\n")
+    assert launch.gaps == ((f"{named} is missing: what it sets is not known",) if named else ())
 
 
 def test_a_configuration_of_swift_is_not_trls(tmp_path: Path) -> None:

@@ -26,6 +26,7 @@ _WORK_OF_SCRIPT = 40
 _SHELLS = ("bash", "sh", "zsh", "dash")
 _ABSENT = re.compile(r"npu-smi|rocm-smi|rocminfo|amd-smi|hl-smi|xpu-smi|mx-smi|ixsmi|cnmon|mthreads-gmi")
 _GOES_ON = re.compile(r"--?[A-Za-z][^=]*(=.*)?|[+~]{0,2}[A-Za-z_]\w*([./][^=\s/]+)+=.*", re.DOTALL)
+_ON = "a line that starts with an option or key=value goes on from the command before it, as all such lines do"
 _TRANSPARENT = ("exec", "command", "builtin")
 
 
@@ -111,10 +112,11 @@ def _program(shell: Shell, words: list[Field], variables: dict[str, Word], at: i
     if shell.given is not None and shell.given.text and name.startswith("python"):
         given["/dev/stdin"] = Word(shell.given.text, shell.given.extent)
         shell.note(at, f"{name} reads a program from the lines that follow: it is not read")
-    if _GOES_ON.fullmatch(name) and known(arguments[0].text) and record.programs:
+    if _GOES_ON.fullmatch(name) and known(arguments[0].text.partition("=")[0]) and record.programs:
         before = record.programs[-1]
         record.programs[-1] = Program((*before.words, *map(record.told, arguments)), before.variables)
-        shell.note(at, "a line that starts with an option or key=value goes on from the command before it")
+        if not any(note.endswith(_ON) for note in record.notes):
+            shell.note(at, _ON)
         return True
     record.add(arguments, given)
     if script:
