@@ -531,6 +531,29 @@ def test_arguments_that_only_a_command_would_print_are_named(tmp_path: Path, wor
     assert launch.gaps == ((f"{named} is missing: what it sets is not known",) if named else ())
 
 
+def test_variables_of_a_container_are_those_that_its_manifest_sets(tmp_path: Path) -> None:
+    """`$(NAME)` is Kubernetes' own, and the shell's where the container has none of that name."""
+    text = """kind: Job
+containers:
+- env: [{name: NODES, value: "3"}, {name: SECRET, valueFrom: {secretKeyRef: {key: x}}}]
+  args: [python3, -m, verl.trainer.main_ppo, trainer.nnodes=$(NODES), actor_rollout_ref.rollout.n=$(GROUP)]
+"""
+    launch = _launch(tmp_path, text, "job.yaml")
+    assert launch.reading.value("loop.nodes") == 3
+    assert launch.reading.value("loop.group_size") != 1
+    script = (
+        text.replace("[python3, -m, ", "[bash, -c, 'python3 -m ").replace("(GROUP)]", "(GROUP)']").replace(", t", " t")
+    )
+    assert _launch(tmp_path, script.replace(", a", " a"), "job.yaml").reading.value("loop.nodes") == 3
+
+
+def test_interleaved_stages_of_verls_megatron_are_read(tmp_path: Path) -> None:
+    """FSDP has none."""
+    key = "actor_rollout_ref.actor.megatron.virtual_pipeline_model_parallel_size=2"
+    assert _launch(tmp_path, f"{VERL}{key}").reading.value("loop.virtual_stages") is None
+    assert _launch(tmp_path, f"{VERL}{key} model_engine=megatron").reading.value("loop.virtual_stages") == 2
+
+
 def test_a_configuration_of_swift_is_not_trls(tmp_path: Path) -> None:
     """They share most keys; those of the tuner are swift's alone."""
     shared = "num_generations: 8\nmax_completion_length: 512\nper_device_train_batch_size: 2\nuse_vllm: true\n"
