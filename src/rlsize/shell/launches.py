@@ -164,7 +164,17 @@ def wanted_of(inputs: Inputs, values: Mapping[str, Any]) -> dict[str, Any]:
         found |= last_stage(inputs, found["pipeline_parallel"])
     if "max_staleness" in found and "max_staleness" not in before and "mode" not in found:
         found.pop("max_staleness")  # the launch bounds none, and a bound is another program's
-    return _as_it_can(launch.reading, found, planned)
+    return _with_ranks(launch.reading, _as_it_can(launch.reading, found, planned), planned)
+
+
+def _with_ranks(reading: Reading, wanted: dict[str, Any], planned: Mapping[str, Any]) -> dict[str, Any]:
+    """What is wanted, and the plan's ranks where a key that the launch sets says others than are left."""
+    from rlsize.frameworks.wanted import changes, values
+
+    told = values(reading.changed(changes(reading, wanted).keys)) if wanted else {}
+    ranks = {key: planned[key] for key in _RANKS if planned.get(key) and told.get(key, planned[key]) != planned[key]}
+    whole = _holding(reading, {**wanted, **ranks}, planned)
+    return whole if ranks and not _unsayable(reading, whole) else wanted
 
 
 def _as_it_can(reading: Reading, found: dict[str, Any], planned: Mapping[str, Any]) -> dict[str, Any]:
