@@ -64,6 +64,12 @@ def test_the_folder_of_the_script_is_found(folder: str) -> None:
     assert words(f"D={folder}\nsource $D/m.sh\npython $N\n", {"m.sh": "N=4"}) == [["python", "4"]]
 
 
+def test_an_environment_that_is_chosen_is_no_gap() -> None:
+    """It sets nothing of a training, wherever it lies."""
+    text = "source .venv/bin/activate\n. $HOME/conda/etc/profile.d/conda.sh && conda activate x\nsource myactivate\n"
+    assert [note.partition(" is ")[0] for note in read(text + "python t.py\n").notes] == ["line 3: myactivate"]
+
+
 def test_a_missing_file_is_noted() -> None:
     """What a missing file would set is unknown."""
     script = read('source shapes/m.sh\npython t.py "${NET[@]}"\n')

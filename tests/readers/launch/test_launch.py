@@ -531,6 +531,23 @@ def test_arguments_that_only_a_command_would_print_are_named(tmp_path: Path, wor
     assert launch.gaps == ((f"{named} is missing: what it sets is not known",) if named else ())
 
 
+@pytest.mark.parametrize(
+    ("installed", "dated"),
+    [
+        ("uv pip install 'verl[vllm]==0.5.0' vllm==0.10.0", "verl@0.5.0"),
+        ("pip install verl==0.3.0.post1", "verl@0.3.0.post1"),
+        ("pip install verl", "verl"),
+        ("pip install my-verl==0.1 verl==0.5 || pip install verl==0.6", "verl"),
+    ],
+)
+def test_a_version_is_the_one_that_a_launch_installs(tmp_path: Path, installed: str, dated: str) -> None:
+    """Where it installs one alone; what is said beside it goes before."""
+    launch = _launch(tmp_path, f"{installed}\n{VERL}\n")
+    assert launch.dated == dated
+    assert any("is installed there" in note for note in launch.notes) is ("@" in dated)
+    assert _launch(tmp_path, f"{installed}\n{VERL}\n", framework="verl@0.9").dated == "verl@0.9"
+
+
 def test_variables_of_a_container_are_those_that_its_manifest_sets(tmp_path: Path) -> None:
     """`$(NAME)` is Kubernetes' own, and the shell's where the container has none of that name."""
     text = """kind: Job

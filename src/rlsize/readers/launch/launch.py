@@ -143,6 +143,8 @@ def read_launch(
     # the fork of a framework that runs under its parent's name, where its own keys are set
     forks = (one for one in known.values() if one.parent == chosen.name and not one.programs)
     chosen = next((one for one in forks if matching(one, settings)), chosen)
+    if not version:
+        called, version = _installed(chosen, content, context.notes) or (called, version)
     era = era_of(chosen, settings, version, called)
     dated = in_era(chosen, era)
     if context.untold:
@@ -160,6 +162,17 @@ def read_launch(
         context.notes += _undated(chosen, era, reading)
         version = f"<{era.below}" if era else ""
     return Launch(path, dated, reading, tuple(dict.fromkeys(context.notes)), context.texts, version)
+
+
+def _installed(chosen: Framework, text: str, notes: list[str]) -> tuple[str, str] | None:
+    """The package and the version of a framework that a launch installs itself, `pip install verl==0.6.1`."""
+    names = "|".join(re.escape(name) for name in (chosen.name, *chosen.aliases))
+    found = list(re.finditer(rf"(?<![\w./-])({names})(?:\[[\w,-]*\])?==(\d+(?:\.\w+)*)", text, re.IGNORECASE))
+    if len({match[0] for match in found}) != 1:
+        return None
+    line = text.count("\n", 0, found[0].start()) + 1
+    notes.append(f"line {line}: read as {chosen.title} {found[0][2]}, which is installed there")
+    return named_version(f"{found[0][1]}@{found[0][2]}")
 
 
 def _other_bases(framework: Framework, notes: Iterable[str]) -> list[str]:

@@ -27,6 +27,8 @@ _SHELLS = ("bash", "sh", "zsh", "dash")
 _ABSENT = re.compile(r"npu-smi|rocm-smi|rocminfo|amd-smi|hl-smi|xpu-smi|mx-smi|ixsmi|cnmon|mthreads-gmi")
 _GOES_ON = re.compile(r"--?[A-Za-z][^=]*(=.*)?|[+~]{0,2}[A-Za-z_]\w*([./][^=\s/]+)+=.*", re.DOTALL)
 _ON = "a line that starts with an option or key=value goes on from the command before it, as all such lines do"
+_ENVIRONMENT = re.compile(r"(?:^|/)(?:activate|conda\.sh)$")
+"""Files that choose a Python and set nothing of a training."""
 _TRANSPARENT = ("exec", "command", "builtin")
 
 
@@ -270,6 +272,8 @@ def _source(shell: Shell, words: list[Word], at: int) -> bool:
         return True
     texts = ((record.sourced(place), place) for place in dict.fromkeys(places))
     text, found = next((one for one in texts if one[0] is not None), (None, path))
+    if text is None and _ENVIRONMENT.search(found):
+        return True
     if text is None:
         named = found or ", ".join(record.names(words[1].text)) or "a file"
         shell.note(at, f"{named} {GAP}")
