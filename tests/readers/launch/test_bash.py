@@ -64,6 +64,13 @@ def test_the_folder_of_the_script_is_found(folder: str) -> None:
     assert words(f"D={folder}\nsource $D/m.sh\npython $N\n", {"m.sh": "N=4"}) == [["python", "4"]]
 
 
+def test_a_container_has_the_variables_that_it_is_given() -> None:
+    """`docker run -e NAME=VALUE`; what is handed on by its name alone is what the shell has."""
+    text = "export B=2\nC=3\ndocker run -e A=1 --env B -e C x bash -c 'python t.py $A $B $C'\n"
+    (_, program) = read(text).programs
+    assert [(word.text, word.unknown) for word in program.words[2:]] == [("1", ()), ("2", ()), ("", ("C",))]
+
+
 def test_an_environment_that_is_chosen_is_no_gap() -> None:
     """It sets nothing of a training, wherever it lies."""
     text = "source .venv/bin/activate\n. $HOME/conda/etc/profile.d/conda.sh && conda activate x\nsource myactivate\n"

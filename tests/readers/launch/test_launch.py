@@ -548,6 +548,16 @@ def test_a_version_is_the_one_that_a_launch_installs(tmp_path: Path, installed: 
     assert _launch(tmp_path, f"{installed}\n{VERL}\n", framework="verl@0.9").dated == "verl@0.9"
 
 
+def test_a_configuration_alone_says_no_number_of_gpus(tmp_path: Path) -> None:
+    """What starts it does: one process where a command says none."""
+    text = (
+        "rlhf_type: grpo\nmodel: a/b\nnum_generations: 8\nper_device_train_batch_size: 4\ntarget_modules: all-linear\n"
+    )
+    assert _launch(tmp_path, text, "x.yaml").reading.value("loop.gpus") is None
+    command = _launch(tmp_path, "swift rlhf x.yaml\n").reading
+    assert [command.value(f"loop.{key}") for key in ("gpus", "group_size")] == [1, 8]
+
+
 def test_variables_of_a_container_are_those_that_its_manifest_sets(tmp_path: Path) -> None:
     """`$(NAME)` is Kubernetes' own, and the shell's where the container has none of that name."""
     text = """kind: Job

@@ -231,7 +231,8 @@ def _of_script(
     if not any(matching(one, settings_of(program.words[at:])) for one, program, at in found):
         rolling = [program for program in programs if not without_rollout(program)]
         by_keys = _by_signs(rolling, context)  # a name such as train.py says less than keys do
-        found = found if by_keys is None else [by_keys]
+        if by_keys is not None and all(one.name != by_keys[0].name for one, _, _ in found):
+            found = [by_keys]
     if not found:
         for other in filter(None, map(without_rollout, programs)):
             raise refused(other, context.name)

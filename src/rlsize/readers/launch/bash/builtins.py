@@ -5,6 +5,7 @@ from __future__ import annotations
 import posixpath
 import re
 from dataclasses import replace
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from rlsize.facts.launch import GAP, Program, Word
@@ -140,10 +141,13 @@ def _script(texts: list[str]) -> int:
 
 
 def _inner(shell: Shell, words: list[Field], index: int, variables: dict[str, Word]) -> bool:
-    """Follow a word that is a script: its variables are those that are exported."""
+    """Follow a word that is a script: its variables are those that are exported, or that a container is given."""
     if shell.level >= _DEEPEST:
         raise shell.record.fault("scripts within scripts nest too deep")
     inner = shell.copy()
+    pairs = ((flag.text, word.word) for flag, word in pairwise(words[:index]))
+    told = ((word.text.partition("="), word) for flag, word in pairs if flag in ("-e", "--env"))
+    variables = {**variables, **{pair[0]: replace(word, text=pair[2]) for pair, word in told if pair[1]}}
     inner.functions, inner.level, inner.arguments = {}, shell.level + 1, [one.word for one in words[index + 2 :]]
     inner.flags |= dict.fromkeys(variables, "x")
     inner.variables = {name: value for name, value in inner.variables.items() if "x" in inner.flags.get(name, "")}
