@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import pytest
+
 from rlsize.readers.frameworks import frameworks
 from rlsize.readers.launch.launch import Launch, read_launch
 from rlsize.readers.profiles import Catalogue
@@ -88,6 +90,26 @@ os.system(textwrap.dedent(f'''
     launch = _launch(tmp_path, text)
     assert launch.reading.value("loop.group_size") == 8
     assert launch.reading.settings["trainer.nnodes"].unknown == "len_hosts"
+
+
+@pytest.mark.parametrize(
+    ("test", "group"),
+    [
+        ("N > 4", 8), ("1 < N < 4", 1), ("N == 8 and not ON", 8), ("N != 8 or ON", 1), ("ON is None", 1),
+        ("MODE in {'a'}", 8), ("MODE > 'a'", 8), ("None > None", 8), ("there() or N == 8", 8), ("there() and N < 8", 1),
+    ],
+)  # fmt: skip
+def test_conditions_over_what_is_known_are_followed(tmp_path: Path, test: str, group: int) -> None:
+    """Those over anything else are read as if they held."""
+    text = f"""import subprocess
+N = 8
+ON = False
+MODE = "b"
+cmd = ["python3", "-m", "verl.trainer.main_ppo", "trainer.nnodes=2"]
+cmd += ["actor_rollout_ref.rollout.n=8"] if {test} else []
+subprocess.run(cmd)
+"""
+    assert _launch(tmp_path, text).reading.value("loop.group_size") == group
 
 
 def test_a_launcher_that_calls_itself_ends(tmp_path: Path) -> None:

@@ -137,7 +137,7 @@ class _Reader:
         self._argparse([call for call, _, _ in calls])
         self._give([(call, scope) for call, scope, _ in calls])
         for call, scope, test in calls:
-            if test is None or self._truth(test, scope, 0) is not False:
+            if test is None or not _tells(call) or self._truth(test, scope, 0) is not False:
                 self._call(call, scope)
         self._later(later)
 
@@ -306,16 +306,21 @@ class _Reader:
             truth = self._truth(test.operand, scope, depth)
             return None if truth is None else not truth
         try:
-            if not isinstance(test, ast.Compare):
-                return bool(self._held(test, scope, depth + 1))
-            sides = [self._held(side, scope, depth + 1) for side in (test.left, *test.comparators)]
+            if isinstance(test, ast.Compare):
+                return self._compared(test, scope, depth + 1)
+            return bool(self._held(test, scope, depth + 1))
         except UnreadableError:
             return None
+
+    def _compared(self, test: ast.Compare, scope: _Scope, depth: int) -> bool | None:
+        """Whether a comparison holds; None where it is of no numbers, or of values of which only a run would tell."""
+        sides = [self._held(side, scope, depth) for side in (test.left, *test.comparators)]
         if isinstance(test.ops[0], ast.Eq | ast.NotEq | ast.Is | ast.IsNot) and not test.ops[1:]:
             return (sides[0] == sides[1]) == isinstance(test.ops[0], ast.Eq | ast.Is)
-        left, *others = (ast.Constant(side) for side in sides if isinstance(side, int | float))
-        whole = len(others) == len(test.ops) and all(isinstance(one, _ORDERS) for one in test.ops)
-        return bool(evaluate(ast.Compare(left, test.ops, [*others]), Plain(str))) if whole else None
+        numbers = [ast.Constant(side) for side in sides if isinstance(side, int | float)]
+        if len(numbers) < len(sides) or not all(isinstance(one, _ORDERS) for one in test.ops):
+            return None
+        return bool(evaluate(ast.Compare(numbers[0], test.ops, [*numbers[1:]]), Plain(str)))
 
     def _words(self, node: ast.expr, scope: _Scope, depth: int) -> list[Word]:
         """The words of a list, of several that are joined, or of one that a comprehension makes of a mapping."""
@@ -507,6 +512,12 @@ class _Reader:
                     return around.given.get(node.id, (None, scope)) if value is None else (value, scope)
             around = around.outer
         return None, scope
+
+
+def _tells(call: ast.Call) -> bool:
+    """Whether a call sets something, or starts a command."""
+    name = call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")
+    return name in _STARTS or name == "execute_train" or _called(call) is not None
 
 
 def _called(call: ast.Call) -> str | None:
