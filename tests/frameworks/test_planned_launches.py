@@ -298,3 +298,18 @@ def test_ranks_that_a_key_says_are_those_of_the_plan(tmp_path: Path) -> None:
     layout = {"trainer.parallelism.context": 2, "trainer.parallelism.fsdp": 64}
     write_back(inputs, wanted_of(inputs, {**inputs.file.leaves(), **layout}), str(changed), force=False)
     assert Inputs(str(changed)).said("trainer.parallelism.fsdp") == 64
+
+
+def test_a_plan_cuts_no_samples(tmp_path: Path) -> None:
+    """A row of prime-rl is its micro batch, and the longest sample that there may be: a smaller one is not told."""
+    file = tmp_path / "rl.toml"
+    file.write_text(
+        'seq_len = 16384\nmodel.name = "Qwen/Qwen3-8B"\ndeployment = {num_train_gpus = 4, num_infer_gpus = 4}\n'
+        "[orchestrator]\nbatch_size = 256\ngroup_size = 8\nsampling.max_tokens = 4096\n"
+    )
+    inputs = Inputs(str(file))
+    assert inputs.file is not None
+    layout = {"trainer.micro_batch_tokens": 8192, "rollout.tensor_parallel": 2}
+    wanted = wanted_of(inputs, {**inputs.file.leaves(), **layout})
+    assert wanted == {"rollout_tensor_parallel": 2}
+    assert "max_total_tokens would go from 16384 to 8192" in untold(inputs, {"micro_batch_tokens": 8192})

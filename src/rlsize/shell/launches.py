@@ -29,8 +29,8 @@ _AS_SAID = ("model", "gpu", "framework", *_RANKS)
 _BATCH = frozenset({"prompts_per_step", "group_size", "mini_batches"})
 """What no other change may move: keys such as a trainer's share of the batch tell both."""
 
-_POSED = _BATCH | {"mode"}
-"""What a plan leaves as it is, or moves by name."""
+_POSED = _BATCH | {"mode", "max_total_tokens"}
+"""What a plan leaves as it is, or moves by name: a shorter row of prime-rl would cut samples."""
 
 _MICRO = frozenset({"micro_batch_tokens", "micro_batch_samples"})
 
@@ -295,7 +295,7 @@ def _unsayable(reading: Reading, wanted: Mapping[str, Any]) -> str:
     if not moved:
         return ""
     old, new = found.follows[moved]
-    return f"its keys cannot say it with batch and mode as they are: {moved} would go from {old} to {new}"
+    return f"its keys cannot say it with batch, mode and lengths as they are: {moved} would go from {old} to {new}"
 
 
 def as_told(inputs: Inputs, values: Mapping[str, Any], wanted: Mapping[str, Any]) -> Inputs:
