@@ -228,7 +228,7 @@ def trainer_layouts(
 
     Everything is sharded (FSDP) without a pipeline, and the optimizer's states (ZeRO-1) where model parallelism cuts
     the weights, as Megatron does. What the trainer shares as it was asked for is tried too. Tokens that were said of
-    passes without backward are those of all that share a sequence: each GPU goes on to have as many.
+    passes without backward are those of all that share a sequence: where fewer do, none of these GPUs has more.
     """
     forward = {context: _forward_tokens(question, context) for context in degrees["context"]}
     named = ("tensor", "pipeline", "context", "expert")
@@ -249,9 +249,10 @@ def trainer_layouts(
 def _forward_tokens(question: TrainQuestion, context: int) -> Figure | float | None:
     """Tokens of passes without backward under another context parallelism; where samples are counted, as they are."""
     said = question.forward_micro_batch_tokens
-    if not isinstance(said, Figure) or said.key != "logprob_micro_batch_tokens" or context == question.context:
+    share = context / bare(question.context)
+    if not isinstance(said, Figure) or said.key != "logprob_micro_batch_tokens" or share >= 1.0:
         return said
-    return replace(said, value=said.number * context / bare(question.context), source="as many on each GPU")
+    return replace(said, value=said.number * share, source="as many on each GPU")
 
 
 def ruled_out(model: Model, tensor: int, pipeline: int, expert: int) -> str:
