@@ -251,3 +251,65 @@ def test_micro_batches_of_easyr1_are_planned_in_samples(tmp_path: Path) -> None:
     assert inputs.file is not None
     wanted = wanted_of(inputs, {**inputs.file.leaves(), "trainer.micro_batch_tokens": 8192})
     assert wanted == {"micro_batch_samples": 4}
+
+
+LONG = """\
+python3 -m verl.trainer.main_ppo algorithm.adv_estimator=grpo actor_rollout_ref.model.path=Qwen/Qwen2.5-32B \\
+  data.train_batch_size=512 data.max_prompt_length=2048 data.max_response_length=20480 \\
+  actor_rollout_ref.rollout.n=16 actor_rollout_ref.rollout.tensor_model_parallel_size=4 \\
+  actor_rollout_ref.rollout.gpu_memory_utilization=0.8 actor_rollout_ref.actor.ppo_mini_batch_size=32 \\
+  actor_rollout_ref.actor.use_dynamic_bsz=True actor_rollout_ref.actor.ppo_max_token_len_per_gpu=22528 \\
+  actor_rollout_ref.actor.ulysses_sequence_parallel_size=8 actor_rollout_ref.actor.fsdp_config.fsdp_size=FSDP \\
+  actor_rollout_ref.actor.fsdp_config.param_offload=True actor_rollout_ref.actor.fsdp_config.optimizer_offload=True \\
+  actor_rollout_ref.rollout.log_prob_max_token_len_per_gpu=22528 trainer.n_gpus_per_node=8 trainer.nnodes=16
+"""
+
+
+def test_a_plan_with_shorter_rings_keeps_the_tokens_of_each_gpu(tmp_path: Path) -> None:
+    """Those of eight that shared a sequence were held on fewer: 128 GPUs had no plan for a launch that runs."""
+    file = tmp_path / "train.sh"
+    file.write_text(LONG.replace("FSDP", "-1"))
+    inputs = Inputs(str(file), texts={"gpu": "h100-sxm"})
+    keep_mode(inputs)
+    found, _ranked = search(inputs)
+    chosen = found.planned.chosen
+    assert chosen is not None
+    values = applied(inputs.said_values("x"), found.loop, chosen.best.place)
+    context = values.get("trainer.parallelism.context", 1)
+    assert (values["cluster.gpus"], context) == (128, 1)
+    assert values["trainer.logprob_micro_batch_tokens"] == 22528
+    changed = tmp_path / "changed.sh"
+    write_back(inputs, wanted_of(inputs, values), str(changed), force=False)
+    text = changed.read_text()
+    assert "rollout.log_prob_max_token_len_per_gpu=22528" in text
+    assert "fsdp_config.fsdp_size=-1" in text
+    phases = phases_of(resolve(Inputs(str(changed), texts={"gpu": "h100-sxm"})))
+    assert phases is not None
+    assert phases.verdict != "dies"
+
+
+def test_ranks_that_a_key_says_are_those_of_the_plan(tmp_path: Path) -> None:
+    """Sharding over 16 of 128 GPUs would stay, though a plan shards over all of them."""
+    file, changed = tmp_path / "train.sh", tmp_path / "changed.sh"
+    file.write_text(LONG.replace("FSDP", "16"))
+    inputs = Inputs(str(file))
+    assert inputs.file is not None
+    assert inputs.said("trainer.parallelism.fsdp") == 2
+    layout = {"trainer.parallelism.context": 2, "trainer.parallelism.fsdp": 64}
+    write_back(inputs, wanted_of(inputs, {**inputs.file.leaves(), **layout}), str(changed), force=False)
+    assert Inputs(str(changed)).said("trainer.parallelism.fsdp") == 64
+
+
+def test_a_plan_cuts_no_samples(tmp_path: Path) -> None:
+    """A row of prime-rl is its micro batch, and the longest sample that there may be: a smaller one is not told."""
+    file = tmp_path / "rl.toml"
+    file.write_text(
+        'seq_len = 16384\nmodel.name = "Qwen/Qwen3-8B"\ndeployment = {num_train_gpus = 4, num_infer_gpus = 4}\n'
+        "[orchestrator]\nbatch_size = 256\ngroup_size = 8\nsampling.max_tokens = 4096\n"
+    )
+    inputs = Inputs(str(file))
+    assert inputs.file is not None
+    layout = {"trainer.micro_batch_tokens": 8192, "rollout.tensor_parallel": 2}
+    wanted = wanted_of(inputs, {**inputs.file.leaves(), **layout})
+    assert wanted == {"rollout_tensor_parallel": 2}
+    assert "max_total_tokens would go from 16384 to 8192" in untold(inputs, {"micro_batch_tokens": 8192})

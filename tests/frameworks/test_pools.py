@@ -338,6 +338,39 @@ def test_prime_rl_parts_that_flags_name_are_read(tmp_path: Path) -> None:
     assert said(read, "model", "context_parallel", "samples_per_step", "trainer_gpus") == ("a/b", 4, 256, 2)
 
 
+def test_prime_rl_ranks_that_share_experts_are_one_engine(tmp_path: Path) -> None:
+    """Data-parallel ranks of a dense model are engines of their own."""
+    text = """
+model.name = "a/b"
+orchestrator.batch_size = 64
+[deployment]
+num_infer_gpus = 16
+[inference]
+enable_expert_parallel = {}
+[inference.parallel]
+tp = 2
+dp = 4
+"""
+    keys = ("rollout_data_parallel", "rollout_expert_parallel", "instances")
+    assert said(launch(tmp_path, text.format("true"), "x.toml"), *keys) == (4, 8, 2)
+    assert said(launch(tmp_path, text.format("false"), "x.toml"), *keys) == (1, 1, 8)
+
+
+@pytest.mark.parametrize(
+    ("line", "chunked"),
+    [
+        ("fused_lm_head_chunk_size = 2048", True),
+        ('fused_lm_head_token_chunk_size = "auto"', True),
+        ('fused_lm_head_token_chunk_size = "disabled"', False),
+        ("cp = 1", False),
+    ],
+)
+def test_prime_rl_the_heads_chunks_are_told_by_both_names(tmp_path: Path, line: str, *, chunked: bool) -> None:
+    """As the key was called before it counted tokens; a word may switch it off."""
+    text = f'model.name = "a/b"\n[orchestrator]\nbatch_size = 64\n[trainer.model]\n{line}\n'
+    assert said(launch(tmp_path, text, "x.toml"), "chunked_loss") == (chunked,)
+
+
 def test_prime_rl_defaults_of_2025_are_others(tmp_path: Path) -> None:
     """Then an empty table switched recomputation on, and nothing was moved to the host."""
     new = 'model.name = "a/b"\n[orchestrator]\nbatch_size = 64\n[inference]\n[trainer.model]\ncp = 1\n'
@@ -461,3 +494,40 @@ def test_gpus_said_beside_a_trl_recipe_tell_its_trainer_and_its_batch(tmp_path: 
     assert said(alone, *keys) == (1, None, None)
     assert said(told, *keys) == (1, 3, 24)
     assert "gpus" not in told.reading.all()
+
+
+# RLinf and EasyR1
+
+RLINF = """
+cluster: {num_nodes: 2, component_placement: {"actor,rollout,reward": PLACED}}
+data: {rollout_batch_size: 64, max_prompt_length: 1024}
+algorithm: {group_size: 8, recompute_logprobs: true, kl_beta: 0.0, logprob_forward_micro_batch_size: 4}
+rollout: {tensor_parallel_size: 2, pipeline_parallel_size: 2, enforce_eager: true, model: {precision: fp16}}
+"""
+
+
+def test_rlinf_all_gpus_are_a_number_that_nobody_says(tmp_path: Path) -> None:
+    """`all` was read as none: a fault where one number more would do."""
+    keys = ("gpus", "instances", "rollout_pipeline_parallel", "logprob_micro_batch_samples")
+    assert said(launch(tmp_path, RLINF.replace("PLACED", "all"), "x.yaml"), *keys) == (None, None, 2, 4)
+    read = launch(tmp_path, RLINF.replace("PLACED", "0-15"), "x.yaml")
+    assert said(read, *keys, "cuda_graphs", "rollout_dtype", "logprob_passes") == (16, 4, 2, 4, False, "fp16", ("old",))
+
+
+EASYR1 = """
+data: {rollout_batch_size: 64, max_prompt_length: 1024, max_response_length: 2048}
+worker:
+  actor: {global_batch_size: 32, ulysses_size: 2, padding_free: false, model: {model_path: a/b}, fsdp: FSDP}
+  rollout: {n: 4, tensor_parallel_size: 2}
+trainer: {nnodes: 1, n_gpus_per_node: 8}
+"""
+
+
+def test_easyr1_keys_of_its_own_trainer_are_read(tmp_path: Path) -> None:
+    """Its names for what verl calls otherwise; shards of gradients and states alone; all of the trainer on the host."""
+    keys = ("context_parallel", "padded", "zero_stage", "offload", "params_on_cpu", "fsdp")
+    read = launch(tmp_path, EASYR1.replace("FSDP", "{enable_full_shard: false}"), "x.yaml")
+    assert (read.framework.name, said(read, *keys)) == ("easyr1", (2, True, 2, False, False, 4))
+    read = launch(tmp_path, EASYR1.replace("FSDP", "{enable_cpu_offload: true}"), "x.yaml")
+    assert said(read, *keys) == (2, True, 3, True, True, 4)
+    assert not [text for text in doubts(read) if "Not understood" in text]

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from rlsize.errors import InputError
 from rlsize.quantities.scenario import Scenario
-from rlsize.readers.scenario_changes import Leaf, changed_scenario, mixed
+from rlsize.readers.scenario_changes import Leaf, changed_scenario, mixed, named_from
 from rlsize.readers.scenarios import ScenarioFile, read_scenario
 from rlsize.readers.validation import opened, validated
 from rlsize.readers.yaml_documents import parse_document
@@ -158,3 +158,11 @@ def test_a_reference_may_be_named_where_it_may_be_switched_on(said: str, referen
     assert (read.value("algorithm.reference"), read.value("algorithm.reference_model")) == (reference, model)
     both = read_scenario(None, ["algorithm.reference=a", "algorithm.reference_model=b"])
     assert both.value("algorithm.reference_model") == "b"
+
+
+def test_a_repository_is_no_file_beside_a_scenario(tmp_path: Path) -> None:
+    """A model's name stays as it is wherever a scenario is written, unless a file of that name lies there."""
+    asked = ("model", "Qwen/Qwen2.5-VL-3B-Instruct", tmp_path, str(tmp_path / "sub" / "s.yaml"))
+    assert named_from(*asked) == asked[1]
+    (tmp_path / asked[1]).mkdir(parents=True)
+    assert named_from(*asked) == f"../{asked[1]}"

@@ -103,15 +103,15 @@ def degree(value: object, side: str, letter: str) -> int:
     return int(found[1]) if found else (1 if text else 0)
 
 
-def ranks(value: object) -> int:
+def ranks(value: object) -> int | None:
     """
-    How many ranks a placement names.
+    How many ranks a placement names; None where it names them by no number.
 
-    >>> ranks("0-15"), ranks("0-3,8-9"), ranks(5)
-    (16, 6, 1)
+    >>> ranks("0-15"), ranks("0-3,8-9"), ranks(5), ranks("all")
+    (16, 6, 1, None)
     """
     ends = re.findall(r"(\d{1,6})(?:-(\d{1,6}))?", str(value))
-    return sum(int(last or first) - int(first) + 1 for first, last in ends)
+    return sum(int(last or first) - int(first) + 1 for first, last in ends) or None
 
 
 def _number(value: object) -> object:

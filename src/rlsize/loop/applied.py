@@ -147,6 +147,9 @@ def _trainer(said: Mapping[str, Any], loop: Loop, place: Placement) -> dict[str,
     found |= {f"trainer.parallelism.{kind}": degree for kind, degree in spread.items()}
     if asked.workload == "rl":
         found["trainer.logprob_passes"] = [_PASSES[one] for one in asked.passes if one in _PASSES]
+    forward = "trainer.logprob_micro_batch_tokens"
+    if forward in said and asked.context != loop.stages.train.bare().context:
+        found[forward] = asked.forward_micro_batch_tokens
     found |= {
         "trainer.recompute": asked.recompute,
         "trainer.micro_batch_tokens": float(asked.micro_batch_tokens),

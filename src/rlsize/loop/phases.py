@@ -282,8 +282,9 @@ def _trainer_side(asked: TrainQuestion, turns: Turns, longest: Real) -> TrainerS
     tokens = load.tokens
     if turns.forward_tokens is not None or turns.forward_samples is not None:
         samples = turns.forward_samples if turns.forward_tokens is None else None
+        forward = turns.forward_tokens and (asked.forward_micro_batch_tokens or turns.forward_tokens)
         one = replace(asked, optimizer_steps=1.0)  # log-probabilities are worked out for the step as a whole
-        tokens, _ = micro_batch_of(one, longest, turns.forward_tokens or asked.micro_batch_tokens, samples)
+        tokens, _ = micro_batch_of(one, longest, forward or asked.micro_batch_tokens, samples)
     backend = asked.keeps.facts
     width = asked.keeps.master_width
     return TrainerSide(

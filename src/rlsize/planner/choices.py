@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from rlsize.equations import matching, rollout_batch
 from rlsize.errors import Refused
-from rlsize.estimates.figures import numbers
+from rlsize.estimates.figures import bare, numbers
 from rlsize.estimates.loop_memory import headroom_beside_trainer, leaves_margin
 from rlsize.estimates.memory_shape import memory_shape
 from rlsize.estimates.model_size import model_size
@@ -227,20 +227,32 @@ def trainer_layouts(
         node: GPUs of a node, which tensor parallelism stays within.
 
     Everything is sharded (FSDP) without a pipeline, and the optimizer's states (ZeRO-1) where model parallelism cuts
-    the weights, as Megatron does. What the trainer shares as it was asked for is tried too.
+    the weights, as Megatron does. What the trainer shares as it was asked for is tried too. Tokens that were said of
+    passes without backward are those of all that share a sequence: where fewer do, none of these GPUs has more.
     """
+    forward = {context: _forward_tokens(question, context) for context in degrees["context"]}
     named = ("tensor", "pipeline", "context", "expert")
     for tensor, pipeline, context, expert in product(*(degrees[name] for name in named)):
         if tensor > node:
             continue
         why = ruled_out(question.model, tensor, pipeline, expert)
         cut = replace(question, tensor=tensor, pipeline=pipeline, context=context, expert=expert, shards=None)
+        cut = replace(cut, forward_micro_batch_tokens=forward[context])
         shardings: list[Sharding] = ["full"] if pipeline == 1 else []
         divided, own = tensor * pipeline * expert > 1, question.sharding
         shardings += ["optimizer"] if divided or own == "optimizer" else []
         shardings += [own] if not divided and own not in shardings else []
         for sharding, recompute in product(shardings, recomputes):
             yield replace(cut, sharding=sharding, recompute=recompute), why
+
+
+def _forward_tokens(question: TrainQuestion, context: int) -> Figure | float | None:
+    """Tokens of passes without backward under another context parallelism; where samples are counted, as they are."""
+    said = question.forward_micro_batch_tokens
+    share = context / bare(question.context)
+    if not isinstance(said, Figure) or said.key != "logprob_micro_batch_tokens" or share >= 1.0:
+        return said
+    return replace(said, value=said.number * share, source="as many on each GPU")
 
 
 def ruled_out(model: Model, tensor: int, pipeline: int, expert: int) -> str:

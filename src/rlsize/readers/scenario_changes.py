@@ -211,6 +211,8 @@ def named_from(place: str, value: Any, folder: Path | None, target: str) -> Any:
     here, there = Path(folder or ".").absolute(), Path(target).absolute().parent
     if here == there or value.startswith("~"):
         return value
+    if path == ("model",) and not value.startswith(".") and not (here / value).exists():
+        return value  # a repository
     found = relpath(here / value, there)
     return found if "/" in found else f"./{found}"
 

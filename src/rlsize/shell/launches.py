@@ -29,8 +29,8 @@ _AS_SAID = ("model", "gpu", "framework", *_RANKS)
 _BATCH = frozenset({"prompts_per_step", "group_size", "mini_batches"})
 """What no other change may move: keys such as a trainer's share of the batch tell both."""
 
-_POSED = _BATCH | {"mode"}
-"""What a plan leaves as it is, or moves by name."""
+_POSED = _BATCH | {"mode", "max_total_tokens"}
+"""What a plan leaves as it is, or moves by name: a shorter row of prime-rl would cut samples."""
 
 _MICRO = frozenset({"micro_batch_tokens", "micro_batch_samples"})
 
@@ -164,7 +164,17 @@ def wanted_of(inputs: Inputs, values: Mapping[str, Any]) -> dict[str, Any]:
         found |= last_stage(inputs, found["pipeline_parallel"])
     if "max_staleness" in found and "max_staleness" not in before and "mode" not in found:
         found.pop("max_staleness")  # the launch bounds none, and a bound is another program's
-    return _as_it_can(launch.reading, found, planned)
+    return _with_ranks(launch.reading, _as_it_can(launch.reading, found, planned), planned)
+
+
+def _with_ranks(reading: Reading, wanted: dict[str, Any], planned: Mapping[str, Any]) -> dict[str, Any]:
+    """What is wanted, and the plan's ranks where a key that the launch sets says others than are left."""
+    from rlsize.frameworks.wanted import changes, values
+
+    told = values(reading.changed(changes(reading, wanted).keys)) if wanted else {}
+    ranks = {key: planned[key] for key in _RANKS if planned.get(key) and told.get(key, planned[key]) != planned[key]}
+    whole = _holding(reading, {**wanted, **ranks}, planned)
+    return whole if ranks and not _unsayable(reading, whole) else wanted
 
 
 def _as_it_can(reading: Reading, found: dict[str, Any], planned: Mapping[str, Any]) -> dict[str, Any]:
@@ -285,7 +295,7 @@ def _unsayable(reading: Reading, wanted: Mapping[str, Any]) -> str:
     if not moved:
         return ""
     old, new = found.follows[moved]
-    return f"its keys cannot say it with batch and mode as they are: {moved} would go from {old} to {new}"
+    return f"its keys cannot say it with batch, mode and lengths as they are: {moved} would go from {old} to {new}"
 
 
 def as_told(inputs: Inputs, values: Mapping[str, Any], wanted: Mapping[str, Any]) -> Inputs:

@@ -64,6 +64,19 @@ def test_the_folder_of_the_script_is_found(folder: str) -> None:
     assert words(f"D={folder}\nsource $D/m.sh\npython $N\n", {"m.sh": "N=4"}) == [["python", "4"]]
 
 
+def test_a_container_has_the_variables_that_it_is_given() -> None:
+    """`docker run -e NAME=VALUE`; what is handed on by its name alone is what the shell has."""
+    text = "export B=2\nC=3\ndocker run -e A=1 --env B -e C x bash -c 'python t.py $A $B $C'\n"
+    (_, program) = read(text).programs
+    assert [(word.text, word.unknown) for word in program.words[2:]] == [("1", ()), ("2", ()), ("", ("C",))]
+
+
+def test_an_environment_that_is_chosen_is_no_gap() -> None:
+    """It sets nothing of a training, wherever it lies."""
+    text = "source .venv/bin/activate\n. $HOME/conda/etc/profile.d/conda.sh && conda activate x\nsource myactivate\n"
+    assert [note.partition(" is ")[0] for note in read(text + "python t.py\n").notes] == ["line 3: myactivate"]
+
+
 def test_a_missing_file_is_noted() -> None:
     """What a missing file would set is unknown."""
     script = read('source shapes/m.sh\npython t.py "${NET[@]}"\n')
@@ -282,6 +295,27 @@ def test_lines_of_a_list_keep_their_places() -> None:
         ("a.b=1", "a.b=1"),
         ("c.d=3", "c.d=$N"),
     ]
+
+
+def test_lines_that_a_function_or_a_file_of_the_script_gives_are_read() -> None:
+    """`< <(command)` and `< file`; what only another program prints stays unknown."""
+    script = "f() { cat <<E\na.b=$1\nc.d=2\nE\n}\n"
+    assert words(f'{script}mapfile -t A < <(f 8)\npython t.py "${{A[@]}}"\n') == [["python", "t.py", "a.b=8", "c.d=2"]]
+    assert words(f'{script}f 4 > x\nmapfile -t A < x\npython t.py "${{A[@]}}"\n') == [
+        ["python", "t.py", "a.b=4", "c.d=2"]
+    ]
+    assert words('mapfile -t A < <(echo -n "")\npython t.py "${A[@]}" z\n') == [["python", "t.py", "z"]]
+    (program,) = read('mapfile -t A < <(other)\npython t.py "${A[@]}"\n').programs
+    assert program.words[-1].unknown == ("what is read from outside",)
+
+
+def test_lines_that_go_on_from_a_command_are_noted_once() -> None:
+    """However many there are: a command of a manifest has one in every line."""
+    script = read("python a.py\na.b=1\na.c=2\n--d 3\n")
+    assert [[word.text for word in one.words] for one in script.programs] == [
+        ["python", "a.py", "a.b=1", "a.c=2", "--d", "3"]
+    ]
+    assert [note.partition(":")[0] for note in script.notes] == ["line 2"]
 
 
 def test_an_unreadable_line_is_noted_and_the_rest_is_read() -> None:

@@ -512,9 +512,73 @@ subprocess.run(cmd, check=True)
 """
     launch = _launch(tmp_path, text, "go.py")
     assert [launch.reading.value(f"loop.{key}") for key in ("gpus", "group_size", "prompts_per_step")] == [8, 8, 64]
-    assert any("left out" in note for note in launch.notes)  # what pick() gives
+    assert launch.reading.settings["data.seed"].unknown == "pick"
     shell = 'import os\nN = 2\nos.system(f"python3 -m verl.trainer.main_ppo trainer.nnodes={N}")\n'
     assert _launch(tmp_path, shell, "sh.py").reading.value("loop.nodes") == 2
+
+
+@pytest.mark.parametrize(
+    ("words", "named"),
+    [
+        ("$(cat args.txt) data.train_batch_size=8", "line 2: $(cat ...)"),
+        ('"${A[@]}"', "line 1: what is read from outside"),
+        ("$@ $EXTRA trainer.experiment_name=$(date)", ""),
+    ],
+)
+def test_arguments_that_only_a_command_would_print_are_named(tmp_path: Path, words: str, named: str) -> None:
+    """What they set is not known; the script's own arguments and empty variables set nothing."""
+    launch = _launch(tmp_path, f"mapfile -t A < <(other)\n{VERL} {words}\n")
+    assert launch.gaps == ((f"{named} is missing: what it sets is not known",) if named else ())
+
+
+@pytest.mark.parametrize(
+    ("installed", "dated"),
+    [
+        ("uv pip install 'verl[vllm]==0.5.0' vllm==0.10.0", "verl@0.5.0"),
+        ("pip install verl==0.3.0.post1", "verl@0.3.0.post1"),
+        ("pip install verl", "verl"),
+        ("pip install my-verl==0.1 verl==0.5 || pip install verl==0.6", "verl"),
+    ],
+)
+def test_a_version_is_the_one_that_a_launch_installs(tmp_path: Path, installed: str, dated: str) -> None:
+    """Where it installs one alone; what is said beside it goes before."""
+    launch = _launch(tmp_path, f"{installed}\n{VERL}\n")
+    assert launch.dated == dated
+    assert any("is installed there" in note for note in launch.notes) is ("@" in dated)
+    assert _launch(tmp_path, f"{installed}\n{VERL}\n", framework="verl@0.9").dated == "verl@0.9"
+
+
+def test_a_configuration_alone_says_no_number_of_gpus(tmp_path: Path) -> None:
+    """What starts it does: one process where a command says none."""
+    text = (
+        "rlhf_type: grpo\nmodel: a/b\nnum_generations: 8\nper_device_train_batch_size: 4\ntarget_modules: all-linear\n"
+    )
+    assert _launch(tmp_path, text, "x.yaml").reading.value("loop.gpus") is None
+    command = _launch(tmp_path, "swift rlhf x.yaml\n").reading
+    assert [command.value(f"loop.{key}") for key in ("gpus", "group_size")] == [1, 8]
+
+
+def test_variables_of_a_container_are_those_that_its_manifest_sets(tmp_path: Path) -> None:
+    """`$(NAME)` is Kubernetes' own, and the shell's where the container has none of that name."""
+    text = """kind: Job
+containers:
+- env: [{name: NODES, value: "3"}, {name: SECRET, valueFrom: {secretKeyRef: {key: x}}}]
+  args: [python3, -m, verl.trainer.main_ppo, trainer.nnodes=$(NODES), actor_rollout_ref.rollout.n=$(GROUP)]
+"""
+    launch = _launch(tmp_path, text, "job.yaml")
+    assert launch.reading.value("loop.nodes") == 3
+    assert launch.reading.value("loop.group_size") != 1
+    script = (
+        text.replace("[python3, -m, ", "[bash, -c, 'python3 -m ").replace("(GROUP)]", "(GROUP)']").replace(", t", " t")
+    )
+    assert _launch(tmp_path, script.replace(", a", " a"), "job.yaml").reading.value("loop.nodes") == 3
+
+
+def test_interleaved_stages_of_verls_megatron_are_read(tmp_path: Path) -> None:
+    """FSDP has none."""
+    key = "actor_rollout_ref.actor.megatron.virtual_pipeline_model_parallel_size=2"
+    assert _launch(tmp_path, f"{VERL}{key}").reading.value("loop.virtual_stages") is None
+    assert _launch(tmp_path, f"{VERL}{key} model_engine=megatron").reading.value("loop.virtual_stages") == 2
 
 
 def test_a_configuration_of_swift_is_not_trls(tmp_path: Path) -> None:

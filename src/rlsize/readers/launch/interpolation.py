@@ -24,8 +24,8 @@ _LONGEST = 10_000
 _RESOLVER = re.compile(r"\s*([A-Za-z_][\w.]*)\s*:(.*)", re.DOTALL)
 _PIECE = re.compile(r"\\[\\,]|'[^']*'|\"[^\"]*\"|[{\[(]|[})\]]|,")
 _SIGNS = {
-    "mul": "*", "multiply": "*", "prod": "*", "add": "+", "sum": "+", "sub": "-", "div": "/", "divide": "/",
-    "floordiv": "//",
+    "mul": "*", "multiply": "*", "prod": "*", "add": "+", "sum": "+", "sub": "-", "subtract": "-", "div": "/",
+    "divide": "/", "floordiv": "//",
 }  # fmt: skip
 _CHOICES: dict[str, Callable[[list[float]], float]] = {"max": max, "min": min}
 

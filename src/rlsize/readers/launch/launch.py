@@ -44,6 +44,8 @@ _GPU = re.compile(
 """A kind of GPU among words, as people count them too: `8xH100`, `H100s`."""
 _MISSING = re.compile(r"(?:parent )?(\S+) is missing: ")
 """How a note tells of a configuration that is not there."""
+_PRINTED = re.compile(r"\$\(|`|<\(|what is read")
+"""What a word is named by that only a command of the outside would print."""
 _HEAD = 262144  # characters in which a script names its GPUs, if it does
 _BESIDE = {
     "config_file": "accelerate.",
@@ -141,6 +143,8 @@ def read_launch(
     # the fork of a framework that runs under its parent's name, where its own keys are set
     forks = (one for one in known.values() if one.parent == chosen.name and not one.programs)
     chosen = next((one for one in forks if matching(one, settings)), chosen)
+    if not version:
+        called, version = _installed(chosen, content, context.notes) or (called, version)
     era = era_of(chosen, settings, version, called)
     dated = in_era(chosen, era)
     if context.untold:
@@ -158,6 +162,17 @@ def read_launch(
         context.notes += _undated(chosen, era, reading)
         version = f"<{era.below}" if era else ""
     return Launch(path, dated, reading, tuple(dict.fromkeys(context.notes)), context.texts, version)
+
+
+def _installed(chosen: Framework, text: str, notes: list[str]) -> tuple[str, str] | None:
+    """The package and the version of a framework that a launch installs itself, `pip install verl==0.6.1`."""
+    names = "|".join(re.escape(name) for name in (chosen.name, *chosen.aliases))
+    found = list(re.finditer(rf"(?<![\w./-])({names})(?:\[[\w,-]*\])?==(\d+(?:\.\w+)*)", text, re.IGNORECASE))
+    if len({match[0] for match in found}) != 1:
+        return None
+    line = text.count("\n", 0, found[0].start()) + 1
+    notes.append(f"line {line}: read as {chosen.title} {found[0][2]}, which is installed there")
+    return named_version(f"{found[0][1]}@{found[0][2]}")
 
 
 def _other_bases(framework: Framework, notes: Iterable[str]) -> list[str]:
@@ -216,7 +231,8 @@ def _of_script(
     if not any(matching(one, settings_of(program.words[at:])) for one, program, at in found):
         rolling = [program for program in programs if not without_rollout(program)]
         by_keys = _by_signs(rolling, context)  # a name such as train.py says less than keys do
-        found = found if by_keys is None else [by_keys]
+        if by_keys is not None and all(one.name != by_keys[0].name for one, _, _ in found):
+            found = [by_keys]
     if not found:
         for other in filter(None, map(without_rollout, programs)):
             raise refused(other, context.name)
@@ -356,7 +372,7 @@ def _of_program(framework: Framework, program: Program, at: int, context: Contex
     texts = [word.text for word in before]
     prefix = next((key for words, key in framework.parts.items() if at and _at(texts, words.split()) == at), "")
     arguments = list(settings_of(after))
-    _note_untold(framework, after, context)
+    _note_untold(framework, program.words[max(at - 1, 0) :], context)
     files = [word.text for word in positional(after)]
     configured = list(_configurations(framework, arguments, files, context, prefix))
     yield from configured
@@ -374,15 +390,19 @@ def _code(program: Program, at: int, context: Context) -> list[Setting]:
 
 
 def _note_untold(framework: Framework, words: Sequence[Word], context: Context) -> None:
-    """Whether a configuration is named by what the script does not tell, such as its own argument."""
+    """Arguments that a command would print, and a configuration that only the script's own argument names."""
     flags = {normal(flag) for flag in framework.configurations}
-    for flag, word in pairwise(words):
-        if word.unknown and not word.text and normal(flag.text) in flags:
+    for before, word in pairwise(words):
+        if not word.unknown or word.text:
+            continue
+        if normal(before.text) in flags:
             context.untold = True
             context.notes.append(
                 f"line {word.span.line}: the configuration is named by {word.unknown[0]}, which the script does not "
                 "tell: no default of the framework is taken."
             )
+        elif not before.text.startswith("-") and _PRINTED.match(word.unknown[0]):
+            context.notes.append(f"line {word.span.line}: {word.unknown[0]} {GAP}")
 
 
 def _beside(settings: Iterable[Setting], context: Context) -> Iterator[Setting]:

@@ -2,8 +2,9 @@
 Settings in Python scripts: arguments of `GRPOConfig(...)`, `LLM(...)`, trainers and the like, and the commands that
 `subprocess` or `os.system` starts, by the syntax tree.
 
-Nothing is imported or run. A name has the value of its last assignment above, in its function or in the module; what
-only a run would tell is left out.
+Nothing is imported or run. A name has the value of its last assignment above, in its function or in the module; a
+parameter has what its function is called with; a call of a function of the script's is what its only `return` gives.
+Variables of the environment are not set. What only a run would tell is left out; in a command it stays unknown.
 """
 
 from __future__ import annotations
@@ -11,18 +12,17 @@ from __future__ import annotations
 import ast
 import re
 from bisect import bisect_left
-from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from itertools import chain
-from typing import TYPE_CHECKING, TypeGuard
+from typing import TYPE_CHECKING, Any
 
 from rlsize.errors import Fault, InputError
 from rlsize.facts.launch import Span, Word
-from rlsize.frameworks.expressions import UnreadableError, arithmetic
+from rlsize.frameworks.expressions import Plain, UnreadableError, arithmetic, evaluate
 from rlsize.readers.launch.nodes import DEEPEST, Count, Node, Places, shown
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from rlsize.readers.launch.nodes import Held
 
@@ -31,6 +31,11 @@ _LONGEST = 10_000
 _CALLED = re.compile(r"\w*(?:Config|Trainer|Arguments|Args|Params|LLM|Engine)")
 _FIRST = {"LLM": "model", "from_pretrained": "pretrained_model_name_or_path"}
 _STARTS = {"run", "Popen", "call", "check_call", "check_output", "system"}
+_SAME = {"join", "split", "dedent", "strip", "replace"}
+"""Methods that give a text, or its words, much as they are: `replace` where it puts other blanks."""
+_MAKES: dict[str, Callable[..., Any]] = {"int": int, "float": float, "str": str}
+_ORDERS = (ast.Lt, ast.LtE, ast.Gt, ast.GtE)
+_GET = {"os.environ.get", "environ.get", "os.getenv", "getenv"}
 _SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 
 
@@ -42,10 +47,12 @@ class _Scope:
     Args:
         outer: The scope around it; None for the module.
         bound: Line and expression of each assignment by name, in order; None for what no expression gives.
+        given: What a call gives to parameters, by name, and where that stands.
     """
 
     outer: _Scope | None = None
     bound: dict[str, list[tuple[int, ast.expr | None]]] = field(default_factory=dict)
+    given: dict[str, tuple[ast.expr, _Scope]] = field(default_factory=dict)
 
 
 def python_settings(text: str, name: str, notes: list[str]) -> tuple[Node, tuple[tuple[Word, ...], ...]]:
@@ -91,6 +98,7 @@ class _Reader:
         self._notes = notes
         self._count = Count(name)
         self._defaults: dict[str, ast.expr] = {}
+        self._functions: dict[str, tuple[ast.FunctionDef, _Scope]] = {}
         # Lines as the parser counts them, whose columns are bytes already.
         self._starts = [0]
         for line in re.split(rb"(?<=\n)|(?<=\r)(?!\n)", text.encode("utf-8", "replace")):
@@ -102,37 +110,50 @@ class _Reader:
         """Find all calls that set something."""
         module = _Scope()
         scopes = [module]
-        calls: list[tuple[ast.Call, _Scope]] = []
+        calls: list[tuple[ast.Call, _Scope, ast.expr | None]] = []
         later: list[tuple[ast.Name | None, str, ast.expr, _Scope]] = []
-        stack: list[tuple[ast.AST, _Scope, ast.For | None]] = [(tree, module, None)]
+        stack: list[tuple[ast.AST, _Scope, ast.For | None, ast.expr | None]] = [(tree, module, None, None)]
         while stack:
-            node, scope, loop = stack.pop()
+            node, scope, loop, test = stack.pop()
             if isinstance(node, _SCOPES):
-                scope = _Scope(scope)
+                scope, loop, test = _Scope(scope), None, None
                 scopes.append(scope)
+                if isinstance(node, ast.FunctionDef):
+                    self._functions[node.name] = node, scope
                 if not isinstance(node, ast.ClassDef):
                     parameters = (part for part in ast.walk(node.args) if isinstance(part, ast.arg))
                     scope.bound |= {part.arg: [(node.lineno, None)] for part in parameters}
             elif isinstance(node, ast.Call):
-                calls.append((node, scope))
-                _extended(node, scope, loop)
+                calls.append((node, scope, test))
+                _extended(node, scope, loop, test)
             else:
                 later += [(*one, scope) for one in _set_later(node)]
-                _bind(node, scope, loop)
-            loop = None if isinstance(node, _SCOPES) else node if isinstance(node, ast.For) else loop
-            stack += [(child, scope, loop) for child in ast.iter_child_nodes(node)]
+                _bind(node, scope, loop, test)
+            loop = node if isinstance(node, ast.For) else loop
+            stack += [(child, scope, loop, _also(test, node, child)) for child in ast.iter_child_nodes(node)]
         for assigned in chain.from_iterable(one.bound.values() for one in scopes):
             assigned.sort(key=lambda one: one[0])
         calls.sort(key=lambda call: (call[0].lineno, call[0].col_offset))
-        self._argparse([call for call, _ in calls])
-        for call, scope in calls:
-            self._call(call, scope)
+        self._argparse([call for call, _, _ in calls])
+        self._give([(call, scope) for call, scope, _ in calls])
+        for call, scope, test in calls:
+            if test is None or not _tells(call) or self._truth(test, scope, 0) is not False:
+                self._call(call, scope)
         self._later(later)
+
+    def _give(self, calls: list[tuple[ast.Call, _Scope]]) -> None:
+        """What the parameters of functions have that are called at one place of the script."""
+        sites: dict[str, list[tuple[ast.Call, _Scope]]] = {}
+        for call, scope in calls:
+            sites.setdefault(getattr(call.func, "id", ""), []).append((call, scope))
+        for name, (function, inner) in self._functions.items():
+            if len(sites.get(name, ())) == 1:
+                inner.given = _arguments(function, inner, *sites[name][0])
 
     def _later(self, later: list[tuple[ast.Name | None, str, ast.expr, _Scope]]) -> None:
         """What is set beside calls: variables of the environment, and attributes of what a call made."""
         for owner, name, value, scope in sorted(later, key=lambda one: one[2].lineno):
-            bound = None if owner is None else self._bound(owner, scope)
+            bound = None if owner is None else self._bound(owner, scope)[0]
             group = "env" if owner is None else _called(bound) if isinstance(bound, ast.Call) else None
             try:
                 if group is not None:
@@ -152,7 +173,10 @@ class _Reader:
                 continue
             flags = [str(flag.value) for flag in call.args if isinstance(flag, ast.Constant)]
             flag = next((flag for flag in flags if flag.startswith("--")), flags[0] if flags else "").lstrip("-")
-            default = next((keyword.value for keyword in call.keywords if keyword.arg == "default"), None)
+            given = {keyword.arg: keyword.value for keyword in call.keywords}
+            action = str(getattr(given.get("action"), "value", ""))
+            switch = ast.copy_location(ast.Constant(action == "store_false"), call)
+            default = given.get("default", switch if action.startswith("store_") else None)
             if flag and default is not None:
                 self._defaults[flag.replace("-", "_")] = default
                 try:
@@ -192,24 +216,35 @@ class _Reader:
         name = func.attr if isinstance(func, ast.Attribute) else getattr(func, "id", "")
         given = {word.arg: word.value for word in call.keywords}
         if name == "execute_train" and "train_args" in given:
-            with suppress(UnreadableError):
-                program = self._held(given["train_script"], scope) if "train_script" in given else "train.py"
-                text = f"python3 {program} {self._held(given['train_args'], scope)}"
-                self.scripts.append((Word(text, self._span(given["train_args"])),))
+            program = self._text(given["train_script"], scope) if "train_script" in given else "train.py"
+            text = f"python3 {program} {self._text(given['train_args'], scope)}"
+            self.scripts.append((Word(text, self._span(given["train_args"])),))
             return
         if module not in {"subprocess", "sp", "os"} or name not in _STARTS or not call.args:
             return
-        command = self._followed(call.args[0], scope)
+        command, around = self._followed(call.args[0], scope)
+        if words := self._words(command, around, 0):
+            before = self._environment(given["env"], scope) if "env" in given else ()
+            self.scripts.append((*before, *words))
+        elif re.search(r"\w\s+\S", text := self._text(command, around)):
+            self.scripts.append((Word(text, self._span(command)),))
+
+    def _text(self, node: ast.expr, scope: _Scope, depth: int = 0) -> str:
+        """A text that is shell, with a variable of the shell for each part that only a run would tell."""
+        node, scope = self._followed(node, scope, depth)
+        if isinstance(node, ast.Call) and getattr(node.func, "id", "") in _MAKES and node.args:
+            node = node.args[0]  # its name says more than that of a conversion
+        parts: list[ast.expr] = list(node.values) if isinstance(node, ast.JoinedStr) else []
+        if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add):
+            parts = [node.left, node.right]
+        if parts and depth <= DEEPEST:
+            inner = (part.value if isinstance(part, ast.FormattedValue) else part for part in parts)
+            return "".join(self._text(part, scope, depth + 1) for part in inner)[:_LONGEST]
         try:
-            held = self._held(command, scope)
-            if isinstance(held, str):
-                self.scripts.append((Word(held, self._span(command)),))
-                return
+            held = self._held(node, scope, depth)
         except UnreadableError:
-            pass
-        if words := self._words(command, scope, 0):
-            around = self._environment(given["env"], scope) if "env" in given else ()
-            self.scripts.append((*around, *words))
+            held = None
+        return f"${{{_name_of(node)}}}" if held is None or isinstance(held, dict | list) else str(held)
 
     def _environment(self, node: ast.expr, scope: _Scope) -> Iterator[Word]:
         """What stands before a command for the variables that it is given: `env A=1`."""
@@ -221,19 +256,76 @@ class _Reader:
             for word in self._word(value, scope, 0) if isinstance(name, str) and name.isidentifier() else ():
                 yield replace(word, text=f"{name!s}={word.text}")
 
-    def _followed(self, node: ast.expr, scope: _Scope) -> ast.expr:
-        """What a name stands for, as an expression; any other expression itself."""
+    def _followed(self, node: ast.expr, scope: _Scope, depth: int = 0) -> tuple[ast.expr, _Scope]:
+        """What a name, a call or a choice stands for, and where that stands; any other expression itself."""
         for _ in range(DEEPEST):
-            bound = self._bound(node, scope) if isinstance(node, ast.Name) else None
-            if bound is None:
+            followed, around = None, scope
+            if isinstance(node, ast.Name):
+                followed, around = self._bound(node, scope)
+            elif isinstance(node, ast.IfExp):
+                followed = node.body if self._holds(node.test, scope, depth) else node.orelse
+            elif isinstance(node, ast.Call):
+                followed, around = self._given_back(node, scope)
+            if followed is None:
                 break
-            node = bound
-        return node
+            node, scope = followed, around
+        return node, scope
+
+    def _given_back(self, call: ast.Call, scope: _Scope) -> tuple[ast.expr | None, _Scope]:
+        """What a call gives whose function stands in the script, or which changes the form of a text alone."""
+        first = next(iter(call.args), None)
+        if isinstance(call.func, ast.Attribute) and call.func.attr in _SAME:
+            name, owner = call.func.attr, call.func.value
+            if name == "join" or getattr(owner, "id", None) in {"shlex", "textwrap"}:
+                return first, scope
+            same = name != "replace" or not str(getattr(first, "value", name)).strip(" \\\n")
+            return (owner if same else None), scope
+        if ast.unparse(call.func) in _GET:
+            return next(iter(call.args[1:]), ast.copy_location(ast.Constant(None), call)), scope
+        function, inner = self._functions.get(getattr(call.func, "id", ""), (None, scope))
+        gives = [one.value for one in ast.walk(function) if isinstance(one, ast.Return)] if function else []
+        if function is None or len(gives) != 1:
+            return None, scope
+        return gives[0], _Scope(inner.outer, inner.bound, _arguments(function, inner, call, scope))
+
+    def _holds(self, test: ast.expr, scope: _Scope, depth: int) -> bool:
+        """Whether a condition holds; one that only a run would tell is read as if it did, with a note."""
+        truth = self._truth(test, scope, depth)
+        if truth is None:
+            note = f"{self._span(test)}: a condition hangs on what only a run would tell: read as if it holds"
+            self._notes += [] if note in self._notes else [note]
+        return truth is not False
+
+    def _truth(self, test: ast.expr, scope: _Scope, depth: int) -> bool | None:
+        """Whether a condition holds; None where only a run would tell."""
+        if isinstance(test, ast.BoolOp):
+            parts = {self._truth(one, scope, depth) for one in test.values}
+            decides = isinstance(test.op, ast.Or)
+            return decides if decides in parts else None if None in parts else not decides
+        if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
+            truth = self._truth(test.operand, scope, depth)
+            return None if truth is None else not truth
+        try:
+            if isinstance(test, ast.Compare):
+                return self._compared(test, scope, depth + 1)
+            return bool(self._held(test, scope, depth + 1))
+        except UnreadableError:
+            return None
+
+    def _compared(self, test: ast.Compare, scope: _Scope, depth: int) -> bool | None:
+        """Whether a comparison holds; None where it is of no numbers, or of values of which only a run would tell."""
+        sides = [self._held(side, scope, depth) for side in (test.left, *test.comparators)]
+        if isinstance(test.ops[0], ast.Eq | ast.NotEq | ast.Is | ast.IsNot) and not test.ops[1:]:
+            return (sides[0] == sides[1]) == isinstance(test.ops[0], ast.Eq | ast.Is)
+        numbers = [ast.Constant(side) for side in sides if isinstance(side, int | float)]
+        if len(numbers) < len(sides) or not all(isinstance(one, _ORDERS) for one in test.ops):
+            return None
+        return bool(evaluate(ast.Compare(numbers[0], test.ops, [*numbers[1:]]), Plain(str)))
 
     def _words(self, node: ast.expr, scope: _Scope, depth: int) -> list[Word]:
         """The words of a list, of several that are joined, or of one that a comprehension makes of a mapping."""
         self._count.one(0, self._span(node))
-        node = self._followed(node, scope)
+        node, scope = self._followed(node, scope, depth)
         if depth > DEEPEST:
             return []
         if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add):
@@ -247,16 +339,16 @@ class _Reader:
         return []
 
     def _word(self, node: ast.expr, scope: _Scope, depth: int) -> list[Word]:
-        """The word that one item of a list is, or those that a starred one is; none where only a run would tell."""
+        """The word that one item of a list is, or those that a starred one is."""
         if isinstance(node, ast.Starred):
             return self._words(node.value, scope, depth + 1)
         if isinstance(node, ast.Attribute) and node.attr == "executable":
             return [Word("python3", self._span(node))]
         try:
-            held = self._held(node.args[0] if _is_text(node) else node, scope, depth)
+            held = self._held(node, scope, depth)
         except UnreadableError:
-            self._notes.append(f"{self._span(node)}: a word of a command is left out, as only a run would tell")
-            return []
+            first, *others = re.split(r"\$\{(\w+)\}", self._text(node, scope, depth))
+            return [Word(first + "".join(others[1::2]), self._span(node), tuple(others[::2]))]
         return [] if isinstance(held, dict | list) else [Word(str(held), self._span(node))]
 
     def _turns(self, node: ast.ListComp | ast.GeneratorExp, scope: _Scope) -> Iterator[_Scope]:
@@ -265,7 +357,7 @@ class _Reader:
         over, items = first.iter, False
         if isinstance(over, ast.Call) and isinstance(over.func, ast.Attribute) and over.func.attr == "items":
             over, items = over.func.value, True
-        held = self._followed(over, scope)
+        held, _ = self._followed(over, scope)
         targets = first.target.elts if isinstance(first.target, ast.Tuple) else [first.target]
         names = [target.id for target in targets if isinstance(target, ast.Name)]
         pairs: list[tuple[ast.expr, ...]] = []
@@ -280,7 +372,7 @@ class _Reader:
     def _entries(self, node: ast.expr, scope: _Scope, depth: int) -> dict[str, tuple[ast.expr, ast.expr]]:
         """Keys and values of a mapping by key, those of others that it takes in among them."""
         self._count.one(0, self._span(node))
-        node = self._followed(node, scope)
+        node, scope = self._followed(node, scope, depth)
         found: dict[str, tuple[ast.expr, ast.expr]] = {}
         if isinstance(node, ast.Dict) and depth <= DEEPEST:
             for key, value in zip(node.keys, node.values, strict=True):
@@ -294,7 +386,7 @@ class _Reader:
         try:
             held = self._held(value, scope)
         except UnreadableError:
-            bound = self._bound(value, scope) if isinstance(value, ast.Name) else None
+            bound = self._bound(value, scope)[0] if isinstance(value, ast.Name) else None
             if not (isinstance(bound, ast.Call) and _called(bound) is not None):
                 missed.append(key)
             return
@@ -333,6 +425,30 @@ class _Reader:
             return self._joined(node, scope, depth)
         if isinstance(node, ast.Name | ast.Attribute):
             return self._named(node, scope, depth)
+        followed, around = self._followed(node, scope, depth)
+        if followed is not node:
+            return self._held(followed, around, depth + 1)
+        return self._worked_out(node, scope, depth)
+
+    def _worked_out(self, node: ast.expr, scope: _Scope, depth: int) -> Held:
+        """
+        What an expression gives that joins, converts, picks out or calculates.
+
+        Raises:
+            UnreadableError: Only a run would tell.
+        """
+        if isinstance(node, ast.Subscript):
+            held, key = self._held(node.value, scope, depth + 1), self._held(node.slice, scope, depth + 1)
+            if isinstance(held, dict) and str(key) in held:
+                return held[str(key)].value
+        elif isinstance(node, ast.BinOp):
+            left, right = (self._held(side, scope, depth + 1) for side in (node.left, node.right))
+            if isinstance(node.op, ast.Add) and isinstance(left, str) and isinstance(right, str):
+                return (left + right)[:_LONGEST]
+            if isinstance(left, int | float) and isinstance(right, int | float):
+                return arithmetic(ast.BinOp(ast.Constant(left), node.op, ast.Constant(right)))
+        elif isinstance(node, ast.Call) and getattr(node.func, "id", "") in _MAKES and len(node.args) == 1:
+            return _made(ast.unparse(node.func), self._held(node.args[0], scope, depth + 1))
         return arithmetic(node, lambda name: self._operand(name, node, scope, depth))
 
     def _operand(self, name: str, node: ast.expr, scope: _Scope, depth: int) -> Held:
@@ -370,29 +486,38 @@ class _Reader:
     def _named(self, node: ast.Name | ast.Attribute, scope: _Scope, depth: int) -> Held:
         """What a name stands for; `torch.bfloat16` is itself, `args.x` the default of the option."""
         if isinstance(node, ast.Name):
-            value = self._bound(node, scope)
+            value, around = self._bound(node, scope)
             if value is None:
                 raise UnreadableError("it is worked out")
-            return self._held(value, scope, depth + 1)
+            return self._held(value, around, depth + 1)
         if isinstance(node.value, ast.Name) and node.value.id == "torch":
             return f"torch.{node.attr}"
         if isinstance(node.value, ast.Name) and node.attr in self._defaults:
-            parsed = self._bound(node.value, scope)
+            parsed, _ = self._followed(node.value, scope, depth)
             if isinstance(parsed, ast.Call) and getattr(parsed.func, "attr", "") == "parse_args":
                 return self._held(self._defaults[node.attr], _Scope(), depth + 1)
         raise UnreadableError("it is worked out")
 
     @staticmethod
-    def _bound(node: ast.expr, scope: _Scope) -> ast.expr | None:
-        """The expression of the last assignment above to a name, in the nearest scope that has one."""
+    def _bound(node: ast.expr, scope: _Scope) -> tuple[ast.expr | None, _Scope]:
+        """The expression of the last assignment above to a name, in the nearest scope that has one, and its scope."""
         around: _Scope | None = scope
+        if isinstance(node, ast.Name) and node.id == "__name__":
+            return ast.copy_location(ast.Constant("__main__"), node), scope
         while around is not None and isinstance(node, ast.Name):
             if (bound := around.bound.get(node.id)) is not None:
                 above = bisect_left(bound, node.lineno, key=lambda one: one[0])
                 if above or around is not scope:
-                    return bound[above - 1][1]  # the last one, where all stand below in a scope around
+                    value = bound[above - 1][1]  # the last one, where all stand below in a scope around
+                    return around.given.get(node.id, (None, scope)) if value is None else (value, scope)
             around = around.outer
-        return None
+        return None, scope
+
+
+def _tells(call: ast.Call) -> bool:
+    """Whether a call sets something, or starts a command."""
+    name = call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")
+    return name in _STARTS or name == "execute_train" or _called(call) is not None
 
 
 def _called(call: ast.Call) -> str | None:
@@ -403,12 +528,45 @@ def _called(call: ast.Call) -> str | None:
     return str(name) if _CALLED.fullmatch(name) else None
 
 
-def _is_text(node: ast.expr) -> TypeGuard[ast.Call]:
-    """Whether an expression is `str(x)`."""
-    return isinstance(node, ast.Call) and getattr(node.func, "id", "") == "str" and len(node.args) == 1
+def _arguments(
+    function: ast.FunctionDef, inner: _Scope, call: ast.Call, scope: _Scope
+) -> dict[str, tuple[ast.expr, _Scope]]:
+    """What a call gives to the parameters of a function, by name, and where that stands."""
+    names = [parameter.arg for parameter in function.args.args]
+    own, defaults = inner.outer or inner, function.args.defaults
+    given = {name: (value, own) for name, value in zip(names[::-1], defaults[::-1], strict=False)}
+    given |= {name: (value, scope) for name, value in zip(names, call.args, strict=False)}
+    return given | {word.arg: (word.value, scope) for word in call.keywords if word.arg is not None}
 
 
-def _extended(call: ast.Call, scope: _Scope, loop: ast.For | None) -> None:
+def _made(kind: str, held: Held) -> Held:
+    """
+    What `int`, `float` or `str` makes of a value.
+
+    Raises:
+        UnreadableError: Nothing.
+    """
+    try:
+        made: int | float | str = _MAKES[kind](held)
+    except (TypeError, ValueError, OverflowError):
+        raise UnreadableError(f"it is no {kind}") from None
+    return made
+
+
+def _name_of(node: ast.expr) -> str:
+    """An expression as a name that a shell's variable may have."""
+    return "_".join(re.findall(r"[A-Za-z_]\w*", ast.unparse(node)))[:40] or "it"
+
+
+def _also(test: ast.expr | None, node: ast.AST, child: ast.AST) -> ast.expr | None:
+    """What holds where a part of a statement is reached: what holds around it, and in a branch its condition."""
+    if not isinstance(node, ast.If) or child is node.test:
+        return test
+    own = ast.copy_location(ast.UnaryOp(ast.Not(), node.test), node.test) if child in node.orelse else node.test
+    return own if test is None else ast.copy_location(ast.BoolOp(ast.And(), [test, own]), own)
+
+
+def _extended(call: ast.Call, scope: _Scope, loop: ast.For | None, test: ast.expr | None) -> None:
     """Note what `words.append(x)`, `words.extend(y)` and `mapping.update(z)` make of a list or a mapping."""
     func = call.func
     if not (isinstance(func, ast.Attribute) and isinstance(func.value, ast.Name) and len(call.args) == 1):
@@ -421,7 +579,8 @@ def _extended(call: ast.Call, scope: _Scope, loop: ast.For | None) -> None:
         made = ast.BinOp(func.value, ast.Add(), _in_turn(more, loop))
     else:
         return
-    scope.bound.setdefault(func.value.id, []).append((call.lineno, ast.copy_location(made, call)))
+    made = _under(test, ast.copy_location(made, call), func.value)
+    scope.bound.setdefault(func.value.id, []).append((call.lineno, made))
 
 
 def _in_turn(words: ast.expr, loop: ast.For | None) -> ast.expr:
@@ -432,15 +591,24 @@ def _in_turn(words: ast.expr, loop: ast.For | None) -> ast.expr:
     return ast.copy_location(ast.ListComp(each, [ast.comprehension(loop.target, loop.iter, [], 0)]), words)
 
 
-def _bind(node: ast.AST, scope: _Scope, loop: ast.For | None) -> None:
+def _under(test: ast.expr | None, value: ast.expr, before: ast.Name) -> ast.expr:
+    """What a name is where its new value hangs on a condition."""
+    if test is None:
+        return value
+    old = ast.copy_location(ast.Name(before.id), value)
+    return ast.copy_location(ast.IfExp(test, value, old), value)
+
+
+def _bind(node: ast.AST, scope: _Scope, loop: ast.For | None, test: ast.expr | None) -> None:
     """Note what a statement assigns to names; what no single expression gives is unknown."""
     for target, value in _assigned(node, loop):
         if isinstance(target, ast.Subscript) and isinstance(target.value, ast.Name) and value is not None:
             made = ast.copy_location(ast.Dict([None, target.slice], [target.value, value]), target)
-            scope.bound.setdefault(target.value.id, []).append((target.lineno, made))
+            scope.bound.setdefault(target.value.id, []).append((target.lineno, _under(test, made, target.value)))
         for name in ast.walk(target):
             if isinstance(name, ast.Name) and isinstance(name.ctx, ast.Store):
-                scope.bound.setdefault(name.id, []).append((name.lineno, value if name is target else None))
+                found = None if value is None or name is not target else _under(test, value, name)
+                scope.bound.setdefault(name.id, []).append((name.lineno, found))
 
 
 def _assigned(node: ast.AST, loop: ast.For | None) -> Iterator[tuple[ast.AST, ast.expr | None]]:
@@ -448,7 +616,7 @@ def _assigned(node: ast.AST, loop: ast.For | None) -> Iterator[tuple[ast.AST, as
         yield from ((target, node.value) for target in node.targets)
     elif isinstance(node, ast.AnnAssign | ast.NamedExpr):
         yield node.target, node.value
-    elif isinstance(node, ast.AugAssign) and isinstance(node.value, ast.List | ast.ListComp):
+    elif isinstance(node, ast.AugAssign) and (loop is None or isinstance(node.value, ast.List | ast.ListComp)):
         before = ast.copy_location(ast.Name(getattr(node.target, "id", ""), ast.Load()), node)
         yield node.target, ast.copy_location(ast.BinOp(before, node.op, _in_turn(node.value, loop)), node)
     elif isinstance(node, ast.AugAssign | ast.For | ast.AsyncFor | ast.comprehension):

@@ -20,7 +20,7 @@ from rlsize.readers.launch.nodes import DEEPEST, Count, Node, Places, merged, sh
 from rlsize.readers.launch.yaml_trees import one_tree, yaml_trees
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
     from rlsize.facts.launch import Setting
 
@@ -166,6 +166,8 @@ def scripts_in(node: Node) -> Iterator[tuple[tuple[Word, ...], list[Node]]]:
         return
     words: list[Node] = []
     nodes: list[Node] = []
+    environment = list(_environment(held.get("env")))
+    known = dict(word.text.split("=", 1) for word in environment)
     for key in _SCRIPTS:
         value = held[key].value if key in held else None
         if isinstance(value, str) and re.search(r"\s", value.strip()):
@@ -174,16 +176,21 @@ def scripts_in(node: Node) -> Iterator[tuple[tuple[Word, ...], list[Node]]]:
             words += value
             nodes += [held[key], *value]
     if words:
-        yield (*_environment(held.get("env")), *(Word(str(word.plain), word.span) for word in words)), nodes
+        before = [Word("env", environment[0].span)] if environment else []
+        told = (Word(_filled(str(word.plain), known), word.span) for word in words)
+        yield (*before, *environment, *told), nodes
+
+
+def _filled(text: str, known: Mapping[str, str]) -> str:
+    """A word of a container as Kubernetes hands it on: `$(NAME)` of a variable of its is its value."""
+    return re.sub(r"\$\((\w+)\)", lambda found: known.get(found[1], found[0]), text)
 
 
 def _environment(node: Node | None) -> Iterator[Word]:
-    """What stands before a command for the variables of its container: `env A=1`."""
+    """The variables of a container, as `NAME=value`."""
     held = node.value if node is not None else None
-    for number, one in enumerate(held if isinstance(held, list) else ()):
+    for one in held if isinstance(held, list) else ():
         pair = one.value if isinstance(one.value, dict) else {}
         name, value = pair.get("name"), pair.get("value")
-        if number == 0:
-            yield Word("env", one.span)
         if name is not None and value is not None and re.fullmatch(r"[A-Za-z_]\w*", str(name.value)):
             yield Word(f"{name.value}={value.plain}", value.span)

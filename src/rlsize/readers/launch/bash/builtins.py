@@ -5,6 +5,7 @@ from __future__ import annotations
 import posixpath
 import re
 from dataclasses import replace
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from rlsize.facts.launch import GAP, Program, Word
@@ -26,6 +27,9 @@ _WORK_OF_SCRIPT = 40
 _SHELLS = ("bash", "sh", "zsh", "dash")
 _ABSENT = re.compile(r"npu-smi|rocm-smi|rocminfo|amd-smi|hl-smi|xpu-smi|mx-smi|ixsmi|cnmon|mthreads-gmi")
 _GOES_ON = re.compile(r"--?[A-Za-z][^=]*(=.*)?|[+~]{0,2}[A-Za-z_]\w*([./][^=\s/]+)+=.*", re.DOTALL)
+_ON = "a line that starts with an option or key=value goes on from the command before it, as all such lines do"
+_ENVIRONMENT = re.compile(r"(?:^|/)(?:activate|conda\.sh)$")
+"""Files that choose a Python and set nothing of a training."""
 _TRANSPARENT = ("exec", "command", "builtin")
 
 
@@ -111,10 +115,11 @@ def _program(shell: Shell, words: list[Field], variables: dict[str, Word], at: i
     if shell.given is not None and shell.given.text and name.startswith("python"):
         given["/dev/stdin"] = Word(shell.given.text, shell.given.extent)
         shell.note(at, f"{name} reads a program from the lines that follow: it is not read")
-    if _GOES_ON.fullmatch(name) and known(arguments[0].text) and record.programs:
+    if _GOES_ON.fullmatch(name) and known(arguments[0].text.partition("=")[0]) and record.programs:
         before = record.programs[-1]
         record.programs[-1] = Program((*before.words, *map(record.told, arguments)), before.variables)
-        shell.note(at, "a line that starts with an option or key=value goes on from the command before it")
+        if not any(note.endswith(_ON) for note in record.notes):
+            shell.note(at, _ON)
         return True
     record.add(arguments, given)
     if script:
@@ -136,10 +141,13 @@ def _script(texts: list[str]) -> int:
 
 
 def _inner(shell: Shell, words: list[Field], index: int, variables: dict[str, Word]) -> bool:
-    """Follow a word that is a script: its variables are those that are exported."""
+    """Follow a word that is a script: its variables are those that are exported, or that a container is given."""
     if shell.level >= _DEEPEST:
         raise shell.record.fault("scripts within scripts nest too deep")
     inner = shell.copy()
+    pairs = ((flag.text, word.word) for flag, word in pairwise(words[:index]))
+    told = ((word.text.partition("="), word) for flag, word in pairs if flag in ("-e", "--env"))
+    variables = {**variables, **{pair[0]: replace(word, text=pair[2]) for pair, word in told if pair[1]}}
     inner.functions, inner.level, inner.arguments = {}, shell.level + 1, [one.word for one in words[index + 2 :]]
     inner.flags |= dict.fromkeys(variables, "x")
     inner.variables = {name: value for name, value in inner.variables.items() if "x" in inner.flags.get(name, "")}
@@ -268,6 +276,8 @@ def _source(shell: Shell, words: list[Word], at: int) -> bool:
         return True
     texts = ((record.sourced(place), place) for place in dict.fromkeys(places))
     text, found = next((one for one in texts if one[0] is not None), (None, path))
+    if text is None and _ENVIRONMENT.search(found):
+        return True
     if text is None:
         named = found or ", ".join(record.names(words[1].text)) or "a file"
         shell.note(at, f"{named} {GAP}")

@@ -210,8 +210,10 @@ def script_in(text: str, words: Sequence[Word]) -> Source:
     if len(parts) == 1:
         return parts[0]
     script, starts, ends = "", array("L"), array("L")
-    for part in parts:
-        quoted = part.joined(_quoted(part.text))
+    for part, word in zip(parts, words, strict=True):
+        untold = "".join(f"${{{name}}}" for name in word.unknown)
+        end = len(part.text)
+        quoted = part.joined([*_quoted(part.text), (untold, end, end)])
         script += f"{quoted.text} "
         starts.extend([*quoted.starts, *quoted.starts[-1:]])
         ends.extend([*quoted.ends, *quoted.starts[-1:]])

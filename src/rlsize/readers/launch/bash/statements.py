@@ -19,6 +19,7 @@ from rlsize.readers.launch.bash.words import (
     fields_of,
     key_of,
     pattern_of,
+    printed,
     text_of,
     words_of,
 )
@@ -59,7 +60,7 @@ def _redirected(shell: Shell, node: Node, follow: Callable[[Shell, Node], bool])
         if "<<" in redirect.sign:
             shell.given = _given(shell, redirect)
         elif redirect.sign == "<":
-            shell.given = None
+            shell.given = _read_from(shell, redirect)
         elif re.fullmatch(r"1?&?>[>|]?", redirect.sign):
             word = text_of(shell, redirect.start, redirect.end)
             target, append = (None if word.text.startswith("/dev/") else word), ">>" in redirect.sign
@@ -73,6 +74,16 @@ def _redirected(shell: Shell, node: Node, follow: Callable[[Shell, Node], bool])
         span = given.extent if given else sink.words[0].span
         shell.record.write(target.text, Word(sink.text, span), append=append)
     return status
+
+
+def _read_from(shell: Shell, redirect: Redirect) -> Source | None:
+    """What a command prints, `< <(command)`, or a file of the script's own holds; None where nobody tells."""
+    source, start, end = shell.source, redirect.start, redirect.end
+    if source.text.startswith("<(", start):
+        text = printed(shell, source.part(start + 2, end - 1))
+        return None if text is None else Source.made(text and text + "\n", source.span(start, end))
+    held = shell.record.files.get(text_of(shell, start, end).text)
+    return None if held is None else Source.made(held.text, held.span)
 
 
 def _given(shell: Shell, redirect: Redirect) -> Source:
