@@ -42,6 +42,7 @@ ORDER: dict[Order, tuple[str, ...]] = {
 _BITS = 30  # numbers that differ beyond these are the same but for rounding
 SAME = 2.0 ** (1 - _BITS)
 """The same as a share."""
+_CLEAR = 2.0**-20  # as a share: by what something is worse whatever rounding says
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -183,9 +184,7 @@ class Picks:
             self.modes[mode] = min(self.modes.get(mode, best[0]), best[0], key=_score)
         self.best += best
         if len(self.best) > 2 * KEPT:
-            self.best.sort(key=_score)
-            del self.best[KEPT:]
-            self.bar = self.best[-1].score[0]
+            self.trim()
         if front:
             self.front = _front([*self.front, *front])
             self.ahead = np.array([(pick.step_seconds, pick.cost) for pick in self.front]).T
@@ -194,6 +193,13 @@ class Picks:
             known = self.splits.get(key)
             if known is None or _fuller(pick) < _fuller(known):
                 self.splits[key] = pick
+
+    def trim(self) -> None:
+        """Let go of all but the best."""
+        self.best.sort(key=_score)
+        del self.best[KEPT:]
+        if len(self.best) == KEPT:
+            self.bar = self.best[-1].score[0]
 
     def bar_of(self, loop: str) -> float:
         """What a block of a mode must keep below to matter."""
@@ -281,8 +287,7 @@ def pick_best(terms: Terms, trainers: TrainerTable, steps: Steps, picks: Picks) 
         return
     counts = trainers.counts[first : first + len(starts)]
     families = replace(steps.place, trainer_gpus=counts[None, :])
-    flow = placed_flow(terms, families, np.where(kept, least, 0.0))
-    paid = flow["cost_per_step_usd" if picks.priced else "gpu_hours_per_step"]  # hours where some price is not known
+    paid = paid_of(terms, families, np.where(kept, least, 0.0), priced=picks.priced)
     cost, gpus = (np.where(kept, part, np.inf).ravel() for part in (paid, families.gpus))
     burden = np.zeros_like(cost) if lightest is None else np.where(kept, lightest, np.inf).ravel()
     scores = {"step_seconds": least.ravel(), "cost": cost, "gpus": gpus, "burden": burden}
@@ -295,6 +300,31 @@ def pick_best(terms: Terms, trainers: TrainerTable, steps: Steps, picks: Picks) 
     places = np.array(sorted(set(np.concatenate(told).tolist())), dtype=int)
     made = _made(trainers, steps, starts, places, (scores, keys))
     picks.add(*([made[flat] for flat in some.tolist()] for some in told))
+
+
+def paid_of(terms: Terms, place: Placement, seconds: Array, *, priced: bool) -> Array:
+    """Dollars of steps that take so long, or GPU-hours where some price is not known. [usd]"""
+    found: Array = placed_flow(terms, place, seconds)["cost_per_step_usd" if priced else "gpu_hours_per_step"]
+    return found
+
+
+def may_be_told(terms: Terms, families: Placement, seconds: Array, known: Picks) -> NDArray[np.bool_]:
+    """
+    Which families may be among the best, or on the front, beside some others that are.
+
+    Args:
+        terms: In central numbers.
+        families: The families.
+        seconds: What the step of each takes at least; infinite where there is none. [s]
+        known: What was picked of some candidates.
+    """
+    there = np.isfinite(seconds)
+    cost = paid_of(terms, families, np.where(there, seconds, 0.0), priced=known.priced)
+    first = {"step_seconds": seconds, "cost": cost, "gpus": families.gpus}[ORDER[known.objective][0]]
+    times, costs = known.ahead
+    beside = np.concatenate([[np.inf], costs])[np.searchsorted(times, seconds * (1 - _CLEAR), side="right")]
+    found: NDArray[np.bool_] = first <= known.bar_of(families.loop) * (1 + _CLEAR)
+    return there & (found | (cost <= beside * (1 + _CLEAR)))
 
 
 def _made(

@@ -16,8 +16,8 @@ import numpy as np
 from rlsize.equations import planning, rollout_batch
 from rlsize.errors import Fault, InputError
 from rlsize.estimates.step_assembly import REFILLING, assembled
-from rlsize.planner.evaluation import MEMORY_KEYS, placed_flow, results_of
-from rlsize.planner.families import Found, Picks, Steps, groups_of, pick_best
+from rlsize.planner.evaluation import MEMORY_KEYS, results_of
+from rlsize.planner.families import Found, Picks, Steps, groups_of, may_be_told, paid_of, pick_best
 from rlsize.planner.options import Placement
 from rlsize.planner.space import packed
 from rlsize.planner.step_parts import FleetParts, lent_swap, sync_part, together
@@ -182,21 +182,64 @@ def search(
     """
     tables = tables or tabulated(terms, space)
     found = Found(objective=objective, priced=space.priced, rejected=tables.rejected.copy())
-    picks, apart = (Picks(objective=objective, priced=space.priced) for _ in range(2))
     rare = tables.rare if usual else frozenset()
+    asked = _Asked(terms=terms, space=space, objective=objective, bar=bar, usual=usual, rare=rare)
+    if bar is None and not space.limits and "async" in space.loops and terms.problem.late_rule("async") == "drop":
+        some = _quickest(tables)
+        ahead = _picked(replace(asked, space=some.space), some, Found(objective=objective))
+        for known in ahead:
+            known.trim()
+        asked = replace(asked, ahead=ahead)
+    picks, apart = _picked(asked, tables, found, tell)
+    if tables.fleets and tables.trainers and not found.worked_out:
+        found.rejected.add("room")
+    if picks.best and apart.best:
+        found.rare = apart.first
+    (picks if picks.best else apart).settle(found)
+    return found
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Asked:
+    """
+    What a search is asked.
+
+    Args:
+        terms: In central numbers.
+        space: What may be chosen.
+        objective: What is made small.
+        bar: What candidates must keep below besides; None for nothing.
+        usual: Whether layouts that few run are set apart.
+        rare: Of these the ways to build instances, by identity.
+        ahead: What some of the candidates have at least, of all and of those set apart; None where nobody knows.
+    """
+
+    terms: Terms
+    space: Space
+    objective: Order
+    bar: Bar | None
+    usual: bool
+    rare: frozenset[int]
+    ahead: tuple[Picks, Picks] | None = None
+
+
+def _picked(asked: _Asked, tables: Tables, found: Found, tell: Tell | None = None) -> tuple[Picks, Picks]:
+    """The best of all candidates, and of those that are set apart; how many there are is noted."""
+    terms, space, bar = asked.terms, asked.space, asked.bar
+    picks, apart = (Picks(objective=asked.objective, priced=space.priced) for _ in range(2))
     order = {id(fleet): place for place, fleet in enumerate(space.fleets)}
     for kind, (trainers, sharing) in enumerate(tables.trainers):
         done = 0
-        odd = np.array([usual and option.rare for option in trainers.options])
+        odd = np.array([asked.usual and option.rare for option in trainers.options])
         most = candidates_of(terms, space, tables.fleets, trainers)
         for block in _blocks(terms, space, tables.fleets, trainers, sharing):
             key = (id(trainers), *block.key)
             if bar is not None and tables.quickest.get(key, 0.0) > bar.step_seconds:
                 continue
-            worked_out, burden, tables.quickest[key] = _work_out(terms, space, trainers, block, found, bar)
+            own = odd[None, block.columns] | np.array([[id(fleet) in asked.rare] for fleet in block.fleets])
+            worked_out, burden, tables.quickest[key] = _work_out(asked, trainers, block, found, own)
             before = (kind, space.loops.index(block.place.loop))
             rows = [((*before, order[id(fleet)]), fleet) for fleet in block.fleets]
-            own = odd[None, block.columns] | np.array([[id(fleet) in rare] for fleet in block.fleets])
             for which, into in ((~own, picks), (own, apart)):
                 if which.any():
                     seconds = worked_out if which.all() else np.where(which, worked_out, np.inf)
@@ -205,12 +248,31 @@ def search(
             done += int(block.room.sum())
             if tell is not None and most > WORTH_TELLING:
                 tell(min(1.0, done / most))
-    if tables.fleets and tables.trainers and not found.worked_out:
-        found.rejected.add("room")
-    if picks.best and apart.best:
-        found.rare = apart.first
-    (picks if picks.best else apart).settle(found)
-    return found
+    return picks, apart
+
+
+def _quickest(tables: Tables) -> Tables:
+    """Of each number of GPUs the quickest trainers, one that is usual and one that is not, where late samples drop."""
+    trainers: list[tuple[TrainerTable, dict[int, Sharing]]] = [(_quickest_of(one), {}) for one, _ in tables.trainers]
+    return replace(tables, space=replace(tables.space, loops=("async",)), trainers=trainers, quickest={})
+
+
+def _quickest_of(trainers: TrainerTable) -> TrainerTable:
+    """The same of one kind of GPU."""
+    odd = np.array([option.rare for option in trainers.options])
+    order = np.lexsort((trainers.trained[0].sum(axis=0), odd, trainers.gpus))
+    other = (np.diff(trainers.gpus[order]) != 0) | (np.diff(odd[order]) != 0)
+    kept = np.sort(order[np.concatenate([[True], other])])
+    return replace(
+        trainers,
+        options=trainers.options[kept],
+        gpus=trainers.gpus[kept],
+        micro_batches=trainers.micro_batches[kept],
+        trained=trainers.trained[..., kept],
+        headroom=trainers.headroom[kept],
+        burdens=trainers.burdens[kept],
+        starts=np.searchsorted(trainers.gpus[kept], trainers.counts),
+    )
 
 
 def _blocks(
@@ -382,22 +444,23 @@ def _memory(trainers: TrainerTable, left: Array | None, last: int) -> dict[str, 
 
 
 def _work_out(
-    terms: Terms,
-    space: Space,
-    trainers: TrainerTable,
-    block: _Block,
-    found: Found,
-    bar: Bar | None,
+    asked: _Asked, trainers: TrainerTable, block: _Block, found: Found, apart: Mask
 ) -> tuple[Array, Array | None, float]:
     """
-    The steps of a block's candidates, how far each is from simple, and the shortest step.
+    The steps of a block's candidates, how far each is from simple, and what none of them is shorter than.
 
     How many there are, and what left others out, is noted.
     """
-    step = assembled(terms.work, _parts(terms, trainers, block))
-    results = {**results_of(terms, block.place, step), **block.memory} if space.limits else {}
+    terms, space, bar = asked.terms, asked.space, asked.bar
+    parts, able, results = _parts(terms, trainers, block), block.room, {}
+    if parts.rule is None or space.limits:
+        step = assembled(terms.work, parts)
+        seconds, least = np.broadcast_to(step.seconds, able.shape), float(np.min(step.seconds))
+        results = {**results_of(terms, block.place, step), **block.memory} if space.limits else {}
+    else:
+        seconds, able, least = _dropping(asked, trainers, block, parts, apart)
     near = found.objective == "near"
-    fits, beyond = within(space, results, block.room, lambda flat: _words(block, flat), found.rejected)
+    fits, beyond = within(space, results, able, lambda flat: _words(block, flat), found.rejected)
     fits = block.room if near else fits
     starts, first = groups_of(trainers, block.columns)
     sizes = trainers.sizes[first : first + len(starts)]
@@ -408,12 +471,64 @@ def _work_out(
     if near:
         burden = beyond
     elif bar is not None:
-        burden = trainers.burdens[None, block.columns] + block.burdens
-        key = "cost_per_step_usd" if space.priced else "gpu_hours_per_step"
-        fits = fits & (block.place.gpus <= bar.gpus * (1 + _EXACT)) & (step.seconds <= bar.step_seconds)
-        fits &= (placed_flow(terms, block.place, step.seconds)[key] <= bar.cost) & (burden <= bar.burden)
-    seconds = np.where(fits, np.broadcast_to(step.seconds, fits.shape), np.inf)
-    return seconds, burden, float(np.min(step.seconds))
+        burden = _burden(trainers, block)
+        fits = fits & _below(asked, bar, block, seconds, burden)
+    return np.where(fits, seconds, np.inf), burden, least
+
+
+def _burden(trainers: TrainerTable, block: _Block) -> Array:
+    """How far each candidate of a block is from simple. [1]"""
+    found: Array = trainers.burdens[None, block.columns] + block.burdens
+    return found
+
+
+def _below(asked: _Asked, bar: Bar, block: _Block, seconds: Array, burden: Array) -> Mask:
+    """Which candidates of a block are below a bar if their steps take so long."""
+    cost = paid_of(asked.terms, block.place, seconds, priced=asked.space.priced)
+    fits = (block.place.gpus <= bar.gpus * (1 + _EXACT)) & (seconds <= bar.step_seconds)
+    found: Mask = fits & (cost <= bar.cost) & (burden <= bar.burden)
+    return found
+
+
+def _dropping(
+    asked: _Asked, trainers: TrainerTable, block: _Block, parts: LoopParts, apart: Mask
+) -> tuple[Array, Mask, float]:
+    """
+    The steps of candidates that drop late samples, which of them are worked out, and what none is shorter than.
+
+    What drops nothing takes less time than what does, and is worked out much sooner. So it tells which families may be
+    among what is told, by what is known of some of them; and of their layouts those that may be quicker than the one
+    whose trainer is quickest. All others are left out.
+    """
+    terms, shape = asked.terms, block.room.shape
+    plain = np.broadcast_to(assembled(terms.work, replace(parts, rule=None)).seconds, shape) * (1 - _SURE)
+    seconds, known, least = plain.copy(), np.zeros(shape, dtype=bool), float(plain.min())
+
+    def work_out(some: Mask) -> None:
+        own = parts.each(lambda number: np.broadcast_to(number, shape)[some])
+        seconds[some] = assembled(terms.work, own).seconds
+        known[some] = True
+
+    if asked.bar is not None:
+        work_out(block.room & _below(asked, asked.bar, block, plain, _burden(trainers, block)))
+    elif asked.ahead is None:
+        work_out(block.room)
+    else:
+        starts, first = groups_of(trainers, block.columns)
+        counts = trainers.counts[first : first + len(starts)]
+        sizes = np.diff(np.append(starts, shape[1]))
+        trained = trainers.trained[int(block.place.shared)].sum(axis=0)[None, block.columns]
+        for which, ahead in zip((~apart, apart), asked.ahead, strict=True):
+            able = block.room & which
+            soonest = np.minimum.reduceat(np.where(able, plain, np.inf), starts, axis=1)
+            worth = may_be_told(terms, replace(block.place, trainer_gpus=counts[None, :]), soonest, ahead)
+            able &= np.repeat(worth | block.full[:, starts], sizes, axis=1)
+            times = np.where(able, trained, np.inf)
+            quickest = able & (times == np.repeat(np.minimum.reduceat(times, starts, axis=1), sizes, axis=1))
+            work_out(quickest)
+            reached = np.minimum.reduceat(np.where(quickest, seconds, np.inf), starts, axis=1)
+            work_out(able & ~quickest & (plain <= np.repeat(reached, sizes, axis=1)))
+    return seconds, known, least
 
 
 def _parts(terms: Terms, trainers: TrainerTable, block: _Block) -> LoopParts:
@@ -483,6 +598,7 @@ def _words(block: _Block, flat: int) -> str:
 
 
 _EXACT = 1e-12  # relative: a limit that is met to the last digit is kept
+_SURE = 1e-9  # relative: what rounding makes of a step is less
 
 
 def within(
