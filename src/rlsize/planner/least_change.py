@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import combinations
-from math import gcd
+from math import gcd, inf
 from typing import TYPE_CHECKING, Any
 
 from rlsize.equations import planning, rollout_batch
 from rlsize.planner.choice import AS_GOOD
+from rlsize.planner.families import SAME
 from rlsize.planner.rounding import rounded_up
-from rlsize.planner.search import search, tabulated
+from rlsize.planner.search import Bar, search, tabulated
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -241,8 +243,11 @@ def near_batch(
     """
     if not tables.uneven:
         return None
+    asked = partial(search, tables.terms, tables.space, objective, usual=True)
     uneven = replace(tables, trainers=tables.uneven)
-    anyhow = search(tables.terms, tables.space, objective, tables=uneven, usual=True).best
+    anyhow = asked(tables=uneven, bar=_better_than(best, objective)).best
+    if anyhow and (anyhow[0].place.trainer.rare or id(anyhow[0].place.fleet) in uneven.rare):
+        anyhow = asked(tables=uneven).best  # what few run is the best only where there is nothing else, however slow
     if not anyhow or anyhow[0].score(objective)[0] * (1.0 + AS_GOOD) > best.score(objective)[0]:
         return None
     place = anyhow[0].place
@@ -263,6 +268,16 @@ def near_batch(
             change = LeastChange(key=key, now=now, needed=batch, share=abs(batch - now) / now, best=other)
             found += [(each, change)] if each * (1.0 + AS_GOOD) < before else []
     return min(found, key=lambda one: one[0])[1] if found else None
+
+
+def _better_than(best: Family, objective: Objective) -> Bar:
+    """What is clearly better than a plan, in what is made small."""
+    share = (1.0 + SAME) / (1.0 + AS_GOOD)
+    return Bar(
+        step_seconds=best.step_seconds * share if objective == "time" else inf,
+        cost=best.cost * share if objective == "cost" else inf,
+        gpus=best.gpus * share if objective == "gpus" else inf,
+    )
 
 
 def _laid_out(place: Placement) -> dict[str, str]:

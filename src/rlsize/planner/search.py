@@ -17,7 +17,7 @@ from rlsize.equations import planning, rollout_batch
 from rlsize.errors import Fault, InputError
 from rlsize.estimates.step_assembly import REFILLING, assembled
 from rlsize.planner.evaluation import MEMORY_KEYS, results_of
-from rlsize.planner.families import Found, Picks, Steps, groups_of, may_be_told, paid_of, pick_best
+from rlsize.planner.families import ORDER, Found, Picks, Steps, groups_of, may_be_told, paid_of, pick_best
 from rlsize.planner.options import Placement
 from rlsize.planner.space import packed
 from rlsize.planner.step_parts import FleetParts, lent_swap, sync_part, together
@@ -467,12 +467,11 @@ def _work_out(
     entries = int(block.room[:, starts].sum(axis=0) @ sizes)
     found.worked_out += entries
     found.feasible += int(fits.sum()) if space.limits else entries
-    burden = None
-    if near:
-        burden = beyond
-    elif bar is not None:
-        burden = _burden(trainers, block)
-        fits = fits & _below(asked, bar, block, seconds, burden)
+    burden = beyond if near else None
+    if bar is not None:
+        own = _burden(trainers, block)
+        fits = fits & _below(asked, bar, block, seconds, own)
+        burden = own if "burden" in ORDER[asked.objective] else None
     return np.where(fits, seconds, np.inf), burden, least
 
 
@@ -505,8 +504,7 @@ def _dropping(
     seconds, known, least = plain.copy(), np.zeros(shape, dtype=bool), float(plain.min())
 
     def work_out(some: Mask) -> None:
-        own = parts.each(lambda number: np.broadcast_to(number, shape)[some])
-        seconds[some] = assembled(terms.work, own).seconds
+        seconds[some] = assembled(terms.work, parts.each(partial(_entries, np.nonzero(some)))).seconds
         known[some] = True
 
     if asked.bar is not None:
@@ -529,6 +527,14 @@ def _dropping(
             reached = np.minimum.reduceat(np.where(quickest, seconds, np.inf), starts, axis=1)
             work_out(able & ~quickest & (plain <= np.repeat(reached, sizes, axis=1)))
     return seconds, known, least
+
+
+def _entries(places: tuple[NDArray[np.intp], ...], number: Worked) -> Worked:
+    """A number of some candidates of a block, where they differ in it."""
+    if np.ndim(number) == 0:
+        return number
+    wide = np.atleast_2d(number)
+    return wide[tuple(place * (size > 1) for place, size in zip(places, wide.shape, strict=True))]
 
 
 def _parts(terms: Terms, trainers: TrainerTable, block: _Block) -> LoopParts:
