@@ -259,10 +259,7 @@ def _quickest(tables: Tables) -> Tables:
 
 def _quickest_of(trainers: TrainerTable) -> TrainerTable:
     """The same of one kind of GPU."""
-    odd = np.array([option.rare for option in trainers.options])
-    order = np.lexsort((trainers.trained[0].sum(axis=0), odd, trainers.gpus))
-    other = (np.diff(trainers.gpus[order]) != 0) | (np.diff(odd[order]) != 0)
-    kept = np.sort(order[np.concatenate([[True], other])])
+    kept = trainers.quickest
     return replace(
         trainers,
         options=trainers.options[kept],
@@ -272,6 +269,7 @@ def _quickest_of(trainers: TrainerTable) -> TrainerTable:
         headroom=trainers.headroom[kept],
         burdens=trainers.burdens[kept],
         starts=np.searchsorted(trainers.gpus[kept], trainers.counts),
+        quickest=np.arange(len(kept)),
     )
 
 
@@ -495,46 +493,70 @@ def _dropping(
     """
     The steps of candidates that drop late samples, which of them are worked out, and what none is shorter than.
 
-    What drops nothing takes less time than what does, and is worked out much sooner. So it tells which families may be
-    among what is told, by what is known of some of them; and of their layouts those that may be quicker than the one
-    whose trainer is quickest. All others are left out.
+    Where nothing is dropped a step takes less time, and the least with the quickest trainer. So that tells which
+    families may be among what is told, by what is known of some of them; and which of their layouts may be quicker than
+    the one whose trainer is. All others are left out.
     """
     terms, shape = asked.terms, block.room.shape
-    plain = np.broadcast_to(assembled(terms.work, replace(parts, rule=None)).seconds, shape) * (1 - _SURE)
-    seconds, known, least = plain.copy(), np.zeros(shape, dtype=bool), float(plain.min())
+    seconds, known = np.full(shape, np.inf), np.zeros(shape, dtype=bool)
+    starts, first = groups_of(trainers, block.columns)
+    counts, sizes = trainers.counts[first : first + len(starts)], np.diff(np.append(starts, shape[1]))
+    families = replace(block.place, trainer_gpus=counts[None, :])
+    quick = trainers.quickest[trainers.quickest < shape[1]]
+    groups = np.searchsorted(trainers.gpus[quick], counts)
+    plain = _plain(terms, parts.each(lambda number: number[:, quick] if np.shape(number)[1:] > (1,) else number))
 
-    def work_out(some: Mask) -> None:
-        seconds[some] = assembled(terms.work, parts.each(partial(_entries, np.nonzero(some)))).seconds
-        known[some] = True
+    def work_out(some: Mask, most: Array) -> None:
+        """Those of some candidates that may take no longer than the families do."""
+        places = np.nonzero(some)
+        own = parts.each(partial(_entries, places))
+        able = _plain(terms, own) <= np.repeat(most, sizes, axis=1)[places]
+        places = places[0][able], places[1][able]
+        seconds[places] = assembled(
+            terms.work, own.each(lambda number: number[able] if np.ndim(number) else number)
+        ).seconds
+        known[places] = True
 
-    if asked.bar is not None:
-        work_out(block.room & _below(asked, asked.bar, block, plain, _burden(trainers, block)))
-    elif asked.ahead is None:
-        work_out(block.room)
-    else:
-        starts, first = groups_of(trainers, block.columns)
-        counts = trainers.counts[first : first + len(starts)]
-        sizes = np.diff(np.append(starts, shape[1]))
-        trained = trainers.trained[int(block.place.shared)].sum(axis=0)[None, block.columns]
-        for which, ahead in zip((~apart, apart), asked.ahead, strict=True):
-            able = block.room & which
-            soonest = np.minimum.reduceat(np.where(able, plain, np.inf), starts, axis=1)
-            worth = may_be_told(terms, replace(block.place, trainer_gpus=counts[None, :]), soonest, ahead)
-            able &= np.repeat(worth | block.full[:, starts], sizes, axis=1)
-            times = np.where(able, trained, np.inf)
-            quickest = able & (times == np.repeat(np.minimum.reduceat(times, starts, axis=1), sizes, axis=1))
-            work_out(quickest)
-            reached = np.minimum.reduceat(np.where(quickest, seconds, np.inf), starts, axis=1)
-            work_out(able & ~quickest & (plain <= np.repeat(reached, sizes, axis=1)))
-    return seconds, known, least
+    for place, which in enumerate((~apart, apart)):
+        able = block.room & which
+        soonest = np.minimum.reduceat(np.where(able[:, quick], plain, np.inf), groups, axis=1)
+        most = _most_seconds(asked, families, soonest)
+        worth = soonest <= most
+        if asked.ahead is not None:
+            worth = may_be_told(terms, families, soonest, asked.ahead[place]) | block.full[:, starts]
+            one = np.zeros(shape, dtype=bool)
+            one[:, quick] = True
+            one &= able & np.repeat(worth, sizes, axis=1)
+            work_out(one, most)
+            most = np.minimum.reduceat(np.where(one, seconds, np.inf), starts, axis=1)
+        work_out(able & np.repeat(worth, sizes, axis=1) & ~known, most)
+    return seconds, known, float(plain.min())
+
+
+def _plain(terms: Terms, parts: LoopParts) -> Array:
+    """What steps take at least that drop late samples: their time if nothing were dropped. [s]"""
+    found: Array = np.asarray(assembled(terms.work, replace(parts, rule=None)).seconds) * (1 - _SURE)
+    return found
+
+
+def _most_seconds(asked: _Asked, families: Placement, soonest: Array) -> Array:
+    """What the steps of families may take at most to stay below a bar, of which something is known at least. [s]"""
+    bar = asked.bar
+    if bar is None:
+        return np.full(soonest.shape, np.inf)
+    most = np.full(soonest.shape, bar.step_seconds)
+    if np.isfinite(bar.cost):
+        finite = np.where(np.isfinite(soonest), soonest, 0.0)
+        cost = paid_of(asked.terms, families, finite, priced=asked.space.priced)
+        most = np.minimum(most, np.divide(finite * bar.cost, cost, out=np.full(cost.shape, np.inf), where=cost > 0))
+    return np.where(families.gpus <= bar.gpus * (1 + _EXACT), most * (1 + _SURE), 0.0)
 
 
 def _entries(places: tuple[NDArray[np.intp], ...], number: Worked) -> Worked:
     """A number of some candidates of a block, where they differ in it."""
     if np.ndim(number) == 0:
         return number
-    wide = np.atleast_2d(number)
-    return wide[tuple(place * (size > 1) for place, size in zip(places, wide.shape, strict=True))]
+    return number[tuple(place * (size > 1) for place, size in zip(places, number.shape, strict=True))]
 
 
 def _parts(terms: Terms, trainers: TrainerTable, block: _Block) -> LoopParts:

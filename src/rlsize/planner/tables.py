@@ -115,6 +115,7 @@ class TrainerTable:
         counts: Each number of GPUs once.
         starts: The first entry of each.
         sizes: How many entries each has, with those that another is as good as. [1]
+        quickest: Of each the entry that trains in the least time, of those that many run and of those that few do.
     """
 
     options: NDArray[np.object_]
@@ -126,6 +127,7 @@ class TrainerTable:
     counts: Array
     starts: NDArray[np.intp]
     sizes: NDArray[np.intp]
+    quickest: NDArray[np.intp]
 
     @property
     def group(self) -> NDArray[np.intp]:
@@ -270,7 +272,16 @@ def trainer_tables(terms: Terms, space: Space, rejected: Rejections) -> Iterator
             kept = _undominated(columns)
             columns = {key: column[..., kept] for key, column in columns.items()}
         starts = np.searchsorted(columns["gpus"], counts)
-        yield TrainerTable(**columns, counts=counts, starts=starts, sizes=sizes)
+        yield TrainerTable(**columns, counts=counts, starts=starts, sizes=sizes, quickest=_quickest(columns))
+
+
+def _quickest(columns: Mapping[str, NDArray[Any]]) -> NDArray[np.intp]:
+    """Of each number of GPUs the entry that trains in the least time, of those that many run and of those few do."""
+    rare = np.array([option.rare for option in columns["options"]])
+    order = np.lexsort((columns["trained"][0].sum(axis=0), rare, columns["gpus"]))
+    other = (np.diff(columns["gpus"][order]) != 0) | (np.diff(rare[order]) != 0)
+    found: NDArray[np.intp] = np.sort(order[np.concatenate([[True], other])])
+    return found
 
 
 def _undominated(columns: Mapping[str, NDArray[Any]]) -> NDArray[np.intp]:
