@@ -160,6 +160,7 @@ class Picks:
     Args:
         objective: What is made small.
         priced: Whether cost is in dollars.
+        alone: Whether the best is all that is asked for.
         best: The best.
         modes: The best of each mode.
         front: Those that no other beats in both step and cost, quickest first.
@@ -170,6 +171,7 @@ class Picks:
 
     objective: Order
     priced: bool
+    alone: bool = False
     best: list[Pick] = field(default_factory=list)
     modes: dict[str, Pick] = field(default_factory=dict)
     front: list[Pick] = field(default_factory=list)
@@ -183,7 +185,7 @@ class Picks:
             mode = best[0].block.loop
             self.modes[mode] = min(self.modes.get(mode, best[0]), best[0], key=_score)
         self.best += best
-        if len(self.best) > 2 * KEPT:
+        if len(self.best) > 2 * self.kept:
             self.trim()
         if front:
             self.front = _front([*self.front, *front])
@@ -194,16 +196,23 @@ class Picks:
             if known is None or _fuller(pick) < _fuller(known):
                 self.splits[key] = pick
 
+    @property
+    def kept(self) -> int:
+        """How many of the best are kept."""
+        return 1 if self.alone else KEPT
+
     def trim(self) -> None:
         """Let go of all but the best."""
         self.best.sort(key=_score)
-        del self.best[KEPT:]
-        if len(self.best) == KEPT:
+        del self.best[self.kept :]
+        if len(self.best) == self.kept:
             self.bar = self.best[-1].score[0]
 
     def bar_of(self, loop: str) -> float:
         """What a block of a mode must keep below to matter."""
         known = self.modes.get(loop)
+        if self.alone:
+            return self.bar
         return float("inf") if known is None else max(self.bar, known.score[0])
 
     @property
@@ -292,11 +301,9 @@ def pick_best(terms: Terms, trainers: TrainerTable, steps: Steps, picks: Picks) 
     burden = np.zeros_like(cost) if lightest is None else np.where(kept, lightest, np.inf).ravel()
     scores = {"step_seconds": least.ravel(), "cost": cost, "gpus": gpus, "burden": burden}
     keys = [scores[name] for name in ORDER[picks.objective]]
-    told = (
-        _lowest(keys, picks.bar_of(steps.place.loop)),
-        _unbeaten(scores["step_seconds"], cost, picks.ahead),
-        _whole(kept & steps.full[:, starts]),
-    )
+    lowest, none = _lowest(keys, picks.bar_of(steps.place.loop), picks.kept), np.empty(0, dtype=np.intp)
+    front = none if picks.alone else _unbeaten(scores["step_seconds"], cost, picks.ahead)
+    told = lowest, front, none if picks.alone else _whole(kept & steps.full[:, starts])
     places = np.array(sorted(set(np.concatenate(told).tolist())), dtype=int)
     made = _made(trainers, steps, starts, places, (scores, keys))
     picks.add(*([made[flat] for flat in some.tolist()] for some in told))
@@ -310,7 +317,7 @@ def paid_of(terms: Terms, place: Placement, seconds: Array, *, priced: bool) -> 
 
 def may_be_told(terms: Terms, families: Placement, seconds: Array, known: Picks) -> NDArray[np.bool_]:
     """
-    Which families may be among the best, or on the front, beside some others that are.
+    Which families may be among the best, or on the front where that is asked for, beside some others that are.
 
     Args:
         terms: In central numbers.
@@ -319,12 +326,32 @@ def may_be_told(terms: Terms, families: Placement, seconds: Array, known: Picks)
         known: What was picked of some candidates.
     """
     there = np.isfinite(seconds)
-    cost = paid_of(terms, families, np.where(there, seconds, 0.0), priced=known.priced)
-    first = {"step_seconds": seconds, "cost": cost, "gpus": families.gpus}[ORDER[known.objective][0]]
+    keys, cost = _made_small(terms, families, seconds, known)
+    found: NDArray[np.bool_] = there & (keys[0] <= known.bar_of(families.loop) * (1 + _CLEAR))
+    if known.alone:
+        return found
     times, costs = known.ahead
     beside = np.concatenate([[np.inf], costs])[np.searchsorted(times, seconds * (1 - _CLEAR), side="right")]
-    found: NDArray[np.bool_] = first <= known.bar_of(families.loop) * (1 + _CLEAR)
-    return there & (found | (cost <= beside * (1 + _CLEAR)))
+    return found | (there & (cost <= beside * (1 + _CLEAR)))
+
+
+def likely(terms: Terms, families: Placement, seconds: Array, known: Picks) -> NDArray[np.bool_]:
+    """Of the same those that are if steps take no longer than that; there are few of them."""
+    keys, cost = _made_small(terms, families, seconds, known)
+    found = np.zeros(seconds.size, dtype=bool)
+    found[_lowest([key.ravel() for key in keys], known.bar_of(families.loop), known.kept)] = True
+    if not known.alone:
+        found[_unbeaten(seconds.ravel(), cost.ravel(), known.ahead)] = True
+    return found.reshape(seconds.shape)
+
+
+def _made_small(terms: Terms, families: Placement, seconds: Array, known: Picks) -> tuple[list[Array], Array]:
+    """What is made small of families whose steps take so long, most important first; and their cost."""
+    there = np.isfinite(seconds)
+    paid = paid_of(terms, families, np.where(there, seconds, 0.0), priced=known.priced)
+    cost, gpus = (np.where(there, part, np.inf) for part in (paid, families.gpus))
+    scores = {"step_seconds": seconds, "cost": cost, "gpus": gpus}
+    return [scores[name] for name in ORDER[known.objective]], cost
 
 
 def _made(
@@ -377,15 +404,15 @@ def groups_of(trainers: TrainerTable, columns: slice) -> tuple[Places, int]:
     return np.maximum(trainers.starts[first:last] - columns.start, 0), first
 
 
-def _lowest(keys: list[Array], bar: float) -> Places:
+def _lowest(keys: list[Array], bar: float, kept: int) -> Places:
     """Places of the lowest, by the first key, ties by the next; at most as many as are kept, and none above a bar."""
     first = keys[0]
     able = np.isfinite(first) & (first <= bar * (1 + SAME))
-    if able.sum() > KEPT:
-        limit = np.partition(first, KEPT - 1)[KEPT - 1]
+    if able.sum() > kept:
+        limit = np.partition(first, kept - 1)[kept - 1]
         able = first <= limit * (1 + SAME)
     places = np.flatnonzero(able)
-    found: Places = places[np.lexsort([rounded(key[places]) for key in reversed(keys)])][:KEPT]
+    found: Places = places[np.lexsort([rounded(key[places]) for key in reversed(keys)])][:kept]
     return found
 
 

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import partial
 from itertools import combinations
-from math import gcd, inf
+from math import gcd
 from typing import TYPE_CHECKING, Any
 
 from rlsize.equations import planning, rollout_batch
 from rlsize.planner.choice import AS_GOOD
-from rlsize.planner.families import SAME
 from rlsize.planner.rounding import rounded_up
-from rlsize.planner.search import Bar, search, tabulated
+from rlsize.planner.search import search, tabulated
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -101,7 +99,7 @@ def least_changes(
         if posed is None:
             continue
         own = tabulated(*posed)
-        tried = search(*posed, objective, tables=own, usual=True)
+        tried = search(*posed, objective, tables=own, usual=True, alone=True)
         known += [replace(lever, best=tried.best[0])] if tried.best else []
         limits = (_of_limit(posed[0], own, limit, tried, objective) for limit in posed[1].limits if not known)
         moved += [replace(change, beside=lever) for change in limits if change is not None]
@@ -130,7 +128,7 @@ def _two(
 
 def _best(posed: tuple[Terms, Space] | None, objective: Objective) -> Family | None:
     """The best plan of another loop."""
-    found = None if posed is None else search(*posed, objective, usual=True).best
+    found = None if posed is None else search(*posed, objective, usual=True, alone=True).best
     return found[0] if found else None
 
 
@@ -143,19 +141,19 @@ def _of_limit(terms: Terms, tables: Tables, limit: Limit, found: Found, objectiv
     if limit.value:  # else nothing was allowed, and the miss is an amount
         needed, now = limit.value * (1.0 - narrow.short if limit.least else 1.0 + narrow.short), limit.value
     limits = tuple(replace(one, value=needed) if one is limit else one for one in tables.space.limits)
-    best = search(terms, replace(tables.space, limits=limits), objective, tables=tables).best
+    best = search(terms, replace(tables.space, limits=limits), objective, tables=tables, alone=True).best
     return LeastChange(key=limit.key, now=now, needed=needed, share=narrow.short, best=best[0] if best else None)
 
 
 def _margin(terms: Terms, space: Space) -> LeastChange | None:
     """Less memory that must stay free, where that alone is in the way."""
-    if not search(terms, replace(space, margin=0.0)).best:
+    if not search(terms, replace(space, margin=0.0), alone=True).best:
         return None
     enough, much = 0.0, space.margin
     best: list[Family] = []
     for _ in range(_HALVINGS):
         middle = (enough + much) / 2
-        works = search(terms, replace(space, margin=middle)).best
+        works = search(terms, replace(space, margin=middle), alone=True).best
         enough, much, best = (middle, much, works) if works else (enough, middle, best)
     share = space.margin - enough
     return LeastChange(
@@ -211,7 +209,7 @@ class _Tried:
             replace(limit, value=max(limit.value, gpus)) if limit.key == "gpus" and not limit.least else limit
             for limit in self.space.limits
         )
-        found = search(self.terms, replace(self.space, gpus=gpus, limits=limits), "gpus")
+        found = search(self.terms, replace(self.space, gpus=gpus, limits=limits), "gpus", alone=True)
         self.last = found.worked_out
         self.work += found.worked_out
         self.fewest = found.best[0].gpus if found.best else 0.0
@@ -221,7 +219,7 @@ class _Tried:
 
 def nearest_plan(tables: Tables) -> Family | None:
     """Where limits exclude every plan, the one that is beyond them by the least share, all of them together."""
-    found = search(tables.terms, tables.space, "near", tables=tables) if tables.space.limits else None
+    found = search(tables.terms, tables.space, "near", tables=tables, alone=True) if tables.space.limits else None
     return found.best[0] if found is not None and found.best else None
 
 
@@ -243,11 +241,8 @@ def near_batch(
     """
     if not tables.uneven:
         return None
-    asked = partial(search, tables.terms, tables.space, objective, usual=True)
     uneven = replace(tables, trainers=tables.uneven)
-    anyhow = asked(tables=uneven, bar=_better_than(best, objective)).best
-    if anyhow and (anyhow[0].place.trainer.rare or id(anyhow[0].place.fleet) in uneven.rare):
-        anyhow = asked(tables=uneven).best  # what few run is the best only where there is nothing else, however slow
+    anyhow = search(tables.terms, tables.space, objective, tables=uneven, usual=True, alone=True).best
     if not anyhow or anyhow[0].score(objective)[0] * (1.0 + AS_GOOD) > best.score(objective)[0]:
         return None
     place = anyhow[0].place
@@ -268,16 +263,6 @@ def near_batch(
             change = LeastChange(key=key, now=now, needed=batch, share=abs(batch - now) / now, best=other)
             found += [(each, change)] if each * (1.0 + AS_GOOD) < before else []
     return min(found, key=lambda one: one[0])[1] if found else None
-
-
-def _better_than(best: Family, objective: Objective) -> Bar:
-    """What is clearly better than a plan, in what is made small."""
-    share = (1.0 + SAME) / (1.0 + AS_GOOD)
-    return Bar(
-        step_seconds=best.step_seconds * share if objective == "time" else inf,
-        cost=best.cost * share if objective == "cost" else inf,
-        gpus=best.gpus * share if objective == "gpus" else inf,
-    )
 
 
 def _laid_out(place: Placement) -> dict[str, str]:

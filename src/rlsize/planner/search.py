@@ -17,7 +17,7 @@ from rlsize.equations import planning, rollout_batch
 from rlsize.errors import Fault, InputError
 from rlsize.estimates.step_assembly import REFILLING, assembled
 from rlsize.planner.evaluation import MEMORY_KEYS, results_of
-from rlsize.planner.families import ORDER, Found, Picks, Steps, groups_of, may_be_told, paid_of, pick_best
+from rlsize.planner.families import ORDER, Found, Picks, Steps, groups_of, likely, may_be_told, paid_of, pick_best
 from rlsize.planner.options import Placement
 from rlsize.planner.space import packed
 from rlsize.planner.step_parts import FleetParts, lent_swap, sync_part, together
@@ -163,6 +163,7 @@ def search(
     bar: Bar | None = None,
     *,
     usual: bool = False,
+    alone: bool = False,
 ) -> Found:
     """
     The best of a space.
@@ -176,6 +177,7 @@ def search(
         tables: Both sides, where they are worked out already.
         bar: What candidates must keep below besides.
         usual: Whether layouts that few run are set apart, unless there is no other: `Found.rare` is the best of them.
+        alone: Whether the best is all that is asked for.
 
     Raises:
         InputError: There are more candidates than can be worked out in a minute or two.
@@ -183,7 +185,7 @@ def search(
     tables = tables or tabulated(terms, space)
     found = Found(objective=objective, priced=space.priced, rejected=tables.rejected.copy())
     rare = tables.rare if usual else frozenset()
-    asked = _Asked(terms=terms, space=space, objective=objective, bar=bar, usual=usual, rare=rare)
+    asked = _Asked(terms=terms, space=space, objective=objective, bar=bar, usual=usual, alone=alone, rare=rare)
     if bar is None and not space.limits and "async" in space.loops and terms.problem.late_rule("async") == "drop":
         some = _quickest(tables)
         ahead = _picked(replace(asked, space=some.space), some, Found(objective=objective))
@@ -210,6 +212,7 @@ class _Asked:
         objective: What is made small.
         bar: What candidates must keep below besides; None for nothing.
         usual: Whether layouts that few run are set apart.
+        alone: Whether the best is all that is asked for.
         rare: Of these the ways to build instances, by identity.
         ahead: What some of the candidates have at least, of all and of those set apart; None where nobody knows.
     """
@@ -219,6 +222,7 @@ class _Asked:
     objective: Order
     bar: Bar | None
     usual: bool
+    alone: bool
     rare: frozenset[int]
     ahead: tuple[Picks, Picks] | None = None
 
@@ -226,7 +230,7 @@ class _Asked:
 def _picked(asked: _Asked, tables: Tables, found: Found, tell: Tell | None = None) -> tuple[Picks, Picks]:
     """The best of all candidates, and of those that are set apart; how many there are is noted."""
     terms, space, bar = asked.terms, asked.space, asked.bar
-    picks, apart = (Picks(objective=asked.objective, priced=space.priced) for _ in range(2))
+    picks, apart = (Picks(asked.objective, space.priced, asked.alone) for _ in range(2))
     order = {id(fleet): place for place, fleet in enumerate(space.fleets)}
     for kind, (trainers, sharing) in enumerate(tables.trainers):
         done = 0
@@ -237,7 +241,9 @@ def _picked(asked: _Asked, tables: Tables, found: Found, tell: Tell | None = Non
             if bar is not None and tables.quickest.get(key, 0.0) > bar.step_seconds:
                 continue
             own = odd[None, block.columns] | np.array([[id(fleet) in asked.rare] for fleet in block.fleets])
-            worked_out, burden, tables.quickest[key] = _work_out(asked, trainers, block, found, own)
+            worked_out, burden, tables.quickest[key] = _work_out(
+                asked, trainers, block, found, own, asked.ahead or (picks, apart)
+            )
             before = (kind, space.loops.index(block.place.loop))
             rows = [((*before, order[id(fleet)]), fleet) for fleet in block.fleets]
             for which, into in ((~own, picks), (own, apart)):
@@ -268,6 +274,7 @@ def _quickest_of(trainers: TrainerTable) -> TrainerTable:
         trained=trainers.trained[..., kept],
         headroom=trainers.headroom[kept],
         burdens=trainers.burdens[kept],
+        group=trainers.group[kept],
         starts=np.searchsorted(trainers.gpus[kept], trainers.counts),
         quickest=np.arange(len(kept)),
     )
@@ -442,7 +449,7 @@ def _memory(trainers: TrainerTable, left: Array | None, last: int) -> dict[str, 
 
 
 def _work_out(
-    asked: _Asked, trainers: TrainerTable, block: _Block, found: Found, apart: Mask
+    asked: _Asked, trainers: TrainerTable, block: _Block, found: Found, apart: Mask, known: tuple[Picks, Picks]
 ) -> tuple[Array, Array | None, float]:
     """
     The steps of a block's candidates, how far each is from simple, and what none of them is shorter than.
@@ -456,7 +463,7 @@ def _work_out(
         seconds, least = np.broadcast_to(step.seconds, able.shape), float(np.min(step.seconds))
         results = {**results_of(terms, block.place, step), **block.memory} if space.limits else {}
     else:
-        seconds, able, least = _dropping(asked, trainers, block, parts, apart)
+        seconds, able, least = _dropping(asked, trainers, block, parts, (~apart, apart), known)
     near = found.objective == "near"
     fits, beyond = within(space, results, able, lambda flat: _words(block, flat), found.rejected)
     fits = block.room if near else fits
@@ -488,17 +495,22 @@ def _below(asked: _Asked, bar: Bar, block: _Block, seconds: Array, burden: Array
 
 
 def _dropping(
-    asked: _Asked, trainers: TrainerTable, block: _Block, parts: LoopParts, apart: Mask
+    asked: _Asked,
+    trainers: TrainerTable,
+    block: _Block,
+    parts: LoopParts,
+    kinds: tuple[Mask, Mask],
+    known: tuple[Picks, Picks],
 ) -> tuple[Array, Mask, float]:
     """
     The steps of candidates that drop late samples, which of them are worked out, and what none is shorter than.
 
     Where nothing is dropped a step takes less time, and the least with the quickest trainer. So that tells which
     families may be among what is told, by what is known of some of them; and which of their layouts may be quicker than
-    the one whose trainer is. All others are left out.
+    the one whose trainer is. All others are left out; of those that nobody knows of yet all but the likely ones.
     """
-    terms, shape = asked.terms, block.room.shape
-    seconds, known = np.full(shape, np.inf), np.zeros(shape, dtype=bool)
+    terms, bar, shape = asked.terms, asked.bar, block.room.shape
+    seconds, worked_out = np.full(shape, np.inf), np.zeros(shape, dtype=bool)
     starts, first = groups_of(trainers, block.columns)
     counts, sizes = trainers.counts[first : first + len(starts)], np.diff(np.append(starts, shape[1]))
     families = replace(block.place, trainer_gpus=counts[None, :])
@@ -508,29 +520,42 @@ def _dropping(
 
     def work_out(some: Mask, most: Array) -> None:
         """Those of some candidates that may take no longer than the families do."""
-        places = np.nonzero(some)
+        places = np.nonzero(some & ~worked_out)
+        if not len(places[0]):
+            return
         own = parts.each(partial(_entries, places))
         able = _plain(terms, own) <= np.repeat(most, sizes, axis=1)[places]
-        places = places[0][able], places[1][able]
-        seconds[places] = assembled(
-            terms.work, own.each(lambda number: number[able] if np.ndim(number) else number)
-        ).seconds
-        known[places] = True
+        places, own = tuple(place[able] for place in places), own.each(partial(_some, able))
+        seconds[places] = assembled(terms.work, own).seconds
+        worked_out[places] = True
 
-    for place, which in enumerate((~apart, apart)):
-        able = block.room & which
-        soonest = np.minimum.reduceat(np.where(able[:, quick], plain, np.inf), groups, axis=1)
-        most = _most_seconds(asked, families, soonest)
-        worth = soonest <= most
-        if asked.ahead is not None:
-            worth = may_be_told(terms, families, soonest, asked.ahead[place]) | block.full[:, starts]
+    for which, picks in zip(kinds, known, strict=True):
+        there = block.room[:, quick] & which[:, quick]
+        soonest = np.minimum.reduceat(np.where(there, plain, np.inf), groups, axis=1)
+        most = np.full(soonest.shape, np.inf)
+        if bar is not None:
+            most = _most_seconds(asked, bar, families, soonest)
+            worth = soonest <= most
+        else:
+            worth = (may_be_told if asked.ahead else likely)(terms, families, soonest, picks)
+        if asked.ahead and not asked.alone:
+            worth |= block.full[:, starts]
+        if not worth.any():
+            continue
+        able = block.room & which & np.repeat(worth, sizes, axis=1)
+        if bar is None:
             one = np.zeros(shape, dtype=bool)
-            one[:, quick] = True
-            one &= able & np.repeat(worth, sizes, axis=1)
+            one[:, quick] = able[:, quick]
             work_out(one, most)
             most = np.minimum.reduceat(np.where(one, seconds, np.inf), starts, axis=1)
-        work_out(able & np.repeat(worth, sizes, axis=1) & ~known, most)
-    return seconds, known, float(plain.min())
+        if bar is not None or asked.ahead:
+            work_out(able, most)
+    return seconds, worked_out, float(plain.min())
+
+
+def _some(able: NDArray[np.bool_], number: Worked) -> Worked:
+    """Some entries of a number."""
+    return number[able] if np.ndim(number) else number
 
 
 def _plain(terms: Terms, parts: LoopParts) -> Array:
@@ -539,11 +564,8 @@ def _plain(terms: Terms, parts: LoopParts) -> Array:
     return found
 
 
-def _most_seconds(asked: _Asked, families: Placement, soonest: Array) -> Array:
+def _most_seconds(asked: _Asked, bar: Bar, families: Placement, soonest: Array) -> Array:
     """What the steps of families may take at most to stay below a bar, of which something is known at least. [s]"""
-    bar = asked.bar
-    if bar is None:
-        return np.full(soonest.shape, np.inf)
     most = np.full(soonest.shape, bar.step_seconds)
     if np.isfinite(bar.cost):
         finite = np.where(np.isfinite(soonest), soonest, 0.0)

@@ -113,6 +113,7 @@ class TrainerTable:
         headroom: Share of memory that is left, where it is known; else 1. [1]
         burdens: How far its layout is from simple. [1]
         counts: Each number of GPUs once.
+        group: The place of each entry's number of GPUs among these.
         starts: The first entry of each.
         sizes: How many entries each has, with those that another is as good as. [1]
         quickest: Of each the entry that trains in the least time, of those that many run and of those that few do.
@@ -125,15 +126,10 @@ class TrainerTable:
     headroom: Array
     burdens: Array
     counts: Array
+    group: NDArray[np.intp]
     starts: NDArray[np.intp]
     sizes: NDArray[np.intp]
     quickest: NDArray[np.intp]
-
-    @property
-    def group(self) -> NDArray[np.intp]:
-        """The place of each entry's number of GPUs among `counts`."""
-        found: NDArray[np.intp] = np.searchsorted(self.counts, self.gpus)
-        return found
 
 
 def kind_of(terms: Terms, loop: Loop, staleness: float) -> Kind:
@@ -271,8 +267,12 @@ def trainer_tables(terms: Terms, space: Space, rejected: Rejections) -> Iterator
         if not space.limits and not any(terms.problem.late_rule(loop) == "drop" for loop in space.loops):
             kept = _undominated(columns)
             columns = {key: column[..., kept] for key, column in columns.items()}
-        starts = np.searchsorted(columns["gpus"], counts)
-        yield TrainerTable(**columns, counts=counts, starts=starts, sizes=sizes, quickest=_quickest(columns))
+        places = {
+            "group": np.searchsorted(counts, columns["gpus"]),
+            "starts": np.searchsorted(columns["gpus"], counts),
+            "quickest": _quickest(columns),
+        }
+        yield TrainerTable(**columns, **places, counts=counts, sizes=sizes)
 
 
 def _quickest(columns: Mapping[str, NDArray[Any]]) -> NDArray[np.intp]:
