@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import groupby
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -21,7 +21,17 @@ from rlsize.planner.families import ORDER, Found, Picks, Steps, groups_of, likel
 from rlsize.planner.options import Placement
 from rlsize.planner.space import packed
 from rlsize.planner.step_parts import FleetParts, lent_swap, sync_part, together
-from rlsize.planner.tables import WHOLE, Rejections, fleet_tables, generated, kind_of, sharings, trainer_tables
+from rlsize.planner.tables import (
+    WHOLE,
+    FleetTable,
+    Rejections,
+    fleet_tables,
+    generated,
+    kind_of,
+    parts_of,
+    sharings,
+    trainer_tables,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -34,7 +44,7 @@ if TYPE_CHECKING:
     from rlsize.planner.options import FleetOption
     from rlsize.planner.outlook import Terms
     from rlsize.planner.space import Limit, Space
-    from rlsize.planner.tables import FleetTable, Sharing, TrainerTable
+    from rlsize.planner.tables import Sharing, TrainerTable
 
     Tell = Callable[[float], None]
     Array = NDArray[np.float64]
@@ -259,25 +269,52 @@ def _picked(asked: _Asked, tables: Tables, found: Found, tell: Tell | None = Non
 
 def _quickest(tables: Tables) -> Tables:
     """Of each number of GPUs the quickest trainers, one that is usual and one that is not, where late samples drop."""
-    trainers: list[tuple[TrainerTable, dict[int, Sharing]]] = [(_quickest_of(one), {}) for one, _ in tables.trainers]
+    trainers: list[tuple[TrainerTable, dict[int, Sharing]]] = [
+        (one.some(one.quickest), {}) for one, _ in tables.trainers
+    ]
     return replace(tables, space=replace(tables.space, loops=("async",)), trainers=trainers, quickest={})
 
 
-def _quickest_of(trainers: TrainerTable) -> TrainerTable:
-    """The same of one kind of GPU."""
-    kept = trainers.quickest
-    return replace(
-        trainers,
-        options=trainers.options[kept],
-        gpus=trainers.gpus[kept],
-        micro_batches=trainers.micro_batches[kept],
-        trained=trainers.trained[..., kept],
-        headroom=trainers.headroom[kept],
-        burdens=trainers.burdens[kept],
-        group=trainers.group[kept],
-        starts=np.searchsorted(trainers.gpus[kept], trainers.counts),
-        quickest=np.arange(len(kept)),
-    )
+def counted(tables: Tables) -> tuple[int, float]:
+    """How many candidates there are, and the fewest GPUs that one takes, limits aside; infinite where there is none."""
+    terms, space = tables.terms, tables.space
+    found, fewest = 0, np.inf
+
+    def count(room: Mask, gpus: Array, times: int) -> None:
+        nonlocal found, fewest
+        found += times * int(room.sum(axis=0) @ trainers.sizes)
+        fewest = min(fewest, float(np.where(room, gpus, np.inf).min()))
+
+    for table, shared in tables.trainers:
+        trainers, sharing = table.some(table.starts), {fleet: one.some(table.starts) for fleet, one in shared.items()}
+        for loop in space.loops:
+            if loop == "colocated":
+                for sharers in _sharing(space, sharing):
+                    count(_shared_room(space, sharers), trainers.gpus[None, :], 1)
+                continue
+            times = len(_caps(space, loop)) * len(space.transports)
+            for some, lent in _pools(loop, tables.fleets, sharing):
+                for rows in _rows(terms, space, trainers, some, lent):
+                    count(rows.room, rows.instances * rows.fleet.gpus + trainers.gpus[None, :], times)
+    return found, fewest
+
+
+def up_to(tables: Tables, gpus: float) -> Tables:
+    """What there is of both sides that takes no more GPUs."""
+    if tables.terms.problem.agents is not None:  # what they wait for is worked out for all instances together
+        return tables
+    fleets = [
+        FleetTable(
+            fleet=one.fleet, instances=one.instances[one.instances * one.fleet.gpus <= gpus], headroom=one.headroom
+        )
+        for one in tables.fleets
+    ]
+    trainers: list[tuple[TrainerTable, dict[int, Sharing]]] = []
+    for table, sharing in tables.trainers:
+        kept = np.flatnonzero(table.gpus <= gpus)
+        if len(kept):
+            trainers.append((table.some(kept), {fleet: one.some(kept) for fleet, one in sharing.items()}))
+    return replace(tables, fleets=[one for one in fleets if len(one.instances)], trainers=trainers, quickest={})
 
 
 def _blocks(
@@ -286,19 +323,38 @@ def _blocks(
     """All candidates, mode by mode."""
     for loop in space.loops:
         if loop == "colocated":
-            sharers = [(fleet, sharing[id(fleet)]) for fleet in space.fleets if id(fleet) in sharing]
-            _take(terms, trainers, [one for one in sharers if one[1].taken is None])
-            for _, together in groupby(sharers, key=lambda one: _priced(one[0])):
-                yield from _colocated(space, trainers, list(together))
+            groups = list(_sharing(space, sharing))
+            _take(terms, trainers, [one for sharers in groups for one in sharers if one[1].taken is None])
+            for sharers in groups:
+                yield from _colocated(space, trainers, sharers)
             continue
-        caps = space.staleness if loop in REFILLING else (1.0,)
-        able = (table for table in fleets if loop != "hybrid" or id(table.fleet) in sharing)
-        for _, some in groupby(able, key=lambda table: _priced(table.fleet)):
-            tables = list(some)
-            lent = [sharing[id(table.fleet)] for table in tables] if loop == "hybrid" else []
-            for cap in caps:
+        for some, lent in _pools(loop, fleets, sharing):
+            for cap in _caps(space, loop):
+                parts_of(terms, fleets, loop, cap)
                 for transport in space.transports:
-                    yield from _two_pools(terms, space, trainers, (tables, lent), (loop, cap, transport))
+                    yield from _two_pools(terms, space, trainers, (some, lent), (loop, cap, transport))
+
+
+def _sharing(space: Space, sharing: Mapping[int, Sharing]) -> Iterator[list[tuple[FleetOption, Sharing]]]:
+    """The ways to build instances on the GPUs of trainers, those together that are priced alike."""
+    able = [(fleet, sharing[id(fleet)]) for fleet in space.fleets if id(fleet) in sharing]
+    for _, some in groupby(able, key=lambda one: _priced(one[0])):
+        yield list(some)
+
+
+def _pools(
+    loop: Loop, fleets: list[FleetTable], sharing: Mapping[int, Sharing]
+) -> Iterator[tuple[list[FleetTable], list[Sharing]]]:
+    """The same on GPUs of their own, in a loop that has two pools; and how they share those of trainers it lends."""
+    able = (table for table in fleets if loop != "hybrid" or id(table.fleet) in sharing)
+    for _, some in groupby(able, key=lambda table: _priced(table.fleet)):
+        tables = list(some)
+        yield tables, [sharing[id(table.fleet)] for table in tables] if loop == "hybrid" else []
+
+
+def _caps(space: Space, loop: Loop) -> tuple[float, ...]:
+    """The caps on staleness that are tried of a loop."""
+    return space.staleness if loop in REFILLING else (1.0,)
 
 
 def _priced(fleet: FleetOption) -> tuple[object, ...]:
@@ -332,10 +388,6 @@ def _two_pools(
     tables, lent = fleets
     loop, cap, transport = mode
     made = _joined([table.parts[kind_of(terms, loop, cap)] for table in tables])
-    rows = max(1, BLOCK // max(1, len(trainers.gpus)))
-    room = np.array([packed(space, terms.problem, table.fleet, trainers.options[0], trainers.gpus) for table in tables])
-    if lent:
-        room[np.array([shared.instances for shared in lent]) < 1] = 0.0  # trainers that cannot lend an instance
     whole = Placement(
         loop=loop,
         fleet=tables[0].fleet,
@@ -349,33 +401,65 @@ def _two_pools(
     times = [_lent(terms, trainers, replace(whole, fleet=table.fleet), shared) for table, shared in asked]
     alone, swaps = (np.array([time[place] for time in times]) for place in (0, 1))
     left = _least_left([table.headroom for table in tables], [shared.rollout_left for shared in lent])
-    instances = np.concatenate([table.instances for table in tables])
-    which = np.repeat(np.arange(len(tables)), [len(table.instances) for table in tables])
-    for first in range(0, len(instances), rows):
-        part = slice(first, first + rows)
-        own, counts = which[part], instances[part, None]
-        some = [tables[place].fleet for place in own.tolist()]
-        together = _together(some)
-        allowed = counts <= room[own]
-        if space.sums_taken is not None:
-            sums = counts * together.gpus + trainers.gpus[None, :]
-            allowed &= np.isin(sums.astype(np.intp), [int(some) for some in space.sums_taken])  # of integers: no sort
-        if not allowed.any():
+    for rows in _rows(terms, space, trainers, tables, lent):
+        if not rows.room.any():
             continue
-        last = int(np.flatnonzero(allowed.any(axis=0))[-1]) + 1
+        own, last = rows.tables, int(np.flatnonzero(rows.room.any(axis=0))[-1]) + 1
         yield _Block(
-            place=replace(whole, fleet=together, instances=counts, trainer_gpus=trainers.gpus[None, :last]),
-            fleets=some,
-            fleet=made.each(partial(_rows, part)),
+            place=replace(whole, fleet=rows.fleet, instances=rows.instances, trainer_gpus=trainers.gpus[None, :last]),
+            fleets=[tables[place].fleet for place in own.tolist()],
+            fleet=made.each(partial(_at_rows, rows.part)),
             columns=slice(0, last),
-            room=allowed[:, :last],
-            full=counts == room[own, :last],
+            room=rows.room[:, :last],
+            full=rows.instances == rows.most[:, :last],
             memory=_memory(trainers, None if left is None else left[own], last),
             lent=(alone[own, :last], swaps[own, :last]) if lent else None,
         )
 
 
-def _rows(part: slice, times: Array) -> Array:
+class _Rows(NamedTuple):
+    """
+    Some fleets beside every trainer: numbers of instances down, trainers across.
+
+    Args:
+        part: The rows among all of these fleets.
+        tables: The place of each among them.
+        fleet: One way to build instances for all, with the GPUs of each as a column.
+        instances: Instances of each, as a column. [1]
+        most: Instances that there is room for. [1]
+        room: Which go together.
+    """
+
+    part: slice
+    tables: NDArray[np.intp]
+    fleet: FleetOption
+    instances: Array
+    most: Array
+    room: Mask
+
+
+def _rows(
+    terms: Terms, space: Space, trainers: TrainerTable, tables: list[FleetTable], lent: list[Sharing]
+) -> Iterator[_Rows]:
+    """Which fleets there is room for beside which trainers, some rows at a time."""
+    most = np.array([packed(space, terms.problem, table.fleet, trainers.options[0], trainers.gpus) for table in tables])
+    if lent:
+        most[np.array([shared.instances for shared in lent]) < 1] = 0.0  # trainers that cannot lend an instance
+    instances = np.concatenate([table.instances for table in tables])
+    which = np.repeat(np.arange(len(tables)), [len(table.instances) for table in tables])
+    size = max(1, BLOCK // max(1, len(trainers.gpus)))
+    for first in range(0, len(instances), size):
+        part = slice(first, first + size)
+        own, counts = which[part], instances[part, None]
+        fleet = _together([tables[place].fleet for place in own.tolist()])
+        room = counts <= most[own]
+        if space.sums_taken is not None:
+            sums = counts * fleet.gpus + trainers.gpus[None, :]
+            room &= np.isin(sums.astype(np.intp), [int(some) for some in space.sums_taken])  # of integers: no sort
+        yield _Rows(part, own, fleet, counts, most[own], room)
+
+
+def _at_rows(part: slice, times: Array) -> Array:
     """Some of the entries, as rows."""
     return times[part, None]
 
@@ -415,14 +499,11 @@ def _colocated(space: Space, trainers: TrainerTable, sharers: list[tuple[FleetOp
     able = [(fleet, shared, shared.taken) for fleet, shared in sharers if shared.taken is not None]
     for first in range(0, len(able), rows):
         fleets, shares, taken = (list(some) for some in zip(*able[first : first + rows], strict=True))
-        together, instances = _together(fleets), np.array([shared.instances for shared in shares])
-        room = instances >= 1
-        if space.rollout_gpus:
-            room &= np.isin(instances * together.gpus, space.rollout_gpus)
+        room = _shared_room(space, list(zip(fleets, shares, strict=True)))
         if not room.any():
             continue
         yield _Block(
-            place=_sharers(trainers, together, instances),
+            place=_sharers(trainers, _together(fleets), np.array([shared.instances for shared in shares])),
             fleets=fleets,
             fleet=_joined([parts for parts, _ in taken]),
             columns=slice(0, len(trainers.gpus)),
@@ -431,6 +512,15 @@ def _colocated(space: Space, trainers: TrainerTable, sharers: list[tuple[FleetOp
             memory=_memory(trainers, _least_left([shared.rollout_left for shared in shares], []), len(trainers.gpus)),
             swaps=np.concatenate([swaps for _, swaps in taken]),
         )
+
+
+def _shared_room(space: Space, sharers: list[tuple[FleetOption, Sharing]]) -> Mask:
+    """On the GPUs of which trainers ways to build instances fit, and are asked for."""
+    instances = np.array([shared.instances for _, shared in sharers])
+    room: Mask = instances >= 1
+    if space.rollout_gpus:
+        room &= np.isin(instances * np.array([[fleet.gpus] for fleet, _ in sharers]), space.rollout_gpus)
+    return room
 
 
 def _least_left(*lefts: list[float | None]) -> Array | None:
