@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from rlsize.equations import planning, rollout_batch
 from rlsize.planner.choice import AS_GOOD
 from rlsize.planner.rounding import rounded_up
-from rlsize.planner.search import counted, search, tabulated, up_to
+from rlsize.planner.search import counted, just, search, tabulated
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -226,7 +226,7 @@ class _Tried:
     @property
     def best(self) -> Family:
         """The smallest plan."""
-        tables = up_to(self.tables, self.fewest)
+        tables = just(self.tables, self.fewest)
         return search(tables.terms, tables.space, "gpus", tables=tables, alone=True).best[0]
 
 

@@ -299,22 +299,24 @@ def counted(tables: Tables) -> tuple[int, float]:
     return found, fewest
 
 
-def up_to(tables: Tables, gpus: float) -> Tables:
-    """What there is of both sides that takes no more GPUs."""
+def just(tables: Tables, gpus: float) -> Tables:
+    """What there is of both sides that a plan has which takes just so many GPUs."""
     if tables.terms.problem.agents is not None:  # what they wait for is worked out for all instances together
         return tables
-    fleets = [
-        FleetTable(
-            fleet=one.fleet, instances=one.instances[one.instances * one.fleet.gpus <= gpus], headroom=one.headroom
-        )
-        for one in tables.fleets
-    ]
+    beside = np.concatenate([table.counts for table, _ in tables.trainers])
+    fleets = []
+    for one in tables.fleets:
+        some = one.instances[np.isin(gpus - one.instances * one.fleet.gpus, beside)]
+        fleets += [FleetTable(fleet=one.fleet, instances=some, headroom=one.headroom)] if len(some) else []
+    sizes = np.concatenate(
+        [[0.0], *(one.instances * one.fleet.gpus for one in fleets)]
+    )  # with nothing beside if shared
     trainers: list[tuple[TrainerTable, dict[int, Sharing]]] = []
     for table, sharing in tables.trainers:
-        kept = np.flatnonzero(table.gpus <= gpus)
+        kept = np.flatnonzero(np.isin(gpus - table.gpus, sizes))
         if len(kept):
             trainers.append((table.some(kept), {fleet: one.some(kept) for fleet, one in sharing.items()}))
-    return replace(tables, fleets=[one for one in fleets if len(one.instances)], trainers=trainers, quickest={})
+    return replace(tables, fleets=fleets, trainers=trainers, quickest={})
 
 
 def _blocks(
