@@ -602,7 +602,7 @@ def _dropping(
     the one whose trainer is. All others are left out; of those that nobody knows of yet all but the likely ones.
     """
     terms, bar, shape = asked.terms, asked.bar, block.room.shape
-    seconds, worked_out = np.full(shape, np.inf), np.zeros(shape, dtype=bool)
+    seconds, worked_out = np.zeros(shape), np.zeros(shape, dtype=bool)
     starts, first = groups_of(trainers, block.columns)
     counts, sizes = trainers.counts[first : first + len(starts)], np.diff(np.append(starts, shape[1]))
     families = replace(block.place, trainer_gpus=counts[None, :])
