@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 import sys
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -14,6 +14,7 @@ import typer
 from rlsize.errors import DoesNotFitError, Fault, InputError, RlsizeError, noting, refuse
 from rlsize.facts.budget import Change
 from rlsize.facts.figure import Figure
+from rlsize.frozen import dataclass
 from rlsize.reports.report import Column, Decision, Finding, Level, Report, Table, Unseen
 from rlsize.reports.wording import band, bare, counted, gap, numbered, percent, row_name, sentence, signed, words
 from rlsize.shell.answer import check_form

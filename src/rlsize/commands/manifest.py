@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import shlex
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from rlsize.errors import Fault, InputError, suggestion
 from rlsize.facts.figure import Figure
+from rlsize.frozen import dataclass
 from rlsize.reports.report import Column, Report, Table
 from rlsize.reports.wording import numbered
 from rlsize.shell.allocation import ALLOCATION, Source, allocation_of, read_pools

@@ -11,6 +11,7 @@ import typer
 from rlsize.facts.fields import Quantity, Sourced, Uncertain, unverified
 from rlsize.facts.figure import Figure
 from rlsize.facts.link import achievable_fraction
+from rlsize.frozen import dataclass
 from rlsize.reports.report import Column, Report, Table, Unseen
 from rlsize.shell.command import Command, Force, Profiles, argument, option
 from rlsize.units import show
@@ -379,7 +380,7 @@ _ROWS: Mapping[str, Callable[[Any], dict[str, Any]]] = {
 }  # fmt: skip
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Entry:
     """
     One value of a profile.

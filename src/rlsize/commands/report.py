@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from inspect import signature
 from pathlib import PurePath
@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias, TypeVar
 from rlsize.equations import decode_step, iteration, kernel_time, loop_time, matching, money, rl_step, rollout_batch
 from rlsize.errors import Fault, InputError
 from rlsize.facts.figure import Figure
+from rlsize.frozen import dataclass
 from rlsize.planner.evaluation import central_results, evaluation
 from rlsize.reports.page import (
     Comparison,

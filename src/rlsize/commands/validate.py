@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import typer
@@ -14,6 +14,7 @@ from rlsize.estimates.model_size import model_size
 from rlsize.facts.figure import Figure
 from rlsize.facts.quantisation import native
 from rlsize.frameworks.told import named_version
+from rlsize.frozen import dataclass
 from rlsize.loop.resolve import resolve
 from rlsize.planner.step_parts import ready_engine
 from rlsize.readers.profiles import Catalogue

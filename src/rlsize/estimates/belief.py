@@ -9,7 +9,7 @@ correlated with the others. Bands are draws from it; the same seed gives the sam
 from __future__ import annotations
 
 import zlib
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
@@ -17,6 +17,7 @@ import numpy as np
 
 from rlsize.errors import Refused
 from rlsize.estimates.figures import DRAWS, HIGH, LOW, Draw, generator, in_draws, quantile, uncertain
+from rlsize.frozen import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence

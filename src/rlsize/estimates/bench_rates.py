@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from statistics import fmean, stdev
 from typing import TYPE_CHECKING
 
@@ -10,6 +10,7 @@ from rlsize.equations.headroom import standard_error
 from rlsize.errors import Fault, InputError
 from rlsize.facts.headroom import HEADROOM_PARTS
 from rlsize.facts.rates import InstanceRate, MeasuredInstance, RateConditions, Rates, RateSource
+from rlsize.frozen import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

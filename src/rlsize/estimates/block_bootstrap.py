@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from rlsize.equations.time_series import block_length, interval_widening, unbiased_autocorrelation
+from rlsize.frozen import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

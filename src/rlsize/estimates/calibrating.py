@@ -8,7 +8,7 @@ their order does not matter.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import field
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +17,7 @@ import numpy as np
 from rlsize.errors import Refused
 from rlsize.estimates.belief import prior, sensitivity, settled
 from rlsize.facts.calibration import CalibrationSetting
+from rlsize.frozen import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence

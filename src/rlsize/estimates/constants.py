@@ -7,8 +7,9 @@ A stage is a set of constants and the scatter that is left when all of them are 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal
+
+from rlsize.frozen import dataclass
 
 Basis = Literal["specified", "kernels", "published", "fitted", "assumed"]
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from rlsize.equations import engine_cache, engine_memory, kv_cache, memory_fit
@@ -11,6 +10,7 @@ from rlsize.estimates.engine_shape import engine_shape, plainly
 from rlsize.estimates.figures import numbers
 from rlsize.facts.inference_engines import inference_engine
 from rlsize.facts.quantisation import KV_WIDTHS, WIDTHS, native
+from rlsize.frozen import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from operator import attrgetter
 from typing import TYPE_CHECKING
 
@@ -12,6 +12,7 @@ from rlsize.estimates.memory_shape import memory_shape
 from rlsize.estimates.model_size import stated, working_width
 from rlsize.estimates.remembered import remembered
 from rlsize.facts.figure import Figure
+from rlsize.frozen import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING
 
 from rlsize.facts.inference_engines import inference_engine
 from rlsize.facts.layout import Layout
 from rlsize.facts.quantisation import WIDTHS, native
+from rlsize.frozen import dataclass
 
 if TYPE_CHECKING:
     from rlsize.equations._ops import Real

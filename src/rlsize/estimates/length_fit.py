@@ -8,7 +8,7 @@ buckets; the cap is the one that was asked for where the engine counts that, els
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import pairwise
 from statistics import NormalDist
 from typing import TYPE_CHECKING
@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 from rlsize.equations.batch_drain import finished_share, uncapped_mean
 from rlsize.equations.lengths import lognormal_quantile
 from rlsize.facts.counters import LengthCounts, LengthFit
+from rlsize.frozen import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -7,7 +7,7 @@ each GPU comes beside it.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import TYPE_CHECKING
 
 from rlsize.equations import kv_cache, memory, memory_fit, train_step, training_peak
@@ -30,6 +30,7 @@ from rlsize.facts.algorithm import ALGORITHMS, RECOMPUTATIONS
 from rlsize.facts.figure import Figure, absent
 from rlsize.facts.layout import Layout as EngineLayout
 from rlsize.facts.quantisation import KV_WIDTHS, WIDTHS, loaded
+from rlsize.frozen import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

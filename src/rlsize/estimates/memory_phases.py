@@ -7,7 +7,6 @@ there when.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from rlsize.equations import engine_cache, memory_fit, training_peak
@@ -15,6 +14,7 @@ from rlsize.estimates.engine_memory import kv_capacity
 from rlsize.estimates.figures import added
 from rlsize.estimates.trainer_memory import step_bytes, trainer_memory, unit_bytes
 from rlsize.facts.inference_engines import inference_engine
+from rlsize.frozen import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from rlsize.equations import activations, memory_fit, mixture_of_experts, parameters
@@ -10,6 +10,7 @@ from rlsize.estimates.figures import apply, total
 from rlsize.estimates.model_size import model_size, stated, working_width
 from rlsize.estimates.remembered import remembered
 from rlsize.facts.figure import Figure, absent
+from rlsize.frozen import dataclass
 
 if TYPE_CHECKING:
     from rlsize.estimates.model_size import ModelSize, Stated

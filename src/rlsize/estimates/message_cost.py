@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from math import sqrt
 from statistics import fmean, median
 from typing import TYPE_CHECKING, NamedTuple
 
 from rlsize.equations.weight_sync import transfer_time
+from rlsize.frozen import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

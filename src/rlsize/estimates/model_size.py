@@ -7,7 +7,7 @@ counted: engines and RL trainers do without them, unless told otherwise.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields, replace
+from dataclasses import fields, replace
 from inspect import signature
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +16,7 @@ from rlsize.estimates.figures import apply, total
 from rlsize.estimates.remembered import remembered
 from rlsize.facts.figure import Figure
 from rlsize.facts.model import Computed
+from rlsize.frozen import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -18,6 +18,7 @@ from rlsize.estimates.rollout_prediction import affine, engine_limit, first_and_
 from rlsize.estimates.rollout_question import bare, drawn, figures, mean_lengths, most, offered, step_batch
 from rlsize.estimates.rollout_rate import NEAR_BEST
 from rlsize.facts.figure import Figure, absent
+from rlsize.frozen import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

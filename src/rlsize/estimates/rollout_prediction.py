@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from rlsize.equations import affine_step, engine_step, kernel_time, kv_cache, rollout_batch
@@ -14,6 +14,7 @@ from rlsize.estimates.figures import apply
 from rlsize.estimates.flow import Flow, by_result, rule
 from rlsize.facts.figure import Figure
 from rlsize.facts.inference_engines import inference_engine
+from rlsize.frozen import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from rlsize.equations import rollout_batch
@@ -14,6 +14,7 @@ from rlsize.estimates.generation import StepBatch, lengths_of
 from rlsize.estimates.rollout_prediction import cache_capacity, engine, engine_limit
 from rlsize.facts.figure import Figure
 from rlsize.facts.quantisation import WIDTHS, native, uniform
+from rlsize.frozen import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from itertools import pairwise
 from statistics import fmean, median, stdev
 from typing import TYPE_CHECKING
@@ -13,6 +12,7 @@ from rlsize.estimates.counter_growth import grown, hit_fraction
 from rlsize.estimates.latency import latency
 from rlsize.estimates.scatter import scatter
 from rlsize.facts.measured import FiniteBatch, RolloutLevel, StepTimeFit
+from rlsize.frozen import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

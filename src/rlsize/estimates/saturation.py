@@ -8,10 +8,11 @@ grows with every round.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from itertools import pairwise
 from statistics import median
 from typing import TYPE_CHECKING
+
+from rlsize.frozen import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

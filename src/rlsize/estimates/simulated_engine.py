@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -13,6 +13,7 @@ from rlsize.estimates.figures import numbers
 from rlsize.estimates.generation import computed_anew, lengths_of
 from rlsize.estimates.outside import computing, in_turns, outside, thrown_out
 from rlsize.estimates.rollout_prediction import affine, at_batch, engine, engine_limit, prompt_seconds, steady
+from rlsize.frozen import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

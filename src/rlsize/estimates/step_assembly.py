@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from math import inf
 from types import MappingProxyType
@@ -22,6 +22,7 @@ from rlsize.equations._ops import exp, log, maximum, where
 from rlsize.estimates.figures import added, apply, bare, entries, numbers, predicted
 from rlsize.estimates.flow import Flow, by_result, rule
 from rlsize.facts.figure import Figure
+from rlsize.frozen import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

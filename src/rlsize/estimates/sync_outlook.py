@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from rlsize.estimates.all_constants import band_sources, constants_of
@@ -10,6 +10,7 @@ from rlsize.estimates.belief import interval, scattered
 from rlsize.estimates.constants_sync import STAGE
 from rlsize.estimates.figures import apply, numbers
 from rlsize.estimates.sync_prediction import TRANSPORTS, sync_bytes, sync_time
+from rlsize.frozen import dataclass
 
 if TYPE_CHECKING:
     from rlsize.estimates.belief import BandSource, Belief

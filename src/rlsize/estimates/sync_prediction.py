@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +11,7 @@ from rlsize.estimates.figures import entries
 from rlsize.estimates.flow import Flow, by_result, rule
 from rlsize.estimates.model_size import model_size
 from rlsize.facts.quantisation import BYTES_PER_INDEX, CHANGED_FRACTION, WIDTHS
+from rlsize.frozen import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from rlsize.equations import matching, train_step_traffic
@@ -13,6 +13,7 @@ from rlsize.estimates.constants_train import STAGE
 from rlsize.estimates.figures import apply, numbers
 from rlsize.estimates.train_prediction import train_step
 from rlsize.facts.figure import Figure
+from rlsize.frozen import dataclass
 
 if TYPE_CHECKING:
     from rlsize.estimates.belief import BandSource, Belief

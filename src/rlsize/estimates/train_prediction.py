@@ -7,7 +7,7 @@ Kernels measured alone, the bytes that a step moves and the power of the board s
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -29,6 +29,7 @@ from rlsize.estimates.trainer_memory import lora_params
 from rlsize.facts.figure import Figure
 from rlsize.facts.kernels import among, pick
 from rlsize.facts.quantisation import WIDTHS
+from rlsize.frozen import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

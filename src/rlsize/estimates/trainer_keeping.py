@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from rlsize.equations import activations, training_peak
 from rlsize.estimates.figures import alike, bare
 from rlsize.facts.inference_engines import TRAINER_BACKENDS, UNSAID
 from rlsize.facts.quantisation import BYTES_PER_PARAM
+from rlsize.frozen import dataclass
 
 if TYPE_CHECKING:
     from rlsize.estimates.figures import Work, Worked

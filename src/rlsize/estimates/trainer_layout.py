@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from rlsize.equations import memory_fit
 from rlsize.estimates.figures import apply
 from rlsize.facts.figure import Figure
+from rlsize.frozen import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

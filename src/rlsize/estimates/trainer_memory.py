@@ -7,7 +7,7 @@ published peaks are graded against it.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import TYPE_CHECKING
 
 from rlsize.equations import (
@@ -24,6 +24,7 @@ from rlsize.estimates.figures import apply, bare, total
 from rlsize.estimates.trainer_layout import larger
 from rlsize.facts.figure import Figure, absent
 from rlsize.facts.quantisation import WIDTHS
+from rlsize.frozen import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from rlsize.equations import matching, training_flops
 from rlsize.estimates.figures import apply, total
 from rlsize.estimates.model_size import attending_layers, model_parts, model_size, stated
 from rlsize.facts.figure import Figure
+from rlsize.frozen import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

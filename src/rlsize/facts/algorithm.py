@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Annotated
 
 from rlsize.facts.fields import Says
+from rlsize.frozen import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

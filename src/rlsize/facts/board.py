@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Annotated
 
 from rlsize.facts.fields import Quantity, Says
+from rlsize.frozen import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

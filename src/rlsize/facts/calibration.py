@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Annotated
 
 from rlsize.facts.fields import Quantity, Says
+from rlsize.frozen import dataclass
 
 WORKING = ("activations", "logits", "gathered")
 """Parts of a trainer's memory that go with the tokens of a micro-batch."""

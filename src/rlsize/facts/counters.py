@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping  # noqa: TC003 (a field's type, resolved at run time)
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Annotated
 
 from rlsize.facts.fields import Quantity, Says
+from rlsize.frozen import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

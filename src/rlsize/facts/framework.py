@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Annotated, Any
 
 from rlsize.facts.fields import Says
+from rlsize.frozen import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,7 +6,7 @@ The three are kept apart, because a specification is never reached and a measure
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated
 
 from rlsize.facts.fields import (
@@ -15,6 +15,7 @@ from rlsize.facts.fields import (
     Sourced,
 )
 from rlsize.facts.kernels import Kernels, kernels_of
+from rlsize.frozen import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Callable

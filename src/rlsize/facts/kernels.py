@@ -11,11 +11,12 @@ the engine: `trtllm/fp8_block`. `pick` finds the entry of a type that was not me
 from __future__ import annotations
 
 import dataclasses
-from dataclasses import dataclass, field
+from dataclasses import field
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Annotated, Literal, TypeVar
 
 from rlsize.facts.fields import Quantity, Says
+from rlsize.frozen import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Annotated, Literal
 
 from rlsize.facts.fields import (
@@ -10,6 +9,7 @@ from rlsize.facts.fields import (
     Says,
     Sourced,
 )
+from rlsize.frozen import dataclass
 
 _SAME = 1e-6  # typed figures are round; this forgives the float behind "0.9 TB/s"
 

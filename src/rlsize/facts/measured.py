@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Annotated, Literal, TypeAlias
 
 from rlsize.facts.fields import Quantity, Says
+from rlsize.frozen import dataclass
 
 Stage: TypeAlias = Literal["rollout", "train", "sync"]
 STAGES: tuple[Stage, ...] = ("rollout", "train", "sync")

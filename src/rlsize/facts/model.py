@@ -6,7 +6,7 @@ Dimensions come in one piece from one document, so a block names its source once
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import TYPE_CHECKING, Annotated, Literal
 
 from rlsize.facts.fields import (
@@ -14,6 +14,7 @@ from rlsize.facts.fields import (
     Says,
     Sourced,
 )
+from rlsize.frozen import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Annotated
 
 from rlsize.facts.fields import Quantity, Says
 from rlsize.facts.figure import Figure, absent
 from rlsize.facts.plan import PlanFigure  # noqa: TC001 (pydantic resolves the annotations at run time)
 from rlsize.facts.rates import Rates  # noqa: TC001 (pydantic resolves the annotations at run time)
+from rlsize.frozen import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Annotated, Any
 
 from rlsize.facts.fields import Says
 from rlsize.facts.figure import Figure, Provenance
+from rlsize.frozen import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Annotated, Literal, TypeAlias
 
 from rlsize.facts.fields import Quantity, Says
@@ -13,6 +13,7 @@ from rlsize.facts.measured import (  # noqa: TC001 (pydantic resolves the annota
     SyncMeasured,
     TrainMeasured,
 )
+from rlsize.frozen import dataclass
 
 Counts: TypeAlias = Literal["response", "total"]
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import ast
 import re
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from rlsize.frameworks.expressions import Plain, evaluate, parsed
 from rlsize.frameworks.told import QUANTITY
+from rlsize.frozen import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from rlsize.frameworks.abilities import framework_mode
 from rlsize.frameworks.demands import Unmet, unmet
 from rlsize.frameworks.told import keys_of
 from rlsize.frameworks.wanted import whole
+from rlsize.frozen import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from fnmatch import fnmatchcase
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal
@@ -13,6 +13,7 @@ from rlsize.errors import Fault, InputError
 from rlsize.facts.launch import Setting, Span
 from rlsize.frameworks.abilities import framework_mode
 from rlsize.frameworks.expressions import UnreadableError, evaluate, names
+from rlsize.frozen import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence

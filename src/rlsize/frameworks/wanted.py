@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +12,7 @@ from rlsize.errors import Fault
 from rlsize.facts.launch import Setting
 from rlsize.frameworks.expressions import Plain, evaluate, items, names, parsed
 from rlsize.frameworks.told import NOWHERE, QUANTITY, Reading, keys_of, normal, taken_names
+from rlsize.frozen import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

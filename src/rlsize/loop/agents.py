@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any
 
 from rlsize.estimates.figures import numbers, predicted
 from rlsize.facts.algorithm import Agents
 from rlsize.facts.figure import Figure
+from rlsize.frozen import dataclass
 
 if TYPE_CHECKING:
     from rlsize.loop.said import Said

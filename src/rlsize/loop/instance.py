@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from rlsize.estimates.engine_work import EngineQuestion
@@ -13,6 +13,7 @@ from rlsize.facts.figure import Figure
 from rlsize.facts.inference_engines import ENGINES, WITHOUT, inference_engine
 from rlsize.facts.layout import Layout
 from rlsize.facts.quantisation import KV_WIDTHS, WIDTHS, published, uniform
+from rlsize.frozen import dataclass
 from rlsize.quantities.rollout import SHARED_MEMORY_FRACTION
 
 if TYPE_CHECKING:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from rlsize.equations import long_tail
@@ -11,6 +11,7 @@ from rlsize.estimates.figures import apply
 from rlsize.estimates.prefix_cache import SPREADS, routed_hits
 from rlsize.facts.figure import Figure, absent
 from rlsize.facts.inference_engines import inference_engine
+from rlsize.frozen import dataclass
 from rlsize.quantities.table import QUANTITIES
 from rlsize.quantities.workload import KEPT_MEAN_LENGTHS, MOST_MEAN_LENGTHS, UNDER_CAP, UNDER_CAP_SPREAD
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from rlsize.estimates.model_size import model_size
 from rlsize.facts.algorithm import ALGORITHMS
 from rlsize.facts.figure import Figure
+from rlsize.frozen import dataclass
 
 if TYPE_CHECKING:
     from rlsize.facts.algorithm import RlAlgorithm

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,6 +13,7 @@ from rlsize.estimates.belief import BandSource
 from rlsize.estimates.constants_step import STAGE
 from rlsize.estimates.figures import DRAWS, apply, numbers
 from rlsize.estimates.step_assembly import assembled
+from rlsize.frozen import dataclass
 from rlsize.loop.answer import answer_of
 from rlsize.loop.phases import why_not
 from rlsize.planner.choices import other_ways

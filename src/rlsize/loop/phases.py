@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from rlsize.equations import rl_step, rollout_batch
@@ -17,6 +17,7 @@ from rlsize.estimates.run_memory import PEAKING, beyond_model
 from rlsize.estimates.step_assembly import REFILLING
 from rlsize.facts.figure import Figure
 from rlsize.facts.inference_engines import inference_engine
+from rlsize.frozen import dataclass
 from rlsize.planner.evaluation import bare_asked, fitting_step, longest_tokens
 
 if TYPE_CHECKING:

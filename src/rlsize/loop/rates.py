@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from rlsize.equations import imbalance, matching
@@ -12,6 +12,7 @@ from rlsize.estimates.figures import apply, measured
 from rlsize.estimates.headroom import headroom_left
 from rlsize.facts.figure import Figure, absent
 from rlsize.facts.headroom import FULL_HEADROOM, HEADROOM_PARTS, PLAIN_HEADROOM
+from rlsize.frozen import dataclass
 from rlsize.loop.instance_count import instance_gpus
 from rlsize.loop.late import late_samples
 from rlsize.loop.step_table import rate_of_points

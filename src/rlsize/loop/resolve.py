@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from rlsize.equations import matching, planning, train_step
@@ -11,6 +11,7 @@ from rlsize.estimates.figures import apply
 from rlsize.estimates.step_assembly import REFILLING
 from rlsize.facts.calibration import CalibratedRun, CalibrationSetting
 from rlsize.facts.figure import Figure, absent
+from rlsize.frozen import dataclass
 from rlsize.loop.agents import agents_of
 from rlsize.loop.instance_count import stated_instances
 from rlsize.loop.knobs import UNTESTED

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import combinations
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from rlsize.errors import InputError, Refused
+from rlsize.frozen import dataclass
 from rlsize.loop.knobs import KINDS, Knob, saving
 from rlsize.loop.moves import moved_seconds
 from rlsize.loop.phases import phases_of

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields, replace
+from dataclasses import fields, replace
 from functools import partial
 from itertools import chain
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeVar
@@ -11,6 +11,7 @@ from rlsize.equations import planning
 from rlsize.errors import Fault, InputError, Refused, suggestion
 from rlsize.facts.figure import Figure, absent
 from rlsize.frameworks.abilities import runs_layout
+from rlsize.frozen import dataclass
 from rlsize.loop.instance import memory_fractions
 from rlsize.loop.pools import LOOPS, Pools, pools
 from rlsize.loop.resolve import as_stated, resolve_on

@@ -7,7 +7,7 @@ Nothing heavy is loaded unless a model and its GPUs are named, so that answers f
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from rlsize.equations import matching, rollout_batch
@@ -15,6 +15,7 @@ from rlsize.errors import InputError
 from rlsize.estimates.figures import Draw, apply
 from rlsize.facts.figure import Figure, absent
 from rlsize.facts.headroom import FULL_HEADROOM
+from rlsize.frozen import dataclass
 from rlsize.loop.instance_count import instance_gpus
 from rlsize.loop.plausible import judge
 from rlsize.loop.pools import two_pools

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 import subprocess
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from rlsize.errors import Fault, InputError, UnfinishedError
+from rlsize.frozen import dataclass
 from rlsize.measure.child import WHOLE_LOG, Child, ChildDiedError, staged
 
 if TYPE_CHECKING:

@@ -11,10 +11,12 @@ import re
 import subprocess
 import threading
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from statistics import fmean, median
 from typing import TYPE_CHECKING, Self
+
+from rlsize.frozen import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Mapping, Sequence

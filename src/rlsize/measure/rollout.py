@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 import time
-from dataclasses import dataclass, field
+from dataclasses import field
 from random import Random
 from statistics import fmean
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
@@ -22,6 +22,7 @@ from rlsize.estimates.counter_growth import grown
 from rlsize.estimates.lengths import response_lengths, running_lengths
 from rlsize.estimates.rollout_rate import relative_error, steady
 from rlsize.facts.counters import RolloutWork
+from rlsize.frozen import dataclass
 from rlsize.measure.child import ChildDiedError
 from rlsize.measure.instances import halt, phase
 

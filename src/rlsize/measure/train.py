@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from statistics import fmean
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -11,6 +11,7 @@ from rlsize.errors import Fault, InputError, UnfinishedError
 from rlsize.estimates.scatter import scatter
 from rlsize.estimates.training_flops import training_flops_per_token
 from rlsize.facts.measured import TrainMeasured, TrainPhase
+from rlsize.frozen import dataclass
 from rlsize.measure.child import ChildDiedError
 from rlsize.measure.jobs import WIDE, StageResult, WorkerEvents, command, launcher
 

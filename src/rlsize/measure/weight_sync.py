@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, field
 from statistics import median
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -10,6 +10,7 @@ from rlsize.errors import Fault, InputError
 from rlsize.estimates.message_cost import message_cost
 from rlsize.estimates.scatter import scatter
 from rlsize.facts.measured import EngineUpdate, SyncMeasured, SyncMethod
+from rlsize.frozen import dataclass
 from rlsize.measure.jobs import FEWEST_REPEATS, StageResult, WorkerEvents, command, launcher, scatter_doubts
 
 if TYPE_CHECKING:

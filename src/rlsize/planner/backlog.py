@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from rlsize.estimates.figures import with_bands
 from rlsize.estimates.flow import flow_of
 from rlsize.facts.figure import Figure, absent
+from rlsize.frozen import dataclass
 from rlsize.rules.queue import RULES
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ A search ranks on central numbers; bands are drawn for the shortlist only.
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cache, cached_property
 from typing import TYPE_CHECKING
 
@@ -16,6 +16,7 @@ import numpy as np
 from rlsize.equations import rl_step
 from rlsize.estimates.figures import DRAWS, ends, quantile
 from rlsize.facts.figure import Figure
+from rlsize.frozen import dataclass
 from rlsize.planner.evaluation import PLACED, central_results, evaluation, worked
 from rlsize.planner.families import SAME, Family
 from rlsize.planner.outlook import band_of

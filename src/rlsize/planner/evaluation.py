@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -16,6 +16,7 @@ from rlsize.estimates.figures import DRAWS, apply
 from rlsize.estimates.flow import Flow
 from rlsize.estimates.step_assembly import assembled, idle_fractions
 from rlsize.facts.figure import Figure, absent
+from rlsize.frozen import dataclass
 from rlsize.planner.options import SHARING
 from rlsize.planner.outlook import band_of
 from rlsize.planner.step_parts import loop_parts, ready_engine

@@ -7,11 +7,12 @@ stands for it, as cost and GPUs follow from the step's time.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import numpy as np
 
+from rlsize.frozen import dataclass
 from rlsize.planner.evaluation import placed_flow
 from rlsize.planner.tables import Rejections, with_micro_batch
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from rlsize.equations import matching
@@ -11,6 +11,7 @@ from rlsize.estimates.figures import rounded, with_bands
 from rlsize.estimates.flow import flow_of
 from rlsize.estimates.prefix_cache import routed_hits
 from rlsize.facts.figure import Figure, absent
+from rlsize.frozen import dataclass
 from rlsize.planner.rounding import rounded_up
 from rlsize.rules.match import CACHING, FLEET
 

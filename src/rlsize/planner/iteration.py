@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
@@ -10,6 +9,7 @@ from rlsize.equations import iteration
 from rlsize.estimates.figures import apply, rounded, total, with_bands
 from rlsize.estimates.flow import Flow
 from rlsize.facts.figure import Figure, absent
+from rlsize.frozen import dataclass
 from rlsize.planner.rounding import rounded_up
 from rlsize.rules.phases import COLOCATED, OVERLAPPED, SYNC, laid_out, rollout
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import combinations
 from math import gcd, inf
 from typing import TYPE_CHECKING, Any
 
 from rlsize.equations import planning, rollout_batch
+from rlsize.frozen import dataclass
 from rlsize.planner.choice import AS_GOOD
 from rlsize.planner.rounding import rounded_up
 from rlsize.planner.search import counted, just, search, tabulated

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from math import lcm
 from typing import TYPE_CHECKING
 
@@ -19,6 +19,7 @@ from rlsize.estimates.memory import (
 )
 from rlsize.estimates.trainer_layout import WEIGHT_STAGE, TrainerLayout, divides
 from rlsize.facts.figure import Figure, absent
+from rlsize.frozen import dataclass
 from rlsize.planner.rounding import MOST_TRAINER_GPUS, first_fit, gpu_counts, rounded_down
 
 if TYPE_CHECKING:

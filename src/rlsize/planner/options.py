@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from math import log2
 from typing import TYPE_CHECKING, Any
 
@@ -11,6 +11,7 @@ from rlsize.equations.matching import tokens_per_step
 from rlsize.equations.train_step import trained_sequence_tokens
 from rlsize.estimates.step_assembly import REFILLING, USUAL_LATE
 from rlsize.facts.figure import Figure, absent
+from rlsize.frozen import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping

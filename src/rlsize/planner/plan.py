@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -11,6 +11,7 @@ import numpy as np
 from rlsize.equations import matching
 from rlsize.errors import Refused
 from rlsize.estimates.step_assembly import REFILLING
+from rlsize.frozen import dataclass
 from rlsize.planner.choice import AS_GOOD, Around, as_good, choice
 from rlsize.planner.evaluation import MEMORY_KEYS, central_results, memory_of
 from rlsize.planner.families import SAME, Found

@@ -6,7 +6,7 @@ Candidates are worked out block by block, so memory does not grow with the space
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import partial
 from itertools import groupby
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -16,6 +16,7 @@ import numpy as np
 from rlsize.equations import planning, rollout_batch
 from rlsize.errors import Fault, InputError
 from rlsize.estimates.step_assembly import REFILLING, assembled
+from rlsize.frozen import dataclass
 from rlsize.planner.evaluation import MEMORY_KEYS, results_of
 from rlsize.planner.families import ORDER, Found, Picks, Steps, groups_of, likely, may_be_told, paid_of, pick_best
 from rlsize.planner.options import Placement

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from functools import partial
 from math import ceil, inf
 from typing import TYPE_CHECKING, Any
@@ -12,6 +12,7 @@ from rlsize.errors import Fault, InputError
 from rlsize.estimates.generation import StepBatch
 from rlsize.estimates.simulated_engine import constant_line, predicted_line, scaled_line
 from rlsize.estimates.step_assembly import REFILLING, assembled
+from rlsize.frozen import dataclass
 from rlsize.planner.predicted_parts import hits
 from rlsize.planner.step_parts import lent_instances, loop_parts, trainer_parts
 from rlsize.simulator.first_order import Pools

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from math import lcm
 from typing import TYPE_CHECKING
 
@@ -10,6 +9,7 @@ import numpy as np
 
 from rlsize.equations import planning, train_step
 from rlsize.facts.headroom import MEMORY_MARGIN
+from rlsize.frozen import dataclass
 from rlsize.planner.rounding import rounded_down
 
 if TYPE_CHECKING:

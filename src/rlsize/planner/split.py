@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from rlsize.errors import Fault, InputError
 from rlsize.estimates.figures import with_bands
 from rlsize.estimates.flow import Flow, flow_of
 from rlsize.facts.figure import Figure, absent
+from rlsize.frozen import dataclass
 from rlsize.planner.rounding import rounded_down
 from rlsize.rules.match import SPLIT
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from rlsize.equations import sync_pause
 from rlsize.estimates.figures import apply, rounded, with_bands
 from rlsize.estimates.sync import SyncQuestion, link_rows, method_rows, sync_results
+from rlsize.frozen import dataclass
 from rlsize.planner.rounding import rounded_up
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ A candidate pairs an entry of each, so that its step needs only what both decide
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import partial
 from itertools import groupby, pairwise
 from operator import itemgetter, le
@@ -19,6 +19,7 @@ from rlsize.estimates.figures import entries
 from rlsize.estimates.step_assembly import REFILLING
 from rlsize.estimates.trainer_layout import Degrees
 from rlsize.facts.layout import Layout
+from rlsize.frozen import dataclass
 from rlsize.planner.evaluation import bare_asked, longest_tokens
 from rlsize.planner.options import SHARING, Placement, TrainerOption
 from rlsize.planner.space import instance_counts, misfits, trainer_counts, update_samples

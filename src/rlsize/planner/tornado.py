@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -10,6 +10,7 @@ import numpy as np
 from rlsize.equations import kernel_time
 from rlsize.estimates.figures import times_off, uncertain
 from rlsize.estimates.step_assembly import assembled
+from rlsize.frozen import dataclass
 from rlsize.planner.evaluation import results_of
 from rlsize.planner.outlook import band_of
 from rlsize.planner.step_parts import loop_parts

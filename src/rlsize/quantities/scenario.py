@@ -7,11 +7,12 @@ against them, and schema, template and reference page are read off them.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Annotated, Any, Literal
 
 from rlsize.facts.budget import Budget
 from rlsize.facts.fields import Bare, Quantity, Says, Uncertain
+from rlsize.frozen import dataclass
 from rlsize.quantities.row import Switch, Text, Word
 from rlsize.quantities.table import PLACES
 

@@ -10,11 +10,12 @@ are the system's.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Any
 from urllib.parse import SplitResult, urlsplit, urlunsplit
 
 from rlsize.errors import Fault, InputError, refuse
+from rlsize.frozen import dataclass
 from rlsize.units import cut
 
 if TYPE_CHECKING:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from copy import deepcopy
-from dataclasses import dataclass, is_dataclass
+from dataclasses import is_dataclass
 from os.path import relpath
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from rlsize.errors import InputError
+from rlsize.frozen import dataclass
 from rlsize.readers.scenarios import ScenarioFile
 from rlsize.readers.validation import validated
 from rlsize.readers.yaml_documents import Document, read_bytes

@@ -9,12 +9,13 @@ from __future__ import annotations
 import re
 import sys
 from copy import deepcopy
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from rlsize.errors import Fault, InputError, a_file, refuse, suggestion
+from rlsize.frozen import dataclass
 from rlsize.readers.validation import opened, validated
 from rlsize.readers.yaml_documents import (
     LARGEST_FILE,

@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import math
 import re
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rlsize.errors import Fault, InputError, not_yaml, refuse, too_deep
+from rlsize.frozen import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

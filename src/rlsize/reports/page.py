@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from math import exp, log
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from rlsize.facts.figure import Figure
+from rlsize.frozen import dataclass
 from rlsize.reports.chart import Gantt, Panels
 from rlsize.reports.report import Column, Table, Unseen
 from rlsize.reports.wording import band, origin_word, shown, words

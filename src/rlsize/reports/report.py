@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cache
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 
 from rlsize.facts.figure import Figure, Value
+from rlsize.frozen import dataclass
 from rlsize.reports.wording import band, origin_word, shown, words
 
 if TYPE_CHECKING:

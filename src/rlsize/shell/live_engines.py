@@ -7,13 +7,14 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
 from rlsize.errors import Fault, InputError, UnfinishedError, noting
 from rlsize.facts.figure import Figure
+from rlsize.frozen import dataclass
 from rlsize.shell.access import AUTHORITY, INSECURE, TOKEN_FILE, access_to, blamed
 from rlsize.shell.command import option, tell
 from rlsize.shell.progress import INTERRUPTED

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from math import inf
 from typing import TYPE_CHECKING
 
@@ -23,6 +23,7 @@ from rlsize.equations import (
     staleness,
     sync_pause,
 )
+from rlsize.frozen import dataclass
 from rlsize.simulator.setting import BARRIER_MODES, Latency, TroubleSetting
 
 if TYPE_CHECKING:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import itertools
-from dataclasses import dataclass, field
+from dataclasses import field
 from math import isfinite, sqrt
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from rlsize.equations import iteration
+from rlsize.frozen import dataclass
 from rlsize.simulator.first_order import mean_rate
 from rlsize.simulator.resizing import held_seconds
 

@@ -7,13 +7,14 @@ leaves 1 out.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 import numpy as np
 
 from rlsize.equations import money, train_step
 from rlsize.estimates.block_bootstrap import FEWEST_STEPS, above_zero, mean_change
+from rlsize.frozen import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

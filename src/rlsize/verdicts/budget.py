@@ -8,13 +8,14 @@ with high: the same draws of the same constants stand behind both bands, so what
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal
 
 from rlsize.equations import budget as equations
 from rlsize.estimates.figures import apply, ends, numbers
 from rlsize.facts.budget import Bound, Change, Limit, set_limits
 from rlsize.facts.figure import Figure, absent
+from rlsize.frozen import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

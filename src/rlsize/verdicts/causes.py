@@ -8,7 +8,7 @@ Nothing here knows what a change is: a function works out what any set of them g
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
@@ -18,6 +18,7 @@ from rlsize.equations import budget as equations
 from rlsize.estimates.belief import interval
 from rlsize.estimates.figures import ends
 from rlsize.facts.figure import Figure, absent
+from rlsize.frozen import dataclass
 from rlsize.verdicts.budget import changed
 
 if TYPE_CHECKING:

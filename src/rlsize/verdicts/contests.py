@@ -7,12 +7,12 @@ measured gap is small, either answer is as good; those pairs are counted apart.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from itertools import combinations
 from typing import TYPE_CHECKING, Literal
 
 from rlsize.estimates.model_size import model_size
 from rlsize.estimates.recorded.registry import rivals
+from rlsize.frozen import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,6 +12,7 @@ from rlsize.errors import Refused, RlsizeError
 from rlsize.estimates.belief import Belief, interval, prior, scattered
 from rlsize.estimates.recorded.registry import cell, contradictions, unstated
 from rlsize.facts.records import RefusedRecord
+from rlsize.frozen import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence

@@ -11,7 +11,6 @@ from __future__ import annotations
 import zlib
 from collections import Counter
 from contextlib import suppress
-from dataclasses import dataclass
 from itertools import combinations, groupby
 from math import comb
 from operator import itemgetter
@@ -23,6 +22,7 @@ from rlsize.errors import Refused
 from rlsize.estimates.belief import prior, settled
 from rlsize.estimates.constants import Constant, Stage
 from rlsize.estimates.recorded.registry import calibrates_on, relation, unstated
+from rlsize.frozen import dataclass
 from rlsize.verdicts.contests import time_as_gpus, time_unchanged
 from rlsize.verdicts.predictions import UNSTATED, Views, asked, fields, positive, scatter
 

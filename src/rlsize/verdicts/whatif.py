@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import combinations
 from typing import TYPE_CHECKING, Any
 
@@ -11,6 +11,7 @@ import numpy as np
 from rlsize.equations import planning
 from rlsize.errors import InputError, Refused
 from rlsize.facts.figure import Figure
+from rlsize.frozen import dataclass
 from rlsize.loop.answer import answer_of
 from rlsize.loop.knobs import KINDS, Change
 from rlsize.loop.moves import moved_seconds

@@ -8,6 +8,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from rlsize.errors import Fault, InputError
+from rlsize.frozen import dataclass
 from rlsize.writers.files import make_folder, write_whole
 from rlsize.writers.yaml_file import text
 
@@ -83,7 +84,7 @@ def _stated(block: Any) -> dict[str, Any]:  # noqa: ANN401 (any dataclass)
     return found
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class _Bytes:
     """A whole number of bytes, which is written with its unit."""
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -17,6 +17,7 @@ from rlsize.commands.alerts.text import duration, whole_minutes, yaml_below
 from rlsize.commands.alerts.thresholds import alert_plan, planned_loop
 from rlsize.errors import Fault, InputError, noting, suggestion
 from rlsize.facts.figure import Figure
+from rlsize.frozen import dataclass
 from rlsize.reports.report import Column, Report, Table
 from rlsize.reports.wording import counted
 from rlsize.shell.answer import delivered

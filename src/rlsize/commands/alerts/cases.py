@@ -7,7 +7,7 @@ What is scraped is made from what the signals should be, so a case does not know
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import chain, product
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +17,7 @@ from rlsize.commands.alerts.signals import DOWN, EXPRESSIONS, MISSING, SIGNALS
 from rlsize.commands.alerts.text import plain_number, rendered
 from rlsize.errors import Fault, InputError
 from rlsize.facts.published import AGE, QUEUED, STEP, SYNC, TRAINED, WAIT
+from rlsize.frozen import dataclass
 from rlsize.planner.rounding import rounded_up
 from rlsize.shell.selectors import Matcher, selector_text
 

@@ -7,10 +7,10 @@ The spellings are those of `readers/metrics`: `vllm:`, `vllm_` (prometheus_clien
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 from rlsize.facts.published import EXPORTED, RECORDED
+from rlsize.frozen import dataclass
 from rlsize.readers.metrics import sglang, trtllm, vllm
 
 if TYPE_CHECKING:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from textwrap import wrap
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +13,7 @@ from rlsize.commands.alerts.text import duration, filled, plain_number, template
 from rlsize.commands.alerts.thresholds import BUDGETED, LOST_SECONDS
 from rlsize.facts import published
 from rlsize.facts.published import METRICS, RECORDED
+from rlsize.frozen import dataclass
 from rlsize.reports.wording import interval
 from rlsize.shell.selectors import Matcher, selector_text
 from rlsize.units import printable, show

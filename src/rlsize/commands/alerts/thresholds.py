@@ -6,7 +6,7 @@ A budget's line goes before the rule of its quantity. What a plan does not say h
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from rlsize.commands.alerts.signals import SIGNALS
@@ -15,6 +15,7 @@ from rlsize.errors import DoesNotFitError, Fault, InputError, a_file, refuse
 from rlsize.estimates.figures import apply, measured
 from rlsize.estimates.prefix_cache import SPREADS, routed_hits
 from rlsize.facts.figure import Figure, absent
+from rlsize.frozen import dataclass
 from rlsize.shell.inputs import SMALLEST
 from rlsize.units import show
 

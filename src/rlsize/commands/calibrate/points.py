@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import partial
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -25,6 +25,7 @@ from rlsize.estimates.sync_prediction import SyncTimeQuestion
 from rlsize.estimates.train_prediction import train_step
 from rlsize.facts.calibration import CalibrationSetting
 from rlsize.facts.figure import Figure, absent
+from rlsize.frozen import dataclass
 from rlsize.loop.instance import instance
 from rlsize.loop.lengths import hits, lengths
 from rlsize.loop.models import model_and_gpu

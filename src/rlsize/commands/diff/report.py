@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from rlsize.commands.diff import words as say
 from rlsize.commands.diff.causes import cause_tables, causes_chart, most, short_effect, tells_causes
+from rlsize.frozen import dataclass
 from rlsize.reports.report import Column, Report, Table, Unseen, tables_of
 from rlsize.reports.wording import counted, numbered, row_name, sentence, words
 from rlsize.units import printable, show

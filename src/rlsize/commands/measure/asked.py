@@ -8,7 +8,7 @@ import re
 import shlex
 import ssl
 import sys
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
 from statistics import fmean, pstdev
@@ -19,6 +19,7 @@ from rlsize.facts.fields import Quantity
 from rlsize.facts.figure import Figure
 from rlsize.facts.measured import STAGES
 from rlsize.facts.rates import RateConditions
+from rlsize.frozen import dataclass
 from rlsize.measure.rollout import Turn, Workload, drawn_lengths
 from rlsize.quantities.scenario import ModelNumbers
 from rlsize.quantities.table import QUANTITIES

@@ -6,13 +6,14 @@ import os
 import secrets
 import sys
 from contextlib import suppress
-from dataclasses import dataclass, fields, replace
+from dataclasses import fields, replace
 from typing import TYPE_CHECKING, Any
 
 from rlsize.commands.measure.asked import KV_DTYPES, TORCH_DTYPES
 from rlsize.errors import Fault, InputError, UnfinishedError
 from rlsize.facts.measured import RolloutMeasured
 from rlsize.facts.rates import MeasuredInstance, RateConditions
+from rlsize.frozen import dataclass
 from rlsize.measure.instances import Launch, started
 from rlsize.measure.jobs import StageResult, command
 from rlsize.readers.http_pages import TOKEN_VARIABLE

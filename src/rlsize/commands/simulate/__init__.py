@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import typer
 
 from rlsize.errors import Refused
+from rlsize.frozen import dataclass
 from rlsize.reports.report import Report
 from rlsize.shell.command import option
 from rlsize.shell.inputs import Inputs

@@ -10,7 +10,7 @@ import sys
 import threading
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import ExitStack, contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
@@ -20,6 +20,7 @@ import typer
 
 from rlsize.errors import Fault, InputError, noting, suggestion
 from rlsize.facts.figure import Figure
+from rlsize.frozen import dataclass
 from rlsize.reports.wording import numbered
 from rlsize.shell.progress import INTERRUPTED
 from rlsize.units import show

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import lru_cache
 from math import hypot
 from typing import TYPE_CHECKING, Any
@@ -17,6 +17,7 @@ from rlsize.estimates.engine_work import EngineQuestion
 from rlsize.estimates.figures import alike, numbers
 from rlsize.estimates.rollout_prediction import engine, fixed_lengths, offline, steady
 from rlsize.facts.layout import Layout
+from rlsize.frozen import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

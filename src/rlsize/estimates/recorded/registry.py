@@ -8,13 +8,14 @@ that is asked for by the functions below, which know what to do without.
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from importlib import import_module
 from pkgutil import iter_modules
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 from rlsize.estimates import recorded
 from rlsize.facts.quantisation import WIDTHS
+from rlsize.frozen import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import json
 import math
-from dataclasses import dataclass, field
+from dataclasses import field
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from rlsize.errors import Fault, InputError
+from rlsize.frozen import dataclass
 from rlsize.readers.validation import unique_keys
 from rlsize.readers.yaml_documents import read_text
 from rlsize.units import cut

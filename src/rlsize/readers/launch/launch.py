@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from fnmatch import fnmatchcase
 from itertools import pairwise
 from pathlib import Path, PurePosixPath
@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from rlsize.errors import Fault, InputError, suggestion
 from rlsize.facts.launch import GAP, Program, Setting, Span
 from rlsize.frameworks.told import Reading, era_of, in_era, matching, named_version, normal, own_name
+from rlsize.frozen import dataclass
 from rlsize.readers.launch.arguments import positional, scalar, settings_of
 from rlsize.readers.launch.bash import read_script
 from rlsize.readers.launch.bash.source import Source, script_in

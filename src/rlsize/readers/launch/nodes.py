@@ -5,12 +5,13 @@ from __future__ import annotations
 import re
 from array import array
 from bisect import bisect_left
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import accumulate
 from typing import TYPE_CHECKING, TypeAlias
 
 from rlsize.errors import Fault, InputError, too_deep
 from rlsize.facts.launch import Setting, Span, Value
+from rlsize.frozen import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

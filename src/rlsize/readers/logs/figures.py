@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING
 
 from rlsize.facts.run_log import Skipped
+from rlsize.frozen import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence

@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, TypeAlias
 
 from rlsize.facts.run_log import StepRecord
+from rlsize.frozen import dataclass
 from rlsize.readers.logs.figures import expression
 from rlsize.readers.logs.layouts import Texts
 from rlsize.readers.logs.names import guessed, is_time, meaning

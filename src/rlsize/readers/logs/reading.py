@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections import Counter, deque
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rlsize.errors import Fault, InputError, suggestion
 from rlsize.facts.run_log import RunLog, StepRecord
+from rlsize.frozen import dataclass
 from rlsize.readers.byte_sources import shown_source
 from rlsize.readers.logs.figures import UNFINISHED, Row, Skips
 from rlsize.readers.logs.forms import tensorboard

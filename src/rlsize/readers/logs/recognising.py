@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from itertools import chain, islice
 from typing import TYPE_CHECKING
 
+from rlsize.frozen import dataclass
 from rlsize.readers.byte_sources import BLOCK
 from rlsize.readers.logs.figures import COMMA, Skips
 from rlsize.readers.logs.forms import csv_table, forms, text_pairs
@@ -103,7 +103,10 @@ class Asked:
     loose: bool = False
 
 
-def kind_of(head: bytes, asked: Asked = Asked(), *, start: bool = True) -> LogKind | None:
+_NOTHING = Asked()
+
+
+def kind_of(head: bytes, asked: Asked = _NOTHING, *, start: bool = True) -> LogKind | None:
     """
     What a log is.
 

@@ -7,10 +7,10 @@ import math
 import re
 import shlex
 from collections import Counter
-from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
+from rlsize.frozen import dataclass
 from rlsize.writers.launch.edits import Edit, Lines
 
 if TYPE_CHECKING:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from rlsize.frozen import dataclass
 from rlsize.writers.launch.edits import Edit, Lines, own_settings
 from rlsize.writers.yaml_file import text as yaml_text
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import difflib
 import re
-from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from rlsize.errors import DoesNotFitError, Fault, InputError
 from rlsize.frameworks.wanted import changes, same, spelled
+from rlsize.frozen import dataclass
 from rlsize.quantities.table import QUANTITIES
 from rlsize.writers.launch.edits import edited
 from rlsize.writers.launch.items import ItemEditor, is_item

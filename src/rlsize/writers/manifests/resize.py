@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from textwrap import TextWrapper
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from rlsize.errors import Fault
+from rlsize.frozen import dataclass
 from rlsize.units import printable
 from rlsize.writers.yaml_file import dumped
 

@@ -5,11 +5,12 @@ from __future__ import annotations
 import re
 import shlex
 from array import array
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import islice
 from typing import TYPE_CHECKING
 
 from rlsize.facts.launch import Span, Word
+from rlsize.frozen import dataclass
 from rlsize.readers.launch.nodes import Places
 
 if TYPE_CHECKING:

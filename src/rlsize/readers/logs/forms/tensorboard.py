@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import heapq
 import struct
-from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING
 
+from rlsize.frozen import dataclass
 from rlsize.readers.logs.figures import CUT, UNREADABLE, Row
 from rlsize.readers.logs.forms import Form
 from rlsize.readers.logs.wire import FIXED32, FIXED64, LARGEST, FrameError, Stream, fields, varint
