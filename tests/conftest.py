@@ -11,7 +11,6 @@ import subprocess
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from types import SimpleNamespace
@@ -21,6 +20,8 @@ import pytest
 from hypothesis import HealthCheck, settings
 from tests.effort import CI, tries
 from typer.testing import CliRunner
+
+from rlsize.frozen import dataclass
 
 # Every worker of a run has a core to itself: threads of its own for small matrices would only wait for each other's.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
