@@ -198,8 +198,10 @@ def search(
     rare = tables.rare if usual else frozenset()
     asked = _Asked(terms=terms, space=space, objective=objective, bar=bar, usual=usual, alone=alone, rare=rare)
     if bar is None and not space.limits and "async" in space.loops and terms.problem.late_rule("async") == "drop":
-        some = _quickest(tables)
-        ahead = _picked(replace(asked, space=some.space), some, Found(objective=objective))
+        for trainers, _ in tables.trainers:
+            candidates_of(terms, space, tables.fleets, trainers)  # which refuses too many
+        own = replace(asked, space=replace(space, loops=("async",)))
+        ahead = _picked(own, _quickest(tables), Found(objective=objective))
         for known in ahead:
             known.trim()
         asked = replace(asked, ahead=ahead)
@@ -269,11 +271,10 @@ def _picked(asked: _Asked, tables: Tables, found: Found, tell: Tell | None = Non
 
 
 def _quickest(tables: Tables) -> Tables:
-    """Of each number of GPUs the quickest trainers, one that is usual and one that is not, where late samples drop."""
-    trainers: list[tuple[TrainerTable, dict[int, Sharing]]] = [
-        (one.some(one.quickest), {}) for one, _ in tables.trainers
-    ]
-    return replace(tables, space=replace(tables.space, loops=("async",)), trainers=trainers, quickest={})
+    """Of each number of GPUs the quickest trainers, one that is usual and one that is not."""
+    trainers: list[tuple[TrainerTable, dict[int, Sharing]]] = []
+    trainers += [(one.some(one.quickest), {}) for one, _ in tables.trainers]
+    return replace(tables, trainers=trainers, quickest={})
 
 
 def counted(tables: Tables) -> tuple[int, float]:
