@@ -96,16 +96,16 @@ def _first_init(kind: type) -> Callable[..., None]:
 
 def _init_of(kind: type) -> Callable[..., None]:
     """The method that sets the fields of a class."""
-    known: dict[str, Any] = {"put": object.__setattr__, "unsaid": _UNSAID}
+    known: dict[str, Any] = {"_put": object.__setattr__, "_unsaid": _UNSAID}
     lines: list[str] = []
     places: dict[str, Any] = {}
     keys: dict[str, Any] = {}
     for one in _fields(kind):
         value, default = one.name, one.default
         if one.default_factory is not dataclasses.MISSING:
-            known[f"make_{value}"] = one.default_factory
-            value, default = f"make_{value}() if {value} is unsaid else {value}", _UNSAID
-        lines.append(f"put(self, {one.name!r}, {value})")
+            known[f"_make_{value}"] = one.default_factory
+            value, default = f"_make_{value}() if {value} is _unsaid else {value}", _UNSAID
+        lines.append(f"_put(self, {one.name!r}, {value})")
         (keys if one.kw_only else places)[one.name] = default
     if hasattr(kind, "__post_init__"):
         lines.append("self.__post_init__()")

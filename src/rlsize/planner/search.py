@@ -197,10 +197,11 @@ def search(
     found = Found(objective=objective, priced=space.priced, rejected=tables.rejected.copy())
     rare = tables.rare if usual else frozenset()
     asked = _Asked(terms=terms, space=space, objective=objective, bar=bar, usual=usual, alone=alone, rare=rare)
-    if bar is None and not space.limits and "async" in space.loops and terms.problem.late_rule("async") == "drop":
+    dropping = tuple(loop for loop in space.loops if loop in REFILLING and terms.problem.late_rule(loop) == "drop")
+    if dropping and bar is None and not space.limits:
         for trainers, _ in tables.trainers:
             candidates_of(terms, space, tables.fleets, trainers)  # which refuses too many
-        own = replace(asked, space=replace(space, loops=("async",)))
+        own = replace(asked, space=replace(space, loops=dropping))
         ahead = _picked(own, _quickest(tables), Found(objective=objective))
         for known in ahead:
             known.trim()
@@ -272,8 +273,10 @@ def _picked(asked: _Asked, tables: Tables, found: Found, tell: Tell | None = Non
 
 def _quickest(tables: Tables) -> Tables:
     """Of each number of GPUs the quickest trainers, one that is usual and one that is not."""
-    trainers: list[tuple[TrainerTable, dict[int, Sharing]]] = []
-    trainers += [(one.some(one.quickest), {}) for one, _ in tables.trainers]
+    trainers = [
+        (one.some(one.quickest), {fleet: shared.some(one.quickest) for fleet, shared in sharing.items()})
+        for one, sharing in tables.trainers
+    ]
     return replace(tables, trainers=trainers, quickest={})
 
 
