@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from rlsize.estimates.belief import prior
 from rlsize.estimates.engine_work import EngineQuestion
+from rlsize.estimates.step_assembly import USUAL_LATE
 from rlsize.estimates.step_prediction import STAGES
 from rlsize.estimates.train_prediction import TrainQuestion
 from rlsize.facts.figure import Figure, absent
@@ -277,6 +278,8 @@ def predicted_problems(draw: st.DrawFn) -> Posed:
     optional: dict[str, Any] = {}
     if draw(st.booleans()):
         optional["max_tokens"] = Figure(key="max_response_tokens", value=8192.0, provenance="given")
+    if draw(st.booleans()):
+        optional["late"] = {**USUAL_LATE, "async": "drop"}
     return predicted(
         model,
         fleets,

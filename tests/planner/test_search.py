@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from operator import le
 from typing import TYPE_CHECKING
 
@@ -13,6 +14,7 @@ from tests.effort import NIGHTLY, tries
 from tests.planner.plain_search import SIZED, Tried, plain_search, within
 from tests.planner.small_problems import Posed, measured_problems, predicted_problems
 
+from rlsize.estimates.step_assembly import USUAL_LATE
 from rlsize.planner import families
 from rlsize.planner import search as search_module
 from rlsize.planner.evaluation import worked
@@ -159,3 +161,47 @@ def test_a_plan_from_measured_rates_is_what_plain_loops_find(posed: Posed, data:
 def test_a_predicted_plan_is_what_plain_loops_find(posed: Posed, data: st.DataObject) -> None:
     """The same of 40 problems of small models, with memory that does not hold everything."""
     agree(posed, data)
+
+
+@pytest.mark.long
+@given(predicted_problems(), st.sampled_from([(2**17, 96), (64, 3)]))
+@settings(max_examples=tries(30))
+def test_what_is_not_worked_out_would_not_be_told(posed: Posed, size: tuple[int, int]) -> None:
+    """Where late samples are dropped: a limit that all keep has all worked out, and the same is found."""
+    problem = replace(posed.outlook.problem, late={**USUAL_LATE, "async": "drop"})
+    posed = Posed(replace(posed.outlook, problem=problem), posed.space)
+    everything = posed.but(limits=(Limit(key="gpus", value=1e9),))
+    for objective in OBJECTIVES:
+        found, known = (searched(one, objective, *size) for one in (posed, everything))
+        assert told(found) == told(known)
+        assert found.worked_out == known.worked_out
+
+
+@given(predicted_problems(), st.sampled_from(OBJECTIVES))
+@settings(max_examples=tries(20))
+def test_the_best_alone_is_the_best_of_all(posed: Posed, objective: Objective) -> None:
+    """Of a search that keeps nothing else; and candidates are counted without their times."""
+    terms, space = posed.outlook.central, posed.space
+    found, alone = (search_module.search(terms, space, objective, alone=alone) for alone in (False, True))
+    assert list(map(key, alone.best[:1])) == list(map(key, found.best[:1]))
+    count, fewest = search_module.counted(search_module.tabulated(terms, space))
+    assert count == found.worked_out
+    assert (fewest < np.inf) == bool(found.best)
+    if found.best:
+        tables = search_module.just(search_module.tabulated(terms, space), fewest)
+        least = search_module.search(terms, space, "gpus", tables=tables, alone=True).best[0]
+        known = search_module.search(terms, space, "gpus", alone=True).best[0]
+        assert fewest == known.gpus
+        assert key(least) == key(known)
+
+
+def told(found: Found) -> list[object]:
+    """All families that a search tells."""
+    splits = {split: key(family) for split, family in found.splits.items()}
+    modes = {mode: key(family) for mode, family in found.modes.items()}
+    return [list(map(key, found.best)), list(map(key, found.front)), modes, splits]
+
+
+def key(family: Family) -> tuple[object, ...]:
+    """A family and what it gives."""
+    return (*words(family), family.step_seconds, family.cost, family.gpus)

@@ -8,8 +8,6 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-_ERF_ONE = 6.0  # from here on it is 1 to the last bit
-
 Real: TypeAlias = Any
 """A float, or a numpy array of floats; where arrays come in, an array of their broadcast shape comes out."""
 
@@ -86,10 +84,7 @@ def erf(a: Real) -> Real:
     if _array(a):
         import numpy as np
 
-        found = np.array(np.sign(a), dtype=float)
-        near = ~(np.abs(a) >= _ERF_ONE)
-        found[near] = np.fromiter(map(math.erf, a[near].tolist()), float, np.count_nonzero(near))
-        return found
+        return np.fromiter(map(math.erf, a.ravel().tolist()), float, a.size).reshape(a.shape)
     return math.erf(a)
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
+from functools import partial
 from math import inf
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Literal, NamedTuple
@@ -23,7 +24,7 @@ from rlsize.estimates.flow import Flow, by_result, rule
 from rlsize.facts.figure import Figure
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from rlsize.estimates.async_cycle import Cycle
     from rlsize.estimates.figures import Work, Worked
@@ -56,6 +57,10 @@ class LateRule(NamedTuple):
     sample_seconds: Worked
     max_staleness: Worked
     lengths: LateLengths
+
+    def each(self, change: Callable[[Worked], Worked]) -> LateRule:
+        """The same, each number changed."""
+        return LateRule(change(self.sample_seconds), change(self.max_staleness), self.lengths.each(change))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,6 +99,16 @@ class LoopParts:
     dropped_fraction: Worked = 0.0
     rule: LateRule | None = None
     cycle: Cycle | None = None
+
+    def each(self, change: Callable[[Worked], Worked]) -> LoopParts:
+        """The same, each number changed."""
+        found = {name: value for name, value in entries(self).items() if name not in {"loop", "rule", "cycle"}}
+        return replace(
+            self,
+            **{name: change(value) for name, value in found.items() if value is not None},
+            rule=None if self.rule is None else self.rule.each(change),
+            cycle=None if self.cycle is None else self.cycle.each(change),
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -138,19 +153,31 @@ def assembled(work: Work, parts: LoopParts) -> Step:
         work: `figures.apply` for figures that explain themselves, `numbers` for numbers and arrays.
         parts: The parts.
     """
-    if parts.rule is not None:
-        return _dropping(work, parts, parts.rule)
+    cycle = None if parts.cycle is None else _cycle_seconds(work, parts, parts.cycle)
+    whole = parts if parts.rule is None else _dropping(work, parts, parts.rule, cycle)
+    return _together(work, whole, cycle)
+
+
+def _together(work: Work, parts: LoopParts, cycle_seconds: Worked) -> Step:
+    """
+    A step of parts of which nothing more is dropped.
+
+    Args:
+        work: As in `assembled`.
+        parts: The parts.
+        cycle_seconds: Time between two syncs; None where it does not hang on samples. [s]
+    """
     known = {name: value for name, value in entries(parts).items() if name not in {"loop", "rule", "cycle"}}
-    overlaps = "steady" if parts.variation is None or parts.cycle is not None else "uneven"
+    overlaps = "steady" if parts.variation is None or cycle_seconds is not None else "uneven"
     known |= {
         "generated_seconds": "lent/generation_seconds" if parts.loop == "hybrid" else "generation_seconds",
         "begun/phases_seconds": f"{overlaps if parts.loop in OVERLAPPING else 'in_turn'}/phases_seconds",
-        "phases_seconds": f"{'begun' if parts.cycle is None else 'waiting'}/phases_seconds",
+        "phases_seconds": f"{'begun' if cycle_seconds is None else 'waiting'}/phases_seconds",
     }
     if parts.loop not in OVERLAPPING:
         known["exposed_share"] = 1.0
-    if parts.cycle is not None:
-        known["cycle_seconds"] = _cycle_seconds(work, parts, parts.cycle)
+    if cycle_seconds is not None:
+        known["cycle_seconds"] = cycle_seconds
     flow = Flow(_RULES, known, work)
     made = {key: flow[key] for key in ("generation_exposed_seconds", "train_seconds", "sync_exposed_seconds")}
     own = {**entries(parts), "generation_seconds": flow["generated_seconds"]}
@@ -171,55 +198,54 @@ def _train_and_pause(parts: LoopParts) -> tuple[Worked, Worked]:
     return trained, rl_step.trainer_phase(bare(parts.overhead_seconds), exposed)
 
 
-def _dropping(work: Work, parts: LoopParts, rule: LateRule) -> Step:
-    """The step where samples that outlive the staleness cap are dropped, so that more must be generated."""
-    numbered = {one.name: bare(getattr(parts, one.name)) for one in fields(parts)}
-    plain = replace(parts, **(numbered | {"rule": None}))
-    lasting = rule.lengths.each(bare)
-    waste: Worked = _waste(plain, LateRule(bare(rule.sample_seconds), bare(rule.max_staleness), lasting))
+def _dropping(work: Work, parts: LoopParts, rule: LateRule, cycle_seconds: Worked) -> LoopParts:
+    """The parts where samples that outlive the staleness cap are dropped, so that more must be generated."""
+    plain, cycle = replace(parts.each(bare), rule=None), bare(cycle_seconds)
+    waste: Worked = _waste(plain, rule.each(bare), cycle)
     dropped = batch_drain.dropped_share(waste)
     if work is apply:
         source = "batch_drain.kept_tokens at the step that comes of it: samples that outlive the staleness cap"
         dropped = predicted("late_dropped_fraction", dropped, source)
         waste = predicted("late_waste", waste, source)
     longer = work("generation_seconds", kernel_time.slowed, seconds=parts.generation_seconds, slowdown=waste)
-    return assembled(work, replace(parts, generation_seconds=longer, dropped_fraction=dropped, rule=None))
+    return replace(parts, generation_seconds=longer, dropped_fraction=dropped, rule=None)
 
 
-def _waste(parts: LoopParts, rule: LateRule) -> Worked:
+def _waste(parts: LoopParts, rule: LateRule, cycle_seconds: Worked) -> Worked:
     """
     Tokens generated for each that is trained on: as many as the step that comes of them makes necessary.
 
     Args:
         parts: The parts, in numbers, without what is dropped.
         rule: The rule, likewise.
+        cycle_seconds: Time between two syncs, likewise. [s]
     """
-    rhythm = _in_rhythm(parts)
-    low, high = 0.0, log(_needed(parts, rule, 1.0))
-    over, under = high, log(_needed(parts, rule, exp(high))) - high
+    rhythm = _in_rhythm(parts, cycle_seconds)
+    needed = partial(_needed, parts, rule, cycle_seconds)
+    low, high = 0.0, log(needed(1.0))
+    over, under = high, log(needed(exp(high))) - high
     middle = 0.0
     for _ in range(_LINES):
         middle = low + (high - low) * over / maximum(over - under, 1e-12)
-        gap = log(_needed(parts, rule, exp(middle))) - middle
+        gap = log(needed(exp(middle))) - middle
         low, over = where(gap > 0, middle, low), where(gap > 0, gap, over / 2)
         high, under = where(gap > 0, high, middle), where(gap > 0, under / 2, gap)
     return where(rhythm > 0, rhythm, exp(middle))
 
 
-def _in_rhythm(parts: LoopParts) -> Worked:
+def _in_rhythm(parts: LoopParts, cycle_seconds: Worked) -> Worked:
     """The same of a loop whose fleet keeps pace with the rhythm of its lengths; 0 of others."""
     if parts.cycle is None:
         return 0.0
-    times = _train_and_pause(parts)
-    waste = parts.cycle.waste(*times)
+    waste = parts.cycle.waste(*_train_and_pause(parts))
     made = kernel_time.slowed(seconds=parts.generation_seconds, slowdown=waste)
-    return where(made <= parts.cycle.seconds(*times), waste, 0.0)
+    return where(made <= cycle_seconds, waste, 0.0)
 
 
-def _needed(parts: LoopParts, rule: LateRule, waste: Worked) -> Worked:
+def _needed(parts: LoopParts, rule: LateRule, cycle_seconds: Worked, waste: Worked) -> Worked:
     """Samples that must be generated for each that is trained on, in the step that so many of them make."""
     more = kernel_time.slowed(seconds=parts.generation_seconds, slowdown=waste)
-    step = assembled(numbers, replace(parts, generation_seconds=more))
+    step = _together(numbers, replace(parts, generation_seconds=more), cycle_seconds)
     after = step.train_seconds, step.sync_exposed_seconds, step.overhead_seconds
     time = rl_step.time_until_due(step.seconds, *after, rule.max_staleness)
     reached, apart = (

@@ -42,6 +42,7 @@ ORDER: dict[Order, tuple[str, ...]] = {
 _BITS = 30  # numbers that differ beyond these are the same but for rounding
 SAME = 2.0 ** (1 - _BITS)
 """The same as a share."""
+_CLEAR = 2.0**-20  # as a share: by what something is worse whatever rounding says
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -159,6 +160,7 @@ class Picks:
     Args:
         objective: What is made small.
         priced: Whether cost is in dollars.
+        alone: Whether the best is all that is asked for.
         best: The best.
         modes: The best of each mode.
         front: Those that no other beats in both step and cost, quickest first.
@@ -169,6 +171,7 @@ class Picks:
 
     objective: Order
     priced: bool
+    alone: bool = False
     best: list[Pick] = field(default_factory=list)
     modes: dict[str, Pick] = field(default_factory=dict)
     front: list[Pick] = field(default_factory=list)
@@ -182,10 +185,8 @@ class Picks:
             mode = best[0].block.loop
             self.modes[mode] = min(self.modes.get(mode, best[0]), best[0], key=_score)
         self.best += best
-        if len(self.best) > 2 * KEPT:
-            self.best.sort(key=_score)
-            del self.best[KEPT:]
-            self.bar = self.best[-1].score[0]
+        if len(self.best) > 2 * self.kept:
+            self.trim()
         if front:
             self.front = _front([*self.front, *front])
             self.ahead = np.array([(pick.step_seconds, pick.cost) for pick in self.front]).T
@@ -195,9 +196,23 @@ class Picks:
             if known is None or _fuller(pick) < _fuller(known):
                 self.splits[key] = pick
 
+    @property
+    def kept(self) -> int:
+        """How many of the best are kept."""
+        return 1 if self.alone else KEPT
+
+    def trim(self) -> None:
+        """Let go of all but the best."""
+        self.best.sort(key=_score)
+        del self.best[self.kept :]
+        if len(self.best) == self.kept:
+            self.bar = self.best[-1].score[0]
+
     def bar_of(self, loop: str) -> float:
         """What a block of a mode must keep below to matter."""
         known = self.modes.get(loop)
+        if self.alone:
+            return self.bar
         return float("inf") if known is None else max(self.bar, known.score[0])
 
     @property
@@ -281,20 +296,62 @@ def pick_best(terms: Terms, trainers: TrainerTable, steps: Steps, picks: Picks) 
         return
     counts = trainers.counts[first : first + len(starts)]
     families = replace(steps.place, trainer_gpus=counts[None, :])
-    flow = placed_flow(terms, families, np.where(kept, least, 0.0))
-    paid = flow["cost_per_step_usd" if picks.priced else "gpu_hours_per_step"]  # hours where some price is not known
+    paid = paid_of(terms, families, np.where(kept, least, 0.0), priced=picks.priced)
     cost, gpus = (np.where(kept, part, np.inf).ravel() for part in (paid, families.gpus))
     burden = np.zeros_like(cost) if lightest is None else np.where(kept, lightest, np.inf).ravel()
     scores = {"step_seconds": least.ravel(), "cost": cost, "gpus": gpus, "burden": burden}
     keys = [scores[name] for name in ORDER[picks.objective]]
-    told = (
-        _lowest(keys, picks.bar_of(steps.place.loop)),
-        _unbeaten(scores["step_seconds"], cost, picks.ahead),
-        _whole(kept & steps.full[:, starts]),
-    )
+    lowest, none = _lowest(keys, picks.bar_of(steps.place.loop), picks.kept), np.empty(0, dtype=np.intp)
+    front = none if picks.alone else _unbeaten(scores["step_seconds"], cost, picks.ahead)
+    told = lowest, front, none if picks.alone else _whole(kept & steps.full[:, starts])
     places = np.array(sorted(set(np.concatenate(told).tolist())), dtype=int)
     made = _made(trainers, steps, starts, places, (scores, keys))
     picks.add(*([made[flat] for flat in some.tolist()] for some in told))
+
+
+def paid_of(terms: Terms, place: Placement, seconds: Array, *, priced: bool) -> Array:
+    """Dollars of steps that take so long, or GPU-hours where some price is not known. [usd]"""
+    found: Array = placed_flow(terms, place, seconds)["cost_per_step_usd" if priced else "gpu_hours_per_step"]
+    return found
+
+
+def may_be_told(terms: Terms, families: Placement, seconds: Array, known: Picks) -> NDArray[np.bool_]:
+    """
+    Which families may be among the best, or on the front where that is asked for, beside some others that are.
+
+    Args:
+        terms: In central numbers.
+        families: The families.
+        seconds: What the step of each takes at least; infinite where there is none. [s]
+        known: What was picked of some candidates.
+    """
+    there = np.isfinite(seconds)
+    keys, cost = _made_small(terms, families, seconds, known)
+    found: NDArray[np.bool_] = there & (keys[0] <= known.bar_of(families.loop) * (1 + _CLEAR))
+    if known.alone:
+        return found
+    times, costs = known.ahead
+    beside = np.concatenate([[np.inf], costs])[np.searchsorted(times, seconds * (1 - _CLEAR), side="right")]
+    return found | (there & (cost <= beside * (1 + _CLEAR)))
+
+
+def likely(terms: Terms, families: Placement, seconds: Array, known: Picks) -> NDArray[np.bool_]:
+    """Of the same those that are if steps take no longer than that; there are few of them."""
+    keys, cost = _made_small(terms, families, seconds, known)
+    found = np.zeros(seconds.size, dtype=bool)
+    found[_lowest([key.ravel() for key in keys], known.bar_of(families.loop), known.kept)] = True
+    if not known.alone:
+        found[_unbeaten(seconds.ravel(), cost.ravel(), known.ahead)] = True
+    return found.reshape(seconds.shape)
+
+
+def _made_small(terms: Terms, families: Placement, seconds: Array, known: Picks) -> tuple[list[Array], Array]:
+    """What is made small of families whose steps take so long, most important first; and their cost."""
+    there = np.isfinite(seconds)
+    paid = paid_of(terms, families, np.where(there, seconds, 0.0), priced=known.priced)
+    cost, gpus = (np.where(there, part, np.inf) for part in (paid, families.gpus))
+    scores = {"step_seconds": seconds, "cost": cost, "gpus": gpus}
+    return [scores[name] for name in ORDER[known.objective]], cost
 
 
 def _made(
@@ -347,15 +404,15 @@ def groups_of(trainers: TrainerTable, columns: slice) -> tuple[Places, int]:
     return np.maximum(trainers.starts[first:last] - columns.start, 0), first
 
 
-def _lowest(keys: list[Array], bar: float) -> Places:
+def _lowest(keys: list[Array], bar: float, kept: int) -> Places:
     """Places of the lowest, by the first key, ties by the next; at most as many as are kept, and none above a bar."""
     first = keys[0]
     able = np.isfinite(first) & (first <= bar * (1 + SAME))
-    if able.sum() > KEPT:
-        limit = np.partition(first, KEPT - 1)[KEPT - 1]
+    if able.sum() > kept:
+        limit = np.partition(first, kept - 1)[kept - 1]
         able = first <= limit * (1 + SAME)
     places = np.flatnonzero(able)
-    found: Places = places[np.lexsort([rounded(key[places]) for key in reversed(keys)])][:KEPT]
+    found: Places = places[np.lexsort([rounded(key[places]) for key in reversed(keys)])][:kept]
     return found
 
 

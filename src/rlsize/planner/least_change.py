@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from itertools import combinations
-from math import gcd
+from math import gcd, inf
 from typing import TYPE_CHECKING, Any
 
 from rlsize.equations import planning, rollout_batch
 from rlsize.planner.choice import AS_GOOD
 from rlsize.planner.rounding import rounded_up
-from rlsize.planner.search import search, tabulated
+from rlsize.planner.search import counted, just, search, tabulated
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -99,7 +99,7 @@ def least_changes(
         if posed is None:
             continue
         own = tabulated(*posed)
-        tried = search(*posed, objective, tables=own, usual=True)
+        tried = search(*posed, objective, tables=own, usual=True, alone=True)
         known += [replace(lever, best=tried.best[0])] if tried.best else []
         limits = (_of_limit(posed[0], own, limit, tried, objective) for limit in posed[1].limits if not known)
         moved += [replace(change, beside=lever) for change in limits if change is not None]
@@ -126,9 +126,9 @@ def _two(
             return
 
 
-def _best(posed: tuple[Terms, Space] | None, objective: Objective) -> Family | None:
+def _best(posed: tuple[Terms, Space] | None, objective: Objective, *, usual: bool = True) -> Family | None:
     """The best plan of another loop."""
-    found = None if posed is None else search(*posed, objective, usual=True).best
+    found = None if posed is None else search(*posed, objective, usual=usual, alone=True).best
     return found[0] if found else None
 
 
@@ -141,85 +141,98 @@ def _of_limit(terms: Terms, tables: Tables, limit: Limit, found: Found, objectiv
     if limit.value:  # else nothing was allowed, and the miss is an amount
         needed, now = limit.value * (1.0 - narrow.short if limit.least else 1.0 + narrow.short), limit.value
     limits = tuple(replace(one, value=needed) if one is limit else one for one in tables.space.limits)
-    best = search(terms, replace(tables.space, limits=limits), objective, tables=tables).best
+    best = search(terms, replace(tables.space, limits=limits), objective, tables=tables, alone=True).best
     return LeastChange(key=limit.key, now=now, needed=needed, share=narrow.short, best=best[0] if best else None)
 
 
 def _margin(terms: Terms, space: Space) -> LeastChange | None:
     """Less memory that must stay free, where that alone is in the way."""
-    if not search(terms, replace(space, margin=0.0)).best:
+
+    def works(margin: float) -> bool:
+        return _Tried.of(terms, replace(space, margin=margin)).fewest < inf
+
+    if not works(0.0):
         return None
     enough, much = 0.0, space.margin
-    best: list[Family] = []
     for _ in range(_HALVINGS):
         middle = (enough + much) / 2
-        works = search(terms, replace(space, margin=middle)).best
-        enough, much, best = (middle, much, works) if works else (enough, middle, best)
-    share = space.margin - enough
-    return LeastChange(
-        key="memory_margin", now=space.margin, needed=enough, share=share, best=best[0] if best else None
-    )
+        enough, much = (middle, much) if works(middle) else (enough, middle)
+    best = _best((terms, replace(space, margin=enough)), "time", usual=False) if enough > 0.0 else None
+    return LeastChange(key="memory_margin", now=space.margin, needed=enough, share=space.margin - enough, best=best)
 
 
 def _more_gpus(terms: Terms, space: Space) -> LeastChange | None:
     """More GPUs, in whole nodes beyond the first; as near to the fewest as some work comes."""
     now = space.gpus or 0.0
     node = terms.problem.gpus_per_node or 1.0
-    tried = _Tried(terms=terms, space=space)
-    few, enough = now, 2 * now
-    while not tried.works(enough):
-        few, enough = enough, 2 * enough
-        if enough > now * 2**_DOUBLINGS or tried.work + _GROWTH * tried.last > _MOST_WORK:
-            return None
-    unit = 1.0 if enough <= node else node
-    whole = rounded_up(tried.fewest / unit) * unit  # no plan takes fewer, but nodes may leave it too little room
-    if few < whole < enough:
-        few, enough = (whole - unit, whole) if tried.works(whole) else (whole, enough)
-    while enough - few > unit and tried.work + tried.last <= _MOST_WORK:
-        middle = min(few + max(round((enough - few) / 2 / unit), 1) * unit, enough - unit)
-        few, enough = (few, middle) if tried.works(middle) else (middle, enough)
-    share = float(planning.overshoot(value=enough, limit=now))
-    return LeastChange(key="gpus", now=now, needed=enough, share=share, best=tried.best)
+    tried: list[_Tried] = []
 
-
-@dataclass(slots=True, kw_only=True)
-class _Tried:
-    """
-    Searches with more GPUs.
-
-    Args:
-        terms: In central numbers.
-        space: What may be chosen.
-        work: Candidates that were worked out. [1]
-        last: Of these, those of the last search. [1]
-        fewest: GPUs of the smallest plan that the last search found. [1]
-        best: The plan of the last search that found one.
-    """
-
-    terms: Terms
-    space: Space
-    work: int = 0
-    last: int = 0
-    fewest: float = 0.0
-    best: Family | None = None
-
-    def works(self, gpus: float) -> bool:
+    def works(gpus: float) -> bool:
         """Whether there is a plan; a limit on GPUs is moved with them."""
         limits = tuple(
             replace(limit, value=max(limit.value, gpus)) if limit.key == "gpus" and not limit.least else limit
-            for limit in self.space.limits
+            for limit in space.limits
         )
-        found = search(self.terms, replace(self.space, gpus=gpus, limits=limits), "gpus")
-        self.last = found.worked_out
-        self.work += found.worked_out
-        self.fewest = found.best[0].gpus if found.best else 0.0
-        self.best = found.best[0] if found.best else self.best
-        return bool(found.best)
+        tried.append(_Tried.of(terms, replace(space, gpus=gpus, limits=limits)))
+        return tried[-1].fewest < inf
+
+    few, enough = now, 2 * now
+    while not works(enough):
+        few, enough = enough, 2 * enough
+        if enough > now * 2**_DOUBLINGS or _work(tried) + _GROWTH * tried[-1].work > _MOST_WORK:
+            return None
+    unit = 1.0 if enough <= node else node
+    whole = rounded_up(tried[-1].fewest / unit) * unit  # no plan takes fewer, but nodes may leave it too little room
+    if few < whole < enough:
+        few, enough = (whole - unit, whole) if works(whole) else (whole, enough)
+    while enough - few > unit and _work(tried) + tried[-1].work <= _MOST_WORK:
+        middle = min(few + max(round((enough - few) / 2 / unit), 1) * unit, enough - unit)
+        few, enough = (few, middle) if works(middle) else (middle, enough)
+    share = float(planning.overshoot(value=enough, limit=now))
+    best = next(one for one in reversed(tried) if one.fewest < inf).best
+    return LeastChange(key="gpus", now=now, needed=enough, share=share, best=best)
+
+
+def _work(tried: Iterable[_Tried]) -> int:
+    """Candidates that were worked out."""
+    return sum(one.work for one in tried)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Tried:
+    """
+    A space in which a plan is looked for, of as few GPUs as can be.
+
+    Args:
+        tables: Both sides of it.
+        work: Candidates that there are. [1]
+        fewest: GPUs of the smallest plan; infinite where there is none. [1]
+    """
+
+    tables: Tables
+    work: int
+    fewest: float
+
+    @classmethod
+    def of(cls, terms: Terms, space: Space) -> _Tried:
+        """A space; only where it has limits, times are worked out."""
+        tables = tabulated(terms, space)
+        work, fewest = counted(tables)
+        if space.limits and work:
+            found = search(terms, space, "gpus", tables=tables, alone=True).best
+            fewest = found[0].gpus if found else inf
+        return cls(tables=tables, work=work, fewest=fewest)
+
+    @property
+    def best(self) -> Family:
+        """The smallest plan."""
+        tables = just(self.tables, self.fewest)
+        return search(tables.terms, tables.space, "gpus", tables=tables, alone=True).best[0]
 
 
 def nearest_plan(tables: Tables) -> Family | None:
     """Where limits exclude every plan, the one that is beyond them by the least share, all of them together."""
-    found = search(tables.terms, tables.space, "near", tables=tables) if tables.space.limits else None
+    found = search(tables.terms, tables.space, "near", tables=tables, alone=True) if tables.space.limits else None
     return found.best[0] if found is not None and found.best else None
 
 
@@ -242,7 +255,7 @@ def near_batch(
     if not tables.uneven:
         return None
     uneven = replace(tables, trainers=tables.uneven)
-    anyhow = search(tables.terms, tables.space, objective, tables=uneven, usual=True).best
+    anyhow = search(tables.terms, tables.space, objective, tables=uneven, usual=True, alone=True).best
     if not anyhow or anyhow[0].score(objective)[0] * (1.0 + AS_GOOD) > best.score(objective)[0]:
         return None
     place = anyhow[0].place

@@ -219,7 +219,7 @@ def _own(tables: Tables, objective: Objective, own: Family, best: Family, share:
         cost=np.inf if objective == "time" else best.cost * (1.0 + share),
         gpus=best.gpus if objective == "gpus" else np.inf,
     )
-    found = search(tables.terms, narrow, objective, bar=bar).best
+    found = search(tables.terms, narrow, objective, bar=bar, alone=True).best
     return bool(found) and abs(found[0].step_seconds - own.step_seconds) <= SAME * own.step_seconds
 
 
@@ -246,7 +246,7 @@ def _alike(tables: Tables, objective: Objective, usual: bool, best: Family, shar
     plain = tuple(loop for loop in tables.space.loops if loop != "hybrid")
     for loops in (plain, *([lending] if best.place.loop == "hybrid" else [])):
         space = replace(tables.space, loops=loops)
-        plainest = search(tables.terms, space, "plain", tables=tables, bar=bar, usual=usual).best
+        plainest = search(tables.terms, space, "plain", tables=tables, bar=bar, usual=usual, alone=True).best
         if plainest:
             able = replace(bar, burden=(plainest[0].burden // KIND + 2.0) * KIND)
             return search(tables.terms, space, "fewest", tables=tables, bar=able, usual=usual).best

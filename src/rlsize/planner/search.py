@@ -9,19 +9,29 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import groupby
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from rlsize.equations import planning, rollout_batch
 from rlsize.errors import Fault, InputError
 from rlsize.estimates.step_assembly import REFILLING, assembled
-from rlsize.planner.evaluation import MEMORY_KEYS, placed_flow, results_of
-from rlsize.planner.families import Found, Picks, Steps, groups_of, pick_best
+from rlsize.planner.evaluation import MEMORY_KEYS, results_of
+from rlsize.planner.families import ORDER, Found, Picks, Steps, groups_of, likely, may_be_told, paid_of, pick_best
 from rlsize.planner.options import Placement
 from rlsize.planner.space import packed
 from rlsize.planner.step_parts import FleetParts, lent_swap, sync_part, together
-from rlsize.planner.tables import WHOLE, Rejections, fleet_tables, generated, kind_of, sharings, trainer_tables
+from rlsize.planner.tables import (
+    WHOLE,
+    FleetTable,
+    Rejections,
+    fleet_tables,
+    generated,
+    kind_of,
+    parts_of,
+    sharings,
+    trainer_tables,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -34,7 +44,7 @@ if TYPE_CHECKING:
     from rlsize.planner.options import FleetOption
     from rlsize.planner.outlook import Terms
     from rlsize.planner.space import Limit, Space
-    from rlsize.planner.tables import FleetTable, Sharing, TrainerTable
+    from rlsize.planner.tables import Sharing, TrainerTable
 
     Tell = Callable[[float], None]
     Array = NDArray[np.float64]
@@ -163,6 +173,7 @@ def search(
     bar: Bar | None = None,
     *,
     usual: bool = False,
+    alone: bool = False,
 ) -> Found:
     """
     The best of a space.
@@ -176,35 +187,25 @@ def search(
         tables: Both sides, where they are worked out already.
         bar: What candidates must keep below besides.
         usual: Whether layouts that few run are set apart, unless there is no other: `Found.rare` is the best of them.
+        alone: Whether the best is all that is asked for.
 
     Raises:
         InputError: There are more candidates than can be worked out in a minute or two.
     """
     tables = tables or tabulated(terms, space)
     found = Found(objective=objective, priced=space.priced, rejected=tables.rejected.copy())
-    picks, apart = (Picks(objective=objective, priced=space.priced) for _ in range(2))
     rare = tables.rare if usual else frozenset()
-    order = {id(fleet): place for place, fleet in enumerate(space.fleets)}
-    for kind, (trainers, sharing) in enumerate(tables.trainers):
-        done = 0
-        odd = np.array([usual and option.rare for option in trainers.options])
-        most = candidates_of(terms, space, tables.fleets, trainers)
-        for block in _blocks(terms, space, tables.fleets, trainers, sharing):
-            key = (id(trainers), *block.key)
-            if bar is not None and tables.quickest.get(key, 0.0) > bar.step_seconds:
-                continue
-            worked_out, burden, tables.quickest[key] = _work_out(terms, space, trainers, block, found, bar)
-            before = (kind, space.loops.index(block.place.loop))
-            rows = [((*before, order[id(fleet)]), fleet) for fleet in block.fleets]
-            own = odd[None, block.columns] | np.array([[id(fleet) in rare] for fleet in block.fleets])
-            for which, into in ((~own, picks), (own, apart)):
-                if which.any():
-                    seconds = worked_out if which.all() else np.where(which, worked_out, np.inf)
-                    steps = Steps(block.place, rows, seconds, block.columns, block.full, burden)
-                    pick_best(terms, trainers, steps, into)
-            done += int(block.room.sum())
-            if tell is not None and most > WORTH_TELLING:
-                tell(min(1.0, done / most))
+    asked = _Asked(terms=terms, space=space, objective=objective, bar=bar, usual=usual, alone=alone, rare=rare)
+    dropping = tuple(loop for loop in space.loops if loop in REFILLING and terms.problem.late_rule(loop) == "drop")
+    if dropping and bar is None and not space.limits:
+        for trainers, _ in tables.trainers:
+            candidates_of(terms, space, tables.fleets, trainers)  # which refuses too many
+        own = replace(asked, space=replace(space, loops=dropping))
+        ahead = _picked(own, _quickest(tables), Found(objective=objective))
+        for known in ahead:
+            known.trim()
+        asked = replace(asked, ahead=ahead)
+    picks, apart = _picked(asked, tables, found, tell)
     if tables.fleets and tables.trainers and not found.worked_out:
         found.rejected.add("room")
     if picks.best and apart.best:
@@ -213,25 +214,153 @@ def search(
     return found
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Asked:
+    """
+    What a search is asked.
+
+    Args:
+        terms: In central numbers.
+        space: What may be chosen.
+        objective: What is made small.
+        bar: What candidates must keep below besides; None for nothing.
+        usual: Whether layouts that few run are set apart.
+        alone: Whether the best is all that is asked for.
+        rare: Of these the ways to build instances, by identity.
+        ahead: What some of the candidates have at least, of all and of those set apart; None where nobody knows.
+    """
+
+    terms: Terms
+    space: Space
+    objective: Order
+    bar: Bar | None
+    usual: bool
+    alone: bool
+    rare: frozenset[int]
+    ahead: tuple[Picks, Picks] | None = None
+
+
+def _picked(asked: _Asked, tables: Tables, found: Found, tell: Tell | None = None) -> tuple[Picks, Picks]:
+    """The best of all candidates, and of those that are set apart; how many there are is noted."""
+    terms, space, bar = asked.terms, asked.space, asked.bar
+    picks, apart = (Picks(asked.objective, space.priced, asked.alone) for _ in range(2))
+    order = {id(fleet): place for place, fleet in enumerate(space.fleets)}
+    for kind, (trainers, sharing) in enumerate(tables.trainers):
+        done = 0
+        odd = np.array([asked.usual and option.rare for option in trainers.options])
+        most = candidates_of(terms, space, tables.fleets, trainers)
+        for block in _blocks(terms, space, tables.fleets, trainers, sharing):
+            key = (id(trainers), *block.key)
+            if bar is not None and tables.quickest.get(key, 0.0) > bar.step_seconds:
+                continue
+            own = odd[None, block.columns] | np.array([[id(fleet) in asked.rare] for fleet in block.fleets])
+            worked_out, burden, tables.quickest[key] = _work_out(
+                asked, trainers, block, found, own, asked.ahead or (picks, apart)
+            )
+            before = (kind, space.loops.index(block.place.loop))
+            rows = [((*before, order[id(fleet)]), fleet) for fleet in block.fleets]
+            for which, into in ((~own, picks), (own, apart)):
+                if which.any():
+                    seconds = worked_out if which.all() else np.where(which, worked_out, np.inf)
+                    steps = Steps(block.place, rows, seconds, block.columns, block.full, burden)
+                    pick_best(terms, trainers, steps, into)
+            done += int(block.room.sum())
+            if tell is not None and most > WORTH_TELLING:
+                tell(min(1.0, done / most))
+    return picks, apart
+
+
+def _quickest(tables: Tables) -> Tables:
+    """Of each number of GPUs the quickest trainers, one that is usual and one that is not."""
+    trainers = [
+        (one.some(one.quickest), {fleet: shared.some(one.quickest) for fleet, shared in sharing.items()})
+        for one, sharing in tables.trainers
+    ]
+    return replace(tables, trainers=trainers, quickest={})
+
+
+def counted(tables: Tables) -> tuple[int, float]:
+    """How many candidates there are, and the fewest GPUs that one takes, limits aside; infinite where there is none."""
+    terms, space = tables.terms, tables.space
+    found, fewest = 0, np.inf
+
+    def count(room: Mask, gpus: Array, times: int) -> None:
+        nonlocal found, fewest
+        found += times * int(room.sum(axis=0) @ trainers.sizes)
+        fewest = min(fewest, float(np.where(room, gpus, np.inf).min()))
+
+    for table, shared in tables.trainers:
+        trainers, sharing = table.some(table.starts), {fleet: one.some(table.starts) for fleet, one in shared.items()}
+        for loop in space.loops:
+            if loop == "colocated":
+                for sharers in _sharing(space, sharing):
+                    count(_shared_room(space, sharers), trainers.gpus[None, :], 1)
+                continue
+            times = len(_caps(space, loop)) * len(space.transports)
+            for some, lent in _pools(loop, tables.fleets, sharing):
+                for rows in _rows(terms, space, trainers, some, lent):
+                    count(rows.room, rows.instances * rows.fleet.gpus + trainers.gpus[None, :], times)
+    return found, fewest
+
+
+def just(tables: Tables, gpus: float) -> Tables:
+    """What there is of both sides that a plan has which takes just so many GPUs."""
+    if tables.terms.problem.agents is not None:  # what they wait for is worked out for all instances together
+        return tables
+    beside = np.concatenate([table.counts for table, _ in tables.trainers])
+    fleets = []
+    for one in tables.fleets:
+        some = one.instances[np.isin(gpus - one.instances * one.fleet.gpus, beside)]
+        fleets += [FleetTable(fleet=one.fleet, instances=some, headroom=one.headroom)] if len(some) else []
+    sizes = np.concatenate(
+        [[0.0], *(one.instances * one.fleet.gpus for one in fleets)]
+    )  # with nothing beside if shared
+    trainers: list[tuple[TrainerTable, dict[int, Sharing]]] = []
+    for table, sharing in tables.trainers:
+        kept = np.flatnonzero(np.isin(gpus - table.gpus, sizes))
+        if len(kept):
+            trainers.append((table.some(kept), {fleet: one.some(kept) for fleet, one in sharing.items()}))
+    return replace(tables, fleets=fleets, trainers=trainers, quickest={})
+
+
 def _blocks(
     terms: Terms, space: Space, fleets: list[FleetTable], trainers: TrainerTable, sharing: Mapping[int, Sharing]
 ) -> Iterator[_Block]:
     """All candidates, mode by mode."""
     for loop in space.loops:
         if loop == "colocated":
-            sharers = [(fleet, sharing[id(fleet)]) for fleet in space.fleets if id(fleet) in sharing]
-            _take(terms, trainers, [one for one in sharers if one[1].taken is None])
-            for _, together in groupby(sharers, key=lambda one: _priced(one[0])):
-                yield from _colocated(space, trainers, list(together))
+            groups = list(_sharing(space, sharing))
+            _take(terms, trainers, [one for sharers in groups for one in sharers if one[1].taken is None])
+            for sharers in groups:
+                yield from _colocated(space, trainers, sharers)
             continue
-        caps = space.staleness if loop in REFILLING else (1.0,)
-        able = (table for table in fleets if loop != "hybrid" or id(table.fleet) in sharing)
-        for _, some in groupby(able, key=lambda table: _priced(table.fleet)):
-            tables = list(some)
-            lent = [sharing[id(table.fleet)] for table in tables] if loop == "hybrid" else []
-            for cap in caps:
+        for some, lent in _pools(loop, fleets, sharing):
+            for cap in _caps(space, loop):
+                parts_of(terms, fleets, loop, cap)
                 for transport in space.transports:
-                    yield from _two_pools(terms, space, trainers, (tables, lent), (loop, cap, transport))
+                    yield from _two_pools(terms, space, trainers, (some, lent), (loop, cap, transport))
+
+
+def _sharing(space: Space, sharing: Mapping[int, Sharing]) -> Iterator[list[tuple[FleetOption, Sharing]]]:
+    """The ways to build instances on the GPUs of trainers, those together that are priced alike."""
+    able = [(fleet, sharing[id(fleet)]) for fleet in space.fleets if id(fleet) in sharing]
+    for _, some in groupby(able, key=lambda one: _priced(one[0])):
+        yield list(some)
+
+
+def _pools(
+    loop: Loop, fleets: list[FleetTable], sharing: Mapping[int, Sharing]
+) -> Iterator[tuple[list[FleetTable], list[Sharing]]]:
+    """The same on GPUs of their own, in a loop that has two pools; and how they share those of trainers it lends."""
+    able = (table for table in fleets if loop != "hybrid" or id(table.fleet) in sharing)
+    for _, some in groupby(able, key=lambda table: _priced(table.fleet)):
+        tables = list(some)
+        yield tables, [sharing[id(table.fleet)] for table in tables] if loop == "hybrid" else []
+
+
+def _caps(space: Space, loop: Loop) -> tuple[float, ...]:
+    """The caps on staleness that are tried of a loop."""
+    return space.staleness if loop in REFILLING else (1.0,)
 
 
 def _priced(fleet: FleetOption) -> tuple[object, ...]:
@@ -265,10 +394,6 @@ def _two_pools(
     tables, lent = fleets
     loop, cap, transport = mode
     made = _joined([table.parts[kind_of(terms, loop, cap)] for table in tables])
-    rows = max(1, BLOCK // max(1, len(trainers.gpus)))
-    room = np.array([packed(space, terms.problem, table.fleet, trainers.options[0], trainers.gpus) for table in tables])
-    if lent:
-        room[np.array([shared.instances for shared in lent]) < 1] = 0.0  # trainers that cannot lend an instance
     whole = Placement(
         loop=loop,
         fleet=tables[0].fleet,
@@ -282,33 +407,65 @@ def _two_pools(
     times = [_lent(terms, trainers, replace(whole, fleet=table.fleet), shared) for table, shared in asked]
     alone, swaps = (np.array([time[place] for time in times]) for place in (0, 1))
     left = _least_left([table.headroom for table in tables], [shared.rollout_left for shared in lent])
-    instances = np.concatenate([table.instances for table in tables])
-    which = np.repeat(np.arange(len(tables)), [len(table.instances) for table in tables])
-    for first in range(0, len(instances), rows):
-        part = slice(first, first + rows)
-        own, counts = which[part], instances[part, None]
-        some = [tables[place].fleet for place in own.tolist()]
-        together = _together(some)
-        allowed = counts <= room[own]
-        if space.sums_taken is not None:
-            sums = counts * together.gpus + trainers.gpus[None, :]
-            allowed &= np.isin(sums.astype(np.intp), [int(some) for some in space.sums_taken])  # of integers: no sort
-        if not allowed.any():
+    for rows in _rows(terms, space, trainers, tables, lent):
+        if not rows.room.any():
             continue
-        last = int(np.flatnonzero(allowed.any(axis=0))[-1]) + 1
+        own, last = rows.tables, int(np.flatnonzero(rows.room.any(axis=0))[-1]) + 1
         yield _Block(
-            place=replace(whole, fleet=together, instances=counts, trainer_gpus=trainers.gpus[None, :last]),
-            fleets=some,
-            fleet=made.each(partial(_rows, part)),
+            place=replace(whole, fleet=rows.fleet, instances=rows.instances, trainer_gpus=trainers.gpus[None, :last]),
+            fleets=[tables[place].fleet for place in own.tolist()],
+            fleet=made.each(partial(_at_rows, rows.part)),
             columns=slice(0, last),
-            room=allowed[:, :last],
-            full=counts == room[own, :last],
+            room=rows.room[:, :last],
+            full=rows.instances == rows.most[:, :last],
             memory=_memory(trainers, None if left is None else left[own], last),
             lent=(alone[own, :last], swaps[own, :last]) if lent else None,
         )
 
 
-def _rows(part: slice, times: Array) -> Array:
+class _Rows(NamedTuple):
+    """
+    Some fleets beside every trainer: numbers of instances down, trainers across.
+
+    Args:
+        part: The rows among all of these fleets.
+        tables: The place of each among them.
+        fleet: One way to build instances for all, with the GPUs of each as a column.
+        instances: Instances of each, as a column. [1]
+        most: Instances that there is room for. [1]
+        room: Which go together.
+    """
+
+    part: slice
+    tables: NDArray[np.intp]
+    fleet: FleetOption
+    instances: Array
+    most: Array
+    room: Mask
+
+
+def _rows(
+    terms: Terms, space: Space, trainers: TrainerTable, tables: list[FleetTable], lent: list[Sharing]
+) -> Iterator[_Rows]:
+    """Which fleets there is room for beside which trainers, some rows at a time."""
+    most = np.array([packed(space, terms.problem, table.fleet, trainers.options[0], trainers.gpus) for table in tables])
+    if lent:
+        most[np.array([shared.instances for shared in lent]) < 1] = 0.0  # trainers that cannot lend an instance
+    instances = np.concatenate([table.instances for table in tables])
+    which = np.repeat(np.arange(len(tables)), [len(table.instances) for table in tables])
+    size = max(1, BLOCK // max(1, len(trainers.gpus)))
+    for first in range(0, len(instances), size):
+        part = slice(first, first + size)
+        own, counts = which[part], instances[part, None]
+        fleet = _together([tables[place].fleet for place in own.tolist()])
+        room = counts <= most[own]
+        if space.sums_taken is not None:
+            sums = counts * fleet.gpus + trainers.gpus[None, :]
+            room &= np.isin(sums.astype(np.intp), [int(some) for some in space.sums_taken])  # of integers: no sort
+        yield _Rows(part, own, fleet, counts, most[own], room)
+
+
+def _at_rows(part: slice, times: Array) -> Array:
     """Some of the entries, as rows."""
     return times[part, None]
 
@@ -348,14 +505,11 @@ def _colocated(space: Space, trainers: TrainerTable, sharers: list[tuple[FleetOp
     able = [(fleet, shared, shared.taken) for fleet, shared in sharers if shared.taken is not None]
     for first in range(0, len(able), rows):
         fleets, shares, taken = (list(some) for some in zip(*able[first : first + rows], strict=True))
-        together, instances = _together(fleets), np.array([shared.instances for shared in shares])
-        room = instances >= 1
-        if space.rollout_gpus:
-            room &= np.isin(instances * together.gpus, space.rollout_gpus)
+        room = _shared_room(space, list(zip(fleets, shares, strict=True)))
         if not room.any():
             continue
         yield _Block(
-            place=_sharers(trainers, together, instances),
+            place=_sharers(trainers, _together(fleets), np.array([shared.instances for shared in shares])),
             fleets=fleets,
             fleet=_joined([parts for parts, _ in taken]),
             columns=slice(0, len(trainers.gpus)),
@@ -364,6 +518,15 @@ def _colocated(space: Space, trainers: TrainerTable, sharers: list[tuple[FleetOp
             memory=_memory(trainers, _least_left([shared.rollout_left for shared in shares], []), len(trainers.gpus)),
             swaps=np.concatenate([swaps for _, swaps in taken]),
         )
+
+
+def _shared_room(space: Space, sharers: list[tuple[FleetOption, Sharing]]) -> Mask:
+    """On the GPUs of which trainers ways to build instances fit, and are asked for."""
+    instances = np.array([shared.instances for _, shared in sharers])
+    room: Mask = instances >= 1
+    if space.rollout_gpus:
+        room &= np.isin(instances * np.array([[fleet.gpus] for fleet, _ in sharers]), space.rollout_gpus)
+    return room
 
 
 def _least_left(*lefts: list[float | None]) -> Array | None:
@@ -382,38 +545,136 @@ def _memory(trainers: TrainerTable, left: Array | None, last: int) -> dict[str, 
 
 
 def _work_out(
-    terms: Terms,
-    space: Space,
-    trainers: TrainerTable,
-    block: _Block,
-    found: Found,
-    bar: Bar | None,
+    asked: _Asked, trainers: TrainerTable, block: _Block, found: Found, apart: Mask, known: tuple[Picks, Picks]
 ) -> tuple[Array, Array | None, float]:
     """
-    The steps of a block's candidates, how far each is from simple, and the shortest step.
+    The steps of a block's candidates, how far each is from simple, and what none of them is shorter than.
 
     How many there are, and what left others out, is noted.
     """
-    step = assembled(terms.work, _parts(terms, trainers, block))
-    results = {**results_of(terms, block.place, step), **block.memory} if space.limits else {}
+    terms, space, bar = asked.terms, asked.space, asked.bar
+    parts, able, results = _parts(terms, trainers, block), block.room, {}
+    if parts.rule is None or space.limits:
+        step = assembled(terms.work, parts)
+        seconds, least = np.broadcast_to(step.seconds, able.shape), float(np.min(step.seconds))
+        results = {**results_of(terms, block.place, step), **block.memory} if space.limits else {}
+    else:
+        seconds, able, least = _dropping(asked, trainers, block, parts, (~apart, apart), known)
     near = found.objective == "near"
-    fits, beyond = within(space, results, block.room, lambda flat: _words(block, flat), found.rejected)
+    fits, beyond = within(space, results, able, lambda flat: _words(block, flat), found.rejected)
     fits = block.room if near else fits
     starts, first = groups_of(trainers, block.columns)
     sizes = trainers.sizes[first : first + len(starts)]
     entries = int(block.room[:, starts].sum(axis=0) @ sizes)
     found.worked_out += entries
     found.feasible += int(fits.sum()) if space.limits else entries
-    burden = None
-    if near:
-        burden = beyond
-    elif bar is not None:
-        burden = trainers.burdens[None, block.columns] + block.burdens
-        key = "cost_per_step_usd" if space.priced else "gpu_hours_per_step"
-        fits = fits & (block.place.gpus <= bar.gpus * (1 + _EXACT)) & (step.seconds <= bar.step_seconds)
-        fits &= (placed_flow(terms, block.place, step.seconds)[key] <= bar.cost) & (burden <= bar.burden)
-    seconds = np.where(fits, np.broadcast_to(step.seconds, fits.shape), np.inf)
-    return seconds, burden, float(np.min(step.seconds))
+    burden = beyond if near else None
+    if bar is not None:
+        own = _burden(trainers, block)
+        fits = fits & _below(asked, bar, block, seconds, own)
+        burden = own if "burden" in ORDER[asked.objective] else None
+    return np.where(fits, seconds, np.inf), burden, least
+
+
+def _burden(trainers: TrainerTable, block: _Block) -> Array:
+    """How far each candidate of a block is from simple. [1]"""
+    found: Array = trainers.burdens[None, block.columns] + block.burdens
+    return found
+
+
+def _below(asked: _Asked, bar: Bar, block: _Block, seconds: Array, burden: Array) -> Mask:
+    """Which candidates of a block are below a bar if their steps take so long."""
+    cost = paid_of(asked.terms, block.place, seconds, priced=asked.space.priced)
+    fits = (block.place.gpus <= bar.gpus * (1 + _EXACT)) & (seconds <= bar.step_seconds)
+    found: Mask = fits & (cost <= bar.cost) & (burden <= bar.burden)
+    return found
+
+
+def _dropping(
+    asked: _Asked,
+    trainers: TrainerTable,
+    block: _Block,
+    parts: LoopParts,
+    kinds: tuple[Mask, Mask],
+    known: tuple[Picks, Picks],
+) -> tuple[Array, Mask, float]:
+    """
+    The steps of candidates that drop late samples, which of them are worked out, and what none is shorter than.
+
+    Where nothing is dropped a step takes less time, and the least with the quickest trainer. So that tells which
+    families may be among what is told, by what is known of some of them; and which of their layouts may be quicker than
+    the one whose trainer is. All others are left out; of those that nobody knows of yet all but the likely ones.
+    """
+    terms, bar, shape = asked.terms, asked.bar, block.room.shape
+    seconds, worked_out = np.zeros(shape), np.zeros(shape, dtype=bool)
+    starts, first = groups_of(trainers, block.columns)
+    counts, sizes = trainers.counts[first : first + len(starts)], np.diff(np.append(starts, shape[1]))
+    families = replace(block.place, trainer_gpus=counts[None, :])
+    quick = trainers.quickest[trainers.quickest < shape[1]]
+    groups = np.searchsorted(trainers.gpus[quick], counts)
+    plain = _plain(terms, parts.each(lambda number: number[:, quick] if np.shape(number)[1:] > (1,) else number))
+
+    def work_out(some: Mask, most: Array) -> None:
+        """Those of some candidates that may take no longer than the families do."""
+        places = np.nonzero(some & ~worked_out)
+        if not len(places[0]):
+            return
+        own = parts.each(partial(_entries, places))
+        able = _plain(terms, own) <= np.repeat(most, sizes, axis=1)[places]
+        places, own = tuple(place[able] for place in places), own.each(partial(_some, able))
+        seconds[places] = assembled(terms.work, own).seconds
+        worked_out[places] = True
+
+    for which, picks in zip(kinds, known, strict=True):
+        there = block.room[:, quick] & which[:, quick]
+        soonest = np.minimum.reduceat(np.where(there, plain, np.inf), groups, axis=1)
+        most = np.full(soonest.shape, np.inf)
+        if bar is not None:
+            most = _most_seconds(asked, bar, families, soonest)
+            worth = soonest <= most
+        else:
+            worth = (may_be_told if asked.ahead else likely)(terms, families, soonest, picks)
+        if asked.ahead and not asked.alone:
+            worth |= block.full[:, starts]
+        if not worth.any():
+            continue
+        able = block.room & which & np.repeat(worth, sizes, axis=1)
+        if bar is None:
+            one = np.zeros(shape, dtype=bool)
+            one[:, quick] = able[:, quick]
+            work_out(one, most)
+            most = np.minimum.reduceat(np.where(one, seconds, np.inf), starts, axis=1)
+        if bar is not None or asked.ahead:
+            work_out(able, most)
+    return seconds, worked_out, float(plain.min())
+
+
+def _some(able: NDArray[np.bool_], number: Worked) -> Worked:
+    """Some entries of a number."""
+    return number[able] if np.ndim(number) else number
+
+
+def _plain(terms: Terms, parts: LoopParts) -> Array:
+    """What steps take at least that drop late samples: their time if nothing were dropped. [s]"""
+    found: Array = np.asarray(assembled(terms.work, replace(parts, rule=None)).seconds) * (1 - _SURE)
+    return found
+
+
+def _most_seconds(asked: _Asked, bar: Bar, families: Placement, soonest: Array) -> Array:
+    """What the steps of families may take at most to stay below a bar, of which something is known at least. [s]"""
+    most = np.full(soonest.shape, bar.step_seconds)
+    if np.isfinite(bar.cost):
+        finite = np.where(np.isfinite(soonest), soonest, 0.0)
+        cost = paid_of(asked.terms, families, finite, priced=asked.space.priced)
+        most = np.minimum(most, np.divide(finite * bar.cost, cost, out=np.full(cost.shape, np.inf), where=cost > 0))
+    return np.where(families.gpus <= bar.gpus * (1 + _EXACT), most * (1 + _SURE), 0.0)
+
+
+def _entries(places: tuple[NDArray[np.intp], ...], number: Worked) -> Worked:
+    """A number of some candidates of a block, where they differ in it."""
+    if np.ndim(number) == 0:
+        return number
+    return number[tuple(place * (size > 1) for place, size in zip(places, number.shape, strict=True))]
 
 
 def _parts(terms: Terms, trainers: TrainerTable, block: _Block) -> LoopParts:
@@ -483,6 +744,7 @@ def _words(block: _Block, flat: int) -> str:
 
 
 _EXACT = 1e-12  # relative: a limit that is met to the last digit is kept
+_SURE = 1e-9  # relative: what rounding makes of a step is less
 
 
 def within(

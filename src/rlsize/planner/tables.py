@@ -90,14 +90,14 @@ class FleetTable:
     Args:
         fleet: The way.
         instances: Numbers of instances. [1]
-        parts: What it takes for a step's samples, by kind of loop.
         headroom: Share of memory beyond the longest sample; None where it is not known. [1]
+        parts: What it takes for a step's samples, by kind of loop, where that was asked for.
     """
 
     fleet: FleetOption
     instances: Array
-    parts: dict[Kind, FleetParts]
     headroom: float | None
+    parts: dict[Kind, FleetParts] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -113,8 +113,10 @@ class TrainerTable:
         headroom: Share of memory that is left, where it is known; else 1. [1]
         burdens: How far its layout is from simple. [1]
         counts: Each number of GPUs once.
+        group: The place of each entry's number of GPUs among these.
         starts: The first entry of each.
         sizes: How many entries each has, with those that another is as good as. [1]
+        quickest: Of each the entry that trains in the least time, of those that many run and of those that few do.
     """
 
     options: NDArray[np.object_]
@@ -124,14 +126,27 @@ class TrainerTable:
     headroom: Array
     burdens: Array
     counts: Array
+    group: NDArray[np.intp]
     starts: NDArray[np.intp]
     sizes: NDArray[np.intp]
+    quickest: NDArray[np.intp]
 
-    @property
-    def group(self) -> NDArray[np.intp]:
-        """The place of each entry's number of GPUs among `counts`."""
-        found: NDArray[np.intp] = np.searchsorted(self.counts, self.gpus)
-        return found
+    def some(self, kept: NDArray[np.intp]) -> TrainerTable:
+        """Some of the entries, by their places, each number of GPUs as large as it is among all."""
+        counts, starts = np.unique(self.gpus[kept], return_index=True)
+        return TrainerTable(
+            options=self.options[kept],
+            gpus=self.gpus[kept],
+            micro_batches=self.micro_batches[kept],
+            trained=self.trained[..., kept],
+            headroom=self.headroom[kept],
+            burdens=self.burdens[kept],
+            counts=counts,
+            group=np.searchsorted(counts, self.gpus[kept]),
+            starts=starts,
+            sizes=self.sizes[self.group[kept][starts]],
+            quickest=np.flatnonzero(np.isin(kept, self.quickest)),
+        )
 
 
 def kind_of(terms: Terms, loop: Loop, staleness: float) -> Kind:
@@ -149,19 +164,16 @@ def fleet_tables(terms: Terms, space: Space, rejected: Rejections) -> list[Fleet
         headroom = checked_headroom(terms, space, fleet, rejected, shared=False)
         if not isinstance(headroom, str):
             found.append((fleet, counts, headroom))
-    apart = (loop for loop in space.loops if loop != "colocated")
-    kinds = {kind_of(terms, loop, cap): (loop, cap) for loop in apart for cap in space.staleness}
-    fleets = [(fleet, counts) for fleet, counts, _ in found]
-    parts = {kind: generated(terms, fleets, *way) for kind, way in kinds.items()}
-    return [
-        FleetTable(
-            fleet=fleet,
-            instances=counts,
-            parts={kind: made[place] for kind, made in parts.items()},
-            headroom=headroom,
-        )
-        for place, (fleet, counts, headroom) in enumerate(found)
-    ]
+    return [FleetTable(fleet=fleet, instances=counts, headroom=headroom) for fleet, counts, headroom in found]
+
+
+def parts_of(terms: Terms, fleets: Sequence[FleetTable], loop: Loop, cap: float) -> None:
+    """Note what each fleet takes in a loop, which others of its kind ask again."""
+    kind = kind_of(terms, loop, cap)
+    asked = [table for table in fleets if kind not in table.parts]
+    made = generated(terms, [(table.fleet, table.instances) for table in asked], loop, cap)
+    for table, parts in zip(asked, made, strict=True):
+        table.parts[kind] = parts
 
 
 def generated(
@@ -269,8 +281,21 @@ def trainer_tables(terms: Terms, space: Space, rejected: Rejections) -> Iterator
         if not space.limits and not any(terms.problem.late_rule(loop) == "drop" for loop in space.loops):
             kept = _undominated(columns)
             columns = {key: column[..., kept] for key, column in columns.items()}
-        starts = np.searchsorted(columns["gpus"], counts)
-        yield TrainerTable(**columns, counts=counts, starts=starts, sizes=sizes)
+        places = {
+            "group": np.searchsorted(counts, columns["gpus"]),
+            "starts": np.searchsorted(columns["gpus"], counts),
+            "quickest": _quickest(columns),
+        }
+        yield TrainerTable(**columns, **places, counts=counts, sizes=sizes)
+
+
+def _quickest(columns: Mapping[str, NDArray[Any]]) -> NDArray[np.intp]:
+    """Of each number of GPUs the entry that trains in the least time, of those that many run and of those few do."""
+    rare = np.array([option.rare for option in columns["options"]])
+    order = np.lexsort((columns["trained"][0].sum(axis=0), rare, columns["gpus"]))
+    other = (np.diff(columns["gpus"][order]) != 0) | (np.diff(rare[order]) != 0)
+    found: NDArray[np.intp] = np.sort(order[np.concatenate([[True], other])])
+    return found
 
 
 def _undominated(columns: Mapping[str, NDArray[Any]]) -> NDArray[np.intp]:
@@ -538,6 +563,10 @@ class Sharing:
     rollout_left: float | None
     taken: tuple[FleetParts, Array] | None = None
     lent: dict[object, tuple[Array, Array]] = field(default_factory=dict)
+
+    def some(self, kept: NDArray[np.intp]) -> Sharing:
+        """The same on the GPUs of some of the trainers, by their places."""
+        return Sharing(instances=self.instances[kept], rollout_left=self.rollout_left)
 
 
 def sharings(terms: Terms, space: Space, trainers: TrainerTable, rejected: Rejections) -> dict[int, Sharing]:

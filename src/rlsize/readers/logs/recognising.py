@@ -103,7 +103,10 @@ class Asked:
     loose: bool = False
 
 
-def kind_of(head: bytes, asked: Asked = Asked(), *, start: bool = True) -> LogKind | None:
+_NOTHING = Asked()
+
+
+def kind_of(head: bytes, asked: Asked = _NOTHING, *, start: bool = True) -> LogKind | None:
     """
     What a log is.
 
