@@ -103,10 +103,7 @@ class Asked:
     loose: bool = False
 
 
-_NOTHING = Asked()
-
-
-def kind_of(head: bytes, asked: Asked = _NOTHING, *, start: bool = True) -> LogKind | None:
+def kind_of(head: bytes, asked: Asked = Asked(), *, start: bool = True) -> LogKind | None:
     """
     What a log is.
 
