@@ -235,15 +235,14 @@ class _Lengths(NamedTuple):
         under_way = np.arange(int(np.ceil(np.max(self.staleness))) + 1)
         ahead = np.clip(self.staleness[..., None] - under_way[:, None] - under_way, 0.0, 1.0)[..., None, :, :]
         steps = np.zeros((*trained.shape, len(under_way)))  # the latest first
-        found = []
+        found, run = [], 1.0
         for batch in range(_PLAYED):
             ages = (ahead * steps[..., None, :]).sum(axis=-1)
             level = batch * (batch + 1) // 2 % _LEVELS
             wait = np.maximum(0.0, longest[..., level, None] - ages[..., 0])
             then = [ages + share * wait[..., None] for share in np.linspace(0.0, 1.0, _WAITING + 1)]
             left = [self.longer(one).sum(axis=-1) for one in then]
-            run, training = (1 - self.finished(then[-1][..., None])).sum(axis=(-2, -1)), trained
-            for _ in range(2):
+            for _ in range(2):  # from what ran beside the training of the batch before on
                 training = trained / (1 - crowded + crowded * run)
                 after = then[-1] + training[..., None]
                 last = self.longer(after).sum(axis=-1)
