@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     Array = NDArray[np.float64]
 
 _RHYTHMS = 10  # from a trainer that takes no time to one that never waits; the simulator's steps are within 1 % with 40
+_QUEUED = 5  # beyond these, of one that finds a queue, where late samples are dropped
 _PHASES = 9  # of a rhythm
 _BATCHES = 16  # that are looked at one by one; those before them as a whole
 _HALVINGS = 20
@@ -198,8 +199,31 @@ class _Lengths(NamedTuple):
         """Share of groups that are trained on, where those that are too stale are dropped."""
         if self.late != "drop":
             return np.ones(np.broadcast_shapes(tokens[..., None].shape, phases.shape))
-        due = tokens[..., None, None] * (phases + np.ceil(self.staleness)[..., None])[..., None]
-        ages = [due - wait[..., None, None] for wait in self.waits(tokens)]
+        return self._whole_by(tokens, phases + np.ceil(self.staleness)[..., None])
+
+    def kept_in_queue(self, tokens: Array, groups: Array) -> Array:
+        """
+        The same of a trainer that never waits: what has ended queues for it, so fewer run than the cap lets be under way.
+
+        A sample is taken in time if it ends while as many run, or have ended too late and stand in the queue until the
+        trainer drops them, as batches have begun since. Those that run fall by one batch from one sync to the next.
+
+        Args:
+            tokens: From one sync to the next. [token]
+            groups: That have not finished at some phases, over those of a batch.
+        """
+        running, most = groups.mean(axis=-1), np.ceil(self.staleness) + 0.0 * tokens
+        low, high = 1.0 + 0.0 * tokens, most
+        for _ in range(_HALVINGS):
+            lag = (low + high) / 2
+            kept = self._whole_by(tokens, lag[..., None])[..., 0]
+            later = lag < running + most - kept * (self.staleness - _HALF)
+            low, high = np.where(later, lag, low), np.where(later, high, lag)
+        return kept
+
+    def _whole_by(self, tokens: Array, syncs: Array) -> Array:
+        """Share of groups that have ended after some times of the tokens between two syncs."""
+        ages = [(tokens[..., None] * syncs - wait[..., None])[..., None] for wait in self.waits(tokens)]
         if self.endings is not None:
             whole = [self.endings.complete(age)[..., 0] for age in ages]
         else:
@@ -299,9 +323,15 @@ def rhythms(
         shortest = _first(loop, 1.0, loop.uncapped * 1e-3)
         longest = _first(loop, 0.0, shortest)
         tokens = shortest * (longest / shortest) ** np.linspace(0.0, 1.0, _RHYTHMS)
+        if late == "drop":
+            longer = np.maximum(loop.cap / longest, 1.0) ** np.linspace(0.0, 1.0, _QUEUED + 1)[1:]
+            tokens = np.concatenate([tokens, longest * longer], axis=-1)
         lacking = np.arange(parts - 1, -1, -1) / parts
         running, groups, grown = loop.left(tokens, phases)
         kept = loop.kept(tokens, phases)
+        if late == "drop":
+            queued = loop.kept_in_queue(tokens, groups)[..., _RHYTHMS:, None]
+            kept = np.concatenate([kept[..., :_RHYTHMS, :], queued + 0.0 * phases], axis=-2)
         early = loop.early(tokens, phases, groups) - lacking.reshape(-1, *[1] * (tokens.ndim + 1)) * kept
         falls = np.maximum(early[..., :-1] - early[..., 1:], 1e-12)
         before = np.clip(early[..., :-1] / falls, 0.0, 1.0)  # share of each part of a rhythm until it is due

@@ -10,6 +10,7 @@ import numpy as np
 
 from rlsize.equations import agents as equations
 from rlsize.equations import batch_drain, engine_step, long_tail, loop_time, prefill, rollout_batch, staleness
+from rlsize.equations.lengths import mean_of_shortest
 from rlsize.estimates.async_cycle import CROWDS, Cycle, Rhythm, between, kept_in_full_cache, on_lines, rhythms
 from rlsize.estimates.endings import sums
 from rlsize.estimates.figures import entries, numbers
@@ -20,6 +21,7 @@ from rlsize.estimates.outside import (
     in_turns,
     last_score,
     outside,
+    own_spread,
     places,
     score_under_way,
     scored_share,
@@ -48,6 +50,7 @@ Late = Literal["continue", "wait", "drop"]
 _ROUNDS = 6  # until running and waiting samples agree
 _ALIKE = 1e-3  # as they do then
 _UNIFORM = 12**0.5  # standard deviations of an even spread from its one end to the other
+_LEAST_TAKEN = 0.1  # of a mean response
 _POINTS = 49  # of the drain; 400 change the time by less than 0.5 %
 
 
@@ -265,6 +268,7 @@ class LateLengths(NamedTuple):
         response_cv: Coefficient of variation without the cap. [1]
         cap: The cap. [token]
         group_size: Samples that finish together. [1]
+        own: What of a sample's mean length it is longer than those that are kept by is response, over the mean one's. [1]
         full: Share of the time in which samples wait for room in a full KV cache. [1]
         apart: By which a sample may grow from one sync to the next. [token]
         kept_full: Share of the groups that are kept then in a full cache. [1]
@@ -275,6 +279,7 @@ class LateLengths(NamedTuple):
     response_cv: Worked
     cap: Worked
     group_size: Worked
+    own: Worked
     full: Worked
     apart: tuple[Worked, ...]
     kept_full: tuple[Worked, ...]
@@ -289,6 +294,11 @@ class LateLengths(NamedTuple):
         if not np.any(self.full):
             return whole
         return whole + self.full * (on_lines(self.apart, self.kept_full, apart) - whole)
+
+    def taken(self, kept: Worked) -> Worked:
+        """Mean response of what is trained on over that of all, where so many groups are kept: the shortest."""
+        shortest = mean_of_shortest(kept ** (1.0 / self.group_size), *self[1:4])
+        return np.maximum(1.0 - self.own * (1.0 - shortest), _LEAST_TAKEN)
 
 
 def generation(work: Work, asked: Replica, batch: StepBatch, values: Mapping[str, Real]) -> Generation:
@@ -350,7 +360,9 @@ def _refilled(work: Work, asked: Replica, batch: StepBatch, shape: Shape, values
     )
 
 
-def _late_lengths(batch: StepBatch, shape: Shape, begun: Lengths, room: Worked, full: Worked) -> LateLengths | None:
+def _late_lengths(
+    batch: StepBatch, shape: Shape, begun: Lengths, room: Worked, full: Worked, own: Worked = 1.0
+) -> LateLengths | None:
     """
     Lengths of a batch of which late samples are dropped; None of others.
 
@@ -360,6 +372,7 @@ def _late_lengths(batch: StepBatch, shape: Shape, begun: Lengths, room: Worked, 
         begun: What they need of a cache.
         room: Samples that it holds. [1]
         full: Share of the time in which it is full. [1]
+        own: What of a difference of these lengths is response, over the mean response. [1]
     """
     if batch.late != "drop" or batch.max_staleness is None:
         return None
@@ -368,7 +381,7 @@ def _late_lengths(batch: StepBatch, shape: Shape, begun: Lengths, room: Worked, 
     lengths = shape.uncapped, batch.response_cv, shape.cap, batch.group_size
     apart, kept = kept_in_full_cache(*lengths, batch.max_staleness, queued, *(batch.endings or ()))
     tables = (tuple(np.moveaxis(one, -1, 0)) for one in (apart, kept))
-    return LateLengths(batch.response_tokens, *lengths, full, *tables)
+    return LateLengths(batch.response_tokens, *lengths, own, full, *tables)
 
 
 def _refilled_outside(
@@ -414,6 +427,7 @@ def _refilled_outside(
     made = rollout_batch.fleet_time(held.samples, generated * mean, batch.instances, rate)
     scored = _scored(batch, _scores(batch, held, _unscored(batch, held, shape, step), shape, step))
     looks = _held_shape(work, held, lengths)
+    own = own_spread(batch, held, shape.uncapped) * held.response_tokens / batch.response_tokens
     full = 1.0 * (room < np.minimum(most, engine_limit(asked.question)) * (share + parked - thrown))
     if cycle is None:
         made = equations.served_beside(made, scored)
@@ -425,7 +439,7 @@ def _refilled_outside(
         _made(work, batch, shape, made, flying, rate, sample_seconds=generated * (running + out.seconds)),
         cycle=cycle,
         taken_share=taken,
-        lengths=_late_lengths(held, looks, shape.lengths, room, full if cycle is None else cycle.full_share),
+        lengths=_late_lengths(held, looks, shape.lengths, room, full if cycle is None else cycle.full_share, own),
     )
 
 

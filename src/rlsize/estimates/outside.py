@@ -338,7 +338,7 @@ def first_to_end(batch: StepBatch, held: StepBatch, uncapped: Worked) -> Taken:
         response_tokens=mean,
         endings=held.endings._replace(done=1.0 - running, whole=1.0 - np.clip(sum(after), 0.0, 1.0), size=started),
     )
-    shorter = (held.response_tokens - taken) * _own_spread(batch, held, uncapped) / batch.response_tokens
+    shorter = (held.response_tokens - taken) * own_spread(batch, held, uncapped) / batch.response_tokens
     return Taken(cut, mean / held.response_tokens, np.maximum(1.0 - shorter, 0.1))
 
 
@@ -347,7 +347,7 @@ def _log_ways(started: float, done: int) -> float:
     return lgamma(started + 1) - lgamma(done + 1) - lgamma(started - done + 1)
 
 
-def _own_spread(batch: StepBatch, held: StepBatch, uncapped: Worked) -> Worked:
+def own_spread(batch: StepBatch, held: StepBatch, uncapped: Worked) -> Worked:
     """The part that responses have in the spread of samples that wait, 1 where they wait equally long."""
     waited = batch.response_tokens / held.running_share - batch.response_tokens
     return np.minimum(1.0, (uncapped * batch.response_cv / ((uncapped + waited) * held.response_cv)) ** 2)
@@ -367,7 +367,7 @@ def waiting_share(batch: StepBatch, held: StepBatch, uncapped: Worked) -> Worked
         return 1.0 - held.running_share
     whole = batch.response_tokens / held.running_share
     longest = np.maximum(whole, held.endings.longest_of(held.samples))
-    more = (1.0 - _own_spread(batch, held, uncapped)) * (longest - whole)
+    more = (1.0 - own_spread(batch, held, uncapped)) * (longest - whole)
     return (whole - batch.response_tokens + more) / longest
 
 
