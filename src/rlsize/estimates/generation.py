@@ -425,7 +425,8 @@ def _refilled_outside(
         cycle, before = _cycle(work, asked, held, _held_shape(work, held, once), found, values), step
         step = found.step_seconds if cycle is None else cycle.token_seconds
     made = rollout_batch.fleet_time(held.samples, generated * mean, batch.instances, rate)
-    scored = _scored(batch, _scores(batch, held, _unscored(batch, held, shape, step), shape, step))
+    came = _unscored(batch, held, shape, step, out.starting)
+    scored = _scored(batch, _scores(batch, held, came, shape, step, out.starting))
     looks = _held_shape(work, held, lengths)
     own = own_spread(batch, held, shape.uncapped) * held.response_tokens / batch.response_tokens
     full = 1.0 * (room < np.minimum(most, engine_limit(asked.question)) * (share + parked - thrown))
@@ -446,9 +447,15 @@ def _refilled_outside(
 def _drained_outside(
     work: Work, asked: Replica, batch: StepBatch, shape: Shape, values: Mapping[str, Real]
 ) -> Generation:
-    """A batch that drains, of which samples leave their slots for what they wait for."""
+    """
+    A batch that drains, of which samples leave their slots for what they wait for.
+
+    Nothing runs until the first environments have started, so their start is a time by itself; whoever has an environment
+    of one that has ended begins so much later.
+    """
     agents = batch.agents or Agents()
-    out = outside(agents)
+    whole = outside(agents)
+    out, start = whole._replace(starting=0.0), whole.starting
     lengths = in_turns(shape.lengths, out)
     own = rollout_batch.per_instance(amount=batch.samples, instances=batch.instances)
     step = steady(work, asked, own, lengths, values).step_seconds
@@ -457,31 +464,36 @@ def _drained_outside(
     for _ in range(_ROUNDS):
         held = stretched(batch, shape.uncapped, shape.cap, out, step)
         begin = batch.samples * (1 + agents.redundant_samples / batch.group_size)
-        most = places(batch, out, step * batch.response_tokens, begin)
+        begun = equations.running_share(step * batch.response_tokens + out.seconds, start)
+        most = begun * places(batch, whole, step * batch.response_tokens, begin)
         offered = most if batch.in_flight is None else np.minimum(batch.in_flight, most)
         held = replace(held, in_flight=None if np.all(np.isinf(offered)) else offered)
         held, _, taken = first_to_end(batch, held, shape.uncapped)
-        came = _unscored(batch, held, shape, step)
-        scores = _scores(batch, held, came, shape, step)
+        came = _unscored(batch, held, shape, step, 0.0)
+        scores = _scores(batch, held, came, shape, step, 0.0)
         pool = {}
         if agents.environments is not None:
             pool = {"environments": np.maximum(agents.environments, held.group_size), "chunk": held.group_size}
         came = replace(first_to_end(batch, came, shape.uncapped).batch, **pool)
+        leaving = came
+        if pool and start:
+            leaving = _scored_within(batch, 0.0, shape, step, start)
+            leaving = first_to_end(batch, leaving, shape.uncapped).batch
         held = replace(
             held,
             **pool,
-            leaving=came.endings,
-            leaving_share=came.response_tokens / held.response_tokens,
+            leaving=leaving.endings,
+            leaving_share=leaving.response_tokens / held.response_tokens,
             verifiers=None if agents.verify_workers is None else _verifiers(batch, held, came, scores),
         )
         made = _ended(work, asked, held, _held_shape(work, held, lengths), values)
         before, step = step, made.token_seconds
         if np.allclose(step, before, rtol=_ALIKE):
             break
-    rate = rollout_batch.batch_rate(samples=own, response_tokens=batch.response_tokens, seconds=made.seconds)
+    rate = rollout_batch.batch_rate(samples=own, response_tokens=batch.response_tokens, seconds=start + made.seconds)
     return replace(
         made,
-        seconds=equations.served_beside(made.seconds, _scored(batch, scores)),
+        seconds=start + equations.served_beside(made.seconds, _scored(batch, scores)),
         batch=held.running_share * made.batch,
         rate=rate,
         longest=partial(longest_of, work, batch.samples, shape.uncapped, batch.response_cv, shape.cap),
@@ -504,18 +516,19 @@ def _held_shape(work: Work, held: StepBatch, lengths: Lengths) -> Shape:
     return found if held.endings is None else replace(found, live=held.endings.mean_left())
 
 
-def _unscored(batch: StepBatch, held: StepBatch, shape: Shape, step: Worked) -> StepBatch:
+def _unscored(batch: StepBatch, held: StepBatch, shape: Shape, step: Worked, start: float) -> StepBatch:
     """The samples of a batch's agents until they come to be scored, redundant ones as if they did not stop."""
-    return _scored_within(batch, 0.0, shape, step) if (batch.agents or Agents()).verify_seconds else held
+    return _scored_within(batch, 0.0, shape, step, start) if (batch.agents or Agents()).verify_seconds else held
 
 
-def _scored_within(batch: StepBatch, seconds: float, shape: Shape, step: Worked) -> StepBatch:
-    """The samples of a batch's agents where they are scored in another time."""
+def _scored_within(batch: StepBatch, seconds: float, shape: Shape, step: Worked, start: float) -> StepBatch:
+    """The samples of a batch's agents where they are scored, and their environments start, in another time."""
     agents = replace(batch.agents or Agents(), verify_seconds=seconds)
-    return stretched(replace(batch, agents=agents), shape.uncapped, shape.cap, outside(agents), step)
+    out = outside(agents)._replace(starting=start)
+    return stretched(replace(batch, agents=agents), shape.uncapped, shape.cap, out, step)
 
 
-def _scores(batch: StepBatch, held: StepBatch, came: StepBatch, shape: Shape, step: Worked) -> Worked:
+def _scores(batch: StepBatch, held: StepBatch, came: StepBatch, shape: Shape, step: Worked, start: float) -> Worked:
     """
     Samples that are scored for each that is taken: redundant ones too that come before their group is complete.
 
@@ -528,7 +541,8 @@ def _scores(batch: StepBatch, held: StepBatch, came: StepBatch, shape: Shape, st
     if batch.ending == "barrier" and agents.verify_workers is not None:
         come = _UNIFORM * came.response_cv * came.response_tokens * step  # time in which all of them do
         quicker = equations.scored_as_they_come(come, agents.verify_workers, agents.verify_seconds, held.samples)
-        sooner = _scored_within(batch, agents.verify_seconds * round(float(np.median(quicker)), 2), shape, step)
+        within = agents.verify_seconds * round(float(np.median(quicker)), 2)
+        sooner = _scored_within(batch, within, shape, step, start)
         ended = first_to_end(batch, sooner, shape.uncapped).batch.endings or ended
     return scored_share(came.endings, ended, batch.group_size)
 

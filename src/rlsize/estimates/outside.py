@@ -150,13 +150,13 @@ def tool_context(out: Outside) -> float:
 @lru_cache(maxsize=64)
 def waits(agents: Agents) -> tuple[tuple[float, float], ...]:
     """
-    What samples wait for in all, as some waits [s] and the share of samples that has each: closer in the tail.
+    What samples wait for once they have begun, as some waits [s] and the share of samples of each: closer in the tail.
 
     The distribution of a sum of calls over a distribution of turns is worked out on a grid, by its transform.
     """
     out = outside(agents)
     call = _call(agents)
-    span = out.starting + agents.turns * call[0] + sum(_far(*one) for one in (call, scoring(agents)))
+    span = agents.turns * call[0] + sum(_far(*one) for one in (call, scoring(agents)))
     each = span / (_CELLS - 1) or 1.0  # a time that is the whole span has a cell
     again = agents.environment_seconds
     called = _with_failures((agents.tool_seconds, agents.tool_cv), agents.failed_fraction, again, each)
@@ -170,7 +170,7 @@ def waits(agents: Agents) -> tuple[tuple[float, float], ...]:
     parts = np.searchsorted(-longer, -_LONGER)
     found = [np.sum(part) for part in np.split(shares, parts)]
     sizes = [np.sum(part) for part in np.split(shares * np.arange(len(shares)), parts)]
-    return tuple((out.starting + each * size / one, one) for size, one in zip(sizes, found, strict=True) if one > 0)
+    return tuple((each * size / one, one) for size, one in zip(sizes, found, strict=True) if one > 0)
 
 
 def _call(agents: Agents) -> tuple[float, float]:
@@ -261,7 +261,7 @@ def stretched(batch: StepBatch, uncapped: Worked, cap: Worked, out: Outside, ste
     """
     seconds, spread = out.seconds / step_seconds, np.sqrt(out.variance) / step_seconds
     share = equations.running_share(running_seconds=batch.response_tokens, outside_seconds=seconds)
-    ends = endings(batch, uncapped, cap, step_seconds)
+    ends = endings(batch, uncapped, cap, out, step_seconds)
     return replace(
         batch,
         agents=None,
@@ -276,9 +276,9 @@ def stretched(batch: StepBatch, uncapped: Worked, cap: Worked, out: Outside, ste
     )
 
 
-def endings(batch: StepBatch, uncapped: Worked, cap: Worked, step_seconds: Worked) -> Endings:
+def endings(batch: StepBatch, uncapped: Worked, cap: Worked, out: Outside, step_seconds: Worked) -> Endings:
     """How samples end that wait beside their responses; as `stretched`."""
-    each = waits(batch.agents or Agents())
+    each = [(out.starting + seconds, share) for seconds, share in waits(batch.agents or Agents())]
     size = np.asarray(batch.group_size, dtype=float)
     found = Endings(cap + each[-1][0] / step_seconds, 0.0, 0.0, size)
     step, mean, spread, most = (
