@@ -110,12 +110,13 @@ class Cycle(NamedTuple):
         found = on_lines(self.training, self.whole, busy) + np.maximum(0.0, busy - self.training[-1]) - waited
         if not np.any(self.scored_seconds):
             return found
-        started = on_lines(self.training, self.started, busy)
+        started = self.waste(train_seconds, pause_seconds)
         return agents.served_beside(found, self.scored_seconds * started - pause_seconds)
 
     def waste(self, train_seconds: Real, pause_seconds: Real) -> Real:
-        """Samples that are started for each that such a trainer trains on."""
-        return on_lines(self.training, self.started, train_seconds + self._waited(pause_seconds))
+        """Samples that are started for each that such a trainer trains on, or verifiers score, if these take longer."""
+        busy = np.maximum(train_seconds + self._waited(pause_seconds), self.scored_seconds)
+        return on_lines(self.training, self.started, busy)
 
     def _waited(self, pause_seconds: Real) -> Real:
         return agents.waited_in_pause(pause_seconds, self.wait_seconds, self.waiting_share)

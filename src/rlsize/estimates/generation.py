@@ -93,6 +93,7 @@ class StepBatch:
         agents: What they wait for outside the GPUs; None where they do not.
         running_share: Share of the samples under way that have a slot. [1]
         called: What they wait for; None where nothing is.
+        waited_seconds: Time that a token of a wait stands for. [s]
         parked_share: Share of them that tools work on, whose KV stays where there is room. [1]
         tool_context: What tools have added to the context of the mean one of them. [token]
         verifiers: What scores them where they are few, of a batch that drains.
@@ -121,6 +122,7 @@ class StepBatch:
     agents: Agents | None = None
     running_share: Real = 1.0
     called: Outside | None = None
+    waited_seconds: Real = 0.0
     parked_share: Real = 0.0
     tool_context: Real = 0.0
     verifiers: Verifiers | None = None
@@ -878,7 +880,12 @@ def _drain(
     )
     spread = {name: _last(value) for name, value in values.items()}
     _, step, _ = at_batch(work, _at_points(asked), np.maximum(1.0, share * running), lengths, spread)
-    return _Drain(tokens=tokens, done=done, step=step, whole=whole, size=size)
+    return _Drain(tokens=tokens, done=done, step=_passing(batch, share, step), whole=whole, size=size)
+
+
+def _passing(batch: StepBatch, share: Real, step: Worked) -> Worked:
+    """Time in which a sample comes a token further: that of an engine step while it runs, else what a wait's stands for."""
+    return share * step + (1.0 - share) * _last(batch.waited_seconds)
 
 
 def _draining_seconds(batch: StepBatch, begun: _Begun, drain: _Drain) -> Worked:
