@@ -132,6 +132,11 @@ class StepBatch:
     environments: Real = np.inf
     chunk: Real = 1.0
 
+    @property
+    def share_until_left(self) -> Real:
+        """Share of the samples that have something that others wait for which have a slot. [1]"""
+        return self.running_share / self.leaving_share
+
 
 @dataclass(frozen=True, slots=True)
 class Shape:
@@ -701,7 +706,7 @@ def _flying(
         lengths = computing(lengths, full * computed_anew(lengths, room))
     slots = rollout_batch.samples_in_flight(concurrency=own, capacity=room / kept, engine_limit=most)
     _, step, prefill_seconds = at_batch(work, asked, np.maximum(1.0, share * slots), lengths, values)
-    return Flying(slots, room, step, prefill_seconds)
+    return Flying(slots, room, _passing(batch.share_until_left, step, batch.waited_seconds), prefill_seconds)
 
 
 def computed_anew(lengths: Lengths, room: Worked) -> Worked:
@@ -756,9 +761,12 @@ def _drained(work: Work, asked: Replica, batch: StepBatch, shape: Shape, values:
     begun = _begun(batch, shape, own, flying.batch)
     drain = _drain(work, asked, batch, shape, begun, values)
     seconds = _drained_time(begun, flying, own, _draining_seconds(batch, begun, drain))
-    passed = np.trapezoid(drain.chance_of_any(_at_once(batch, begun.slots)), drain.tokens, axis=-1)
+    chance = drain.chance_of_any(_at_once(batch, begun.slots))
+    passed = np.trapezoid(chance, drain.tokens, axis=-1)
     seconds = seconds + _unequal(batch, shape, begun, drain, passed, seconds - passed * drain.step[..., -1])
-    token = (seconds - own * flying.prefill_seconds) / (begun.full + passed)
+    waited = (1.0 - batch.share_until_left) * begun.full + passed - np.trapezoid(chance * drain.share, drain.tokens, axis=-1)
+    ran_seconds = seconds - own * flying.prefill_seconds - waited * batch.waited_seconds
+    token = ran_seconds / (begun.full + passed - waited)
     if batch.verifiers is not None:
         came = batch.verifiers.came
         looks = _held_shape(work, came, shape.lengths)
@@ -822,7 +830,8 @@ class _Drain(NamedTuple):
     Args:
         tokens: The points. [token]
         done: Share of samples that have finished by then. [1]
-        step: Engine step with those that still run. [s/token]
+        step: Time of a token with those that still run, or wait. [s/token]
+        share: Of these, how many run. [1]
         whole: Share of groups that have. [1]
         size: Samples of such a group; 1 where samples end independently. [1]
     """
@@ -830,6 +839,7 @@ class _Drain(NamedTuple):
     tokens: Any
     done: Any
     step: Any
+    share: Any
     whole: Any
     size: Any
 
@@ -880,12 +890,13 @@ def _drain(
     )
     spread = {name: _last(value) for name, value in values.items()}
     _, step, _ = at_batch(work, _at_points(asked), np.maximum(1.0, share * running), lengths, spread)
-    return _Drain(tokens=tokens, done=done, step=_passing(batch, share, step), whole=whole, size=size)
+    passing = _passing(share, step, _last(batch.waited_seconds))
+    return _Drain(tokens=tokens, done=done, step=passing, share=share, whole=whole, size=size)
 
 
-def _passing(batch: StepBatch, share: Real, step: Worked) -> Worked:
-    """Time in which a sample comes a token further: that of an engine step while it runs, else what a wait's stands for."""
-    return share * step + (1.0 - share) * _last(batch.waited_seconds)
+def _passing(share: Real, step: Worked, waited: Worked) -> Worked:
+    """Time in which a sample comes a token further: an engine step in its running share, else what a wait's stands for."""
+    return share * step + (1.0 - share) * waited
 
 
 def _draining_seconds(batch: StepBatch, begun: _Begun, drain: _Drain) -> Worked:
