@@ -762,18 +762,18 @@ def _drained(work: Work, asked: Replica, batch: StepBatch, shape: Shape, values:
     drain = _drain(work, asked, batch, shape, begun, values)
     seconds = _drained_time(begun, flying, own, _draining_seconds(batch, begun, drain))
     chance = drain.chance_of_any(_at_once(batch, begun.slots))
-    passed = np.trapezoid(chance, drain.tokens, axis=-1)
-    seconds = seconds + _unequal(batch, shape, begun, drain, passed, seconds - passed * drain.step[..., -1])
-    waited = (1.0 - batch.share_until_left) * begun.full + passed - np.trapezoid(chance * drain.share, drain.tokens, axis=-1)
-    ran_seconds = seconds - own * flying.prefill_seconds - waited * batch.waited_seconds
-    token = ran_seconds / (begun.full + passed - waited)
+    passed, ran = (np.trapezoid(chance * one, drain.tokens, axis=-1) for one in (1.0, drain.share))
+    waited = (1.0 - batch.share_until_left) * begun.full + passed - ran
+    busy = seconds - waited * batch.waited_seconds  # engines, for the last sample
+    token = (busy - own * flying.prefill_seconds) / (begun.full + passed - waited)
+    seconds = seconds + _unequal(batch, shape, begun, drain, passed, busy - ran * drain.step[..., -1])
     if batch.verifiers is not None:
         came = batch.verifiers.came
         looks = _held_shape(work, came, shape.lengths)
         sooner = _begun(came, looks, own, flying.batch)
         coming = _drain(work, asked, came, looks, sooner, values)
         fresh = np.maximum(0.0, 1 - _finished(came, looks)) ** _at_once(came, flying.batch)
-        first = np.trapezoid(fresh * coming.step[..., :1], coming.tokens, axis=-1)
+        first = np.trapezoid(fresh * coming.passing[..., :1], coming.tokens, axis=-1)
         begin = _drained_time(sooner, flying, own, 0.0)
         seconds = np.maximum(seconds, _served(batch.verifiers, sooner.slots, coming, first, begin))
     packed = _packed_time(batch, flying, own)
@@ -830,8 +830,9 @@ class _Drain(NamedTuple):
     Args:
         tokens: The points. [token]
         done: Share of samples that have finished by then. [1]
-        step: Time of a token with those that still run, or wait. [s/token]
-        share: Of these, how many run. [1]
+        step: Engine step with those that still run. [s/token]
+        share: Of those that have not finished, how many run. [1]
+        waited: Time that a token of a wait stands for. [s]
         whole: Share of groups that have. [1]
         size: Samples of such a group; 1 where samples end independently. [1]
     """
@@ -840,8 +841,14 @@ class _Drain(NamedTuple):
     done: Any
     step: Any
     share: Any
+    waited: Any
     whole: Any
     size: Any
+
+    @property
+    def passing(self) -> Real:
+        """Time in which they come a token further, running or waiting. [s/token]"""
+        return _passing(self.share, self.step, self.waited)
 
     def chance_of_any(self, samples: Real) -> Real:
         """Chance that one of so many still runs."""
@@ -890,8 +897,8 @@ def _drain(
     )
     spread = {name: _last(value) for name, value in values.items()}
     _, step, _ = at_batch(work, _at_points(asked), np.maximum(1.0, share * running), lengths, spread)
-    passing = _passing(share, step, _last(batch.waited_seconds))
-    return _Drain(tokens=tokens, done=done, step=passing, share=share, whole=whole, size=size)
+    waited = _last(batch.waited_seconds)
+    return _Drain(tokens=tokens, done=done, step=step, share=share, waited=waited, whole=whole, size=size)
 
 
 def _passing(share: Real, step: Worked, waited: Worked) -> Worked:
@@ -911,7 +918,7 @@ def _draining_seconds(batch: StepBatch, begun: _Begun, drain: _Drain) -> Worked:
         begun: When the last of them begin.
         drain: How they finish.
     """
-    return np.trapezoid(drain.chance_of_any(_at_once(batch, begun.slots)) * drain.step, drain.tokens, axis=-1)
+    return np.trapezoid(drain.chance_of_any(_at_once(batch, begun.slots)) * drain.passing, drain.tokens, axis=-1)
 
 
 def _unequal(
@@ -930,7 +937,7 @@ def _unequal(
     """
     variance = np.maximum(2.0 * shape.live / batch.response_tokens - 1.0, 0.0)
     spread = np.maximum(busy_seconds, 0.0) * np.sqrt(variance * batch.instances / batch.samples)
-    near = _last(passed - spread / drain.step[..., -1])
+    near = _last(passed - spread / drain.passing[..., -1])
     alike = batch.instances * between(drain.chance_of_any(_last(begun.slots)), drain.tokens, near)[..., 0]
     return spread * long_tail.largest_deviate(np.maximum(1.0, alike))
 
@@ -953,7 +960,7 @@ def _served(verifiers: Verifiers, slots: Real, coming: _Drain, first: Worked, be
     """
     batch, each = verifiers.came, _last(verifiers.seconds)
     running = _at_once(batch, slots)
-    times = _last(begin) + sums(coming.step, coming.tokens)
+    times = _last(begin) + sums(coming.passing, coming.tokens)
     spare = times - running * each * coming.done  # of verifiers, if they were never idle
     before = (_last(batch.samples) - running) * each - (_last(begin) - _last(first))
     lacking = np.maximum(np.maximum.accumulate(spare, axis=-1), spare[..., :1] + np.maximum(before, 0.0)) - spare
@@ -1014,7 +1021,7 @@ def _until_closed(batch: StepBatch, left: Real, slots: Real, drain: _Drain) -> t
         return np.sum(steps * (heights[..., :-1] + np.diff(heights) * within / 2), axis=-1)
 
     share = drain.done[..., 0] + np.sum(np.diff(drain.done) * within, axis=-1)
-    return np.sum(steps, axis=-1), until(running), share, until(drain.step)
+    return np.sum(steps, axis=-1), until(running), share, until(drain.passing)
 
 
 def _carried(work: Work, asked: Replica, batch: StepBatch, shape: Shape, values: Mapping[str, Real]) -> Generation:
