@@ -11,6 +11,7 @@ if TYPE_CHECKING:
 
 _RAREST = 1e-12  # of a share, and of what it leaves: its logarithm is worked out
 
+
 def lognormal_sigma(length_cv: Real) -> Real:
     """
     Standard deviation of the logarithm of lengths that are lognormal.
@@ -123,9 +124,9 @@ def normal_deviate(share: Real) -> Real:
         share: The share, F; between 0 and 1. [1]
 
     Returns:
-        z, to 0.00045. [1]
+        z. [1]
 
-    Assumes nothing.
+    Assumes that 0.00045 is no error.
     Source: Abramowitz, Stegun, Handbook of mathematical functions, 26.2.23.
 
     >>> round(normal_deviate(share=0.975), 2)
@@ -135,7 +136,7 @@ def normal_deviate(share: Real) -> Real:
     root = sqrt(-2.0 * log(rare))
     above = 2.515517 + 0.802853 * root + 0.010328 * root**2
     below = 1.0 + 1.432788 * root + 0.189269 * root**2 + 0.001308 * root**3
-    return where(share > 0.5, 1.0, -1.0) * (root - above / below)
+    return where(share > 1.0 - share, 1.0, -1.0) * (root - above / below)
 
 
 def mean_of_shortest(share: Real, uncapped_mean: Real, length_cv: Real, max_tokens: Real) -> Real:

@@ -204,21 +204,18 @@ class _Lengths(NamedTuple):
 
     def kept_in_queue(self, tokens: Array, groups: Array) -> Array:
         """
-        The same of a trainer that never waits: what has ended queues for it, so fewer run than the cap lets be under way.
-
-        A sample is taken in time if it ends while as many run, or have ended too late and stand in the queue until the
-        trainer drops them, as batches have begun since. Those that run fall by one batch from one sync to the next.
+        Share of groups that are trained on where the trainer never waits, so that what has ended queues for it.
 
         Args:
             tokens: From one sync to the next. [token]
             groups: That have not finished at some phases, over those of a batch.
         """
-        running, most = groups.mean(axis=-1), np.ceil(self.staleness) + 0.0 * tokens
-        low, high = 1.0 + 0.0 * tokens, most
+        running = groups.mean(axis=-1)
+        low, high = 1.0 + 0.0 * tokens, np.ceil(self.staleness) + 0.0 * tokens
         for _ in range(_HALVINGS):
             lag = (low + high) / 2
             kept = self._whole_by(tokens, lag[..., None])[..., 0]
-            later = lag < running + most - kept * (self.staleness - _HALF)
+            later = lag < batch_drain.syncs_to_end(running, kept, self.staleness)
             low, high = np.where(later, lag, low), np.where(later, high, lag)
         return kept
 
@@ -229,7 +226,8 @@ class _Lengths(NamedTuple):
             whole = [self.endings.complete(age)[..., 0] for age in ages]
         else:
             whole = [self.finished(age)[..., 0] ** self.group[..., None] for age in ages]
-        return np.maximum(np.mean(whole, axis=0), 1e-3)
+        found: Array = np.maximum(np.mean(whole, axis=0), 1e-3)
+        return found
 
     def early(self, tokens: Real, phases: Real, groups: Real = None) -> Real:
         """Above nothing where it is too early to take a batch at some phases of a rhythm; `groups` are those left."""

@@ -275,7 +275,7 @@ class LateLengths(NamedTuple):
         response_cv: Coefficient of variation without the cap. [1]
         cap: The cap. [token]
         group_size: Samples that finish together. [1]
-        own: What of a sample's mean length it is longer than those that are kept by is response, over the mean one's. [1]
+        own: What of that by which the mean length is more than of those kept is response, over the mean response. [1]
         full: Share of the time in which samples wait for room in a full KV cache. [1]
         apart: By which a sample may grow from one sync to the next. [token]
         kept_full: Share of the groups that are kept then in a full cache. [1]
@@ -457,8 +457,8 @@ def _drained_outside(
     """
     A batch that drains, of which samples leave their slots for what they wait for.
 
-    Nothing runs until the first environments have started, so their start is a time by itself; whoever has an environment
-    of one that has ended begins so much later.
+    Nothing runs until the first environments have started, so their start is a time by itself; whoever has that of a
+    sample that has ended begins so much later.
     """
     agents = batch.agents or Agents()
     whole = outside(agents)
@@ -706,7 +706,8 @@ def _flying(
         lengths = computing(lengths, full * computed_anew(lengths, room))
     slots = rollout_batch.samples_in_flight(concurrency=own, capacity=room / kept, engine_limit=most)
     _, step, prefill_seconds = at_batch(work, asked, np.maximum(1.0, share * slots), lengths, values)
-    return Flying(slots, room, _passing(batch.share_until_left, step, batch.waited_seconds), prefill_seconds)
+    passing = equations.token_time(step, batch.waited_seconds, batch.share_until_left)
+    return Flying(slots, room, passing, prefill_seconds)
 
 
 def computed_anew(lengths: Lengths, room: Worked) -> Worked:
@@ -848,7 +849,7 @@ class _Drain(NamedTuple):
     @property
     def passing(self) -> Real:
         """Time in which they come a token further, running or waiting. [s/token]"""
-        return _passing(self.share, self.step, self.waited)
+        return equations.token_time(self.step, self.waited, self.share)
 
     def chance_of_any(self, samples: Real) -> Real:
         """Chance that one of so many still runs."""
@@ -899,11 +900,6 @@ def _drain(
     _, step, _ = at_batch(work, _at_points(asked), np.maximum(1.0, share * running), lengths, spread)
     waited = _last(batch.waited_seconds)
     return _Drain(tokens=tokens, done=done, step=step, share=share, waited=waited, whole=whole, size=size)
-
-
-def _passing(share: Real, step: Worked, waited: Worked) -> Worked:
-    """Time in which a sample comes a token further: an engine step in its running share, else what a wait's stands for."""
-    return share * step + (1.0 - share) * waited
 
 
 def _draining_seconds(batch: StepBatch, begun: _Begun, drain: _Drain) -> Worked:

@@ -154,7 +154,6 @@ def waits(agents: Agents) -> tuple[tuple[float, float], ...]:
 
     The distribution of a sum of calls over a distribution of turns is worked out on a grid, by its transform.
     """
-    out = outside(agents)
     call = _call(agents)
     span = agents.turns * call[0] + sum(_far(*one) for one in (call, scoring(agents)))
     each = span / (_CELLS - 1) or 1.0  # a time that is the whole span has a cell
