@@ -33,6 +33,7 @@ _LONGER = np.concatenate([np.linspace(0.9, 0.1, 7), np.geomspace(0.05, 1e-6, 16)
 """Shares of samples that wait longer, by which waits are told apart."""
 _ENDS = 33
 _LEAST = 1e-15  # of a share, and of what it leaves: its logarithm is worked out
+_AND_NO_LESS = 1.0 + 1e-12  # or rounding keeps those at the cap from ending
 _RARE = 1e-7  # a chance of failures beyond which nothing is looked for
 _ALIKE = 32
 """Of how many failures one more is told apart from none more: 3 % of the time of a sample that fails so often."""
@@ -280,7 +281,7 @@ def endings(batch: StepBatch, uncapped: Worked, cap: Worked, out: Outside, step_
     """How samples end that wait beside their responses; as `stretched`."""
     each = [(out.starting + seconds, share) for seconds, share in waits(batch.agents or Agents())]
     size = np.asarray(batch.group_size, dtype=float)
-    found = Endings(cap + each[-1][0] / step_seconds, 0.0, 0.0, size)
+    found = Endings((cap + each[-1][0] / step_seconds) * _AND_NO_LESS, 0.0, 0.0, size)
     step, mean, spread, most = (
         np.asarray(one, dtype=float)[..., None] for one in (step_seconds, uncapped, batch.response_cv, cap)
     )
