@@ -236,7 +236,7 @@ def _in_rhythm(parts: LoopParts, rule: LateRule) -> Worked:
 
 def _needed(parts: LoopParts, rule: LateRule, waste: Worked) -> Worked:
     """Samples that must be generated for each that is trained on, in the step that so many of them make."""
-    step = assembled(numbers, _wasting(numbers, parts, waste, rule.lengths.taken(1.0 / waste)))
+    step = assembled(numbers, _wasting(numbers, parts, waste, 1.0))  # a trainer that is quicker by it holds no fleet up
     after = step.train_seconds, step.sync_exposed_seconds, step.overhead_seconds
     time = rl_step.time_until_due(step.seconds, *after, rule.max_staleness)
     reached, apart = (
