@@ -86,7 +86,7 @@ def test_waiting_counts_as_far_as_staleness_does_not_hide_the_longest() -> None:
 @pytest.mark.long
 def test_what_is_dropped_is_generated_again() -> None:
     """
-    Generation is longer by the samples that are dropped, which are the longest: of tokens more are lost than of samples.
+    Generation is longer by the samples that are dropped, which are the longest: more tokens are lost than samples.
 
     A fleet that is quicker than its trainer runs ahead up to the cap, so that more staleness does not end it: simulated
     over 60 steps, 0.10, 0.18 and 0.19 of all tokens are dropped.
