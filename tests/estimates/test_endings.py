@@ -121,7 +121,7 @@ def test_of_samples_that_wait_alike_the_longer_ones_run_for_more_of_their_time()
     batch = StepBatch(
         samples=64.0, instances=1.0, prompt_tokens=0.0, response_tokens=MEAN, response_cv=1.0, agents=agents
     )
-    found = endings(batch, MEAN, 8 * MEAN, 0.01)
+    found = endings(batch, MEAN, 8 * MEAN, outside(agents), 0.01)
     sigma, random = np.sqrt(np.log1p(1.0)), np.random.default_rng(0)
     own = np.minimum(MEAN * np.exp(sigma * random.standard_normal(200_000) - sigma**2 / 2), 8 * MEAN)
     for age in (2500.0, 4000.0):

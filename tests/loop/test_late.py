@@ -86,20 +86,20 @@ def test_waiting_counts_as_far_as_staleness_does_not_hide_the_longest() -> None:
 @pytest.mark.long
 def test_what_is_dropped_is_generated_again() -> None:
     """
-    Generation is longer by what is dropped.
+    Generation is longer by the samples that are dropped, which are the longest: more tokens are lost than samples.
 
     A fleet that is quicker than its trainer runs ahead up to the cap, so that more staleness does not end it: simulated
-    over 60 steps, 0.10, 0.18 and 0.19 of all are dropped.
+    over 60 steps, 0.10, 0.18 and 0.19 of all tokens are dropped.
     """
     dropped = [
         result("late_dropped_fraction", mode="async", late_samples="drop", max_staleness=str(cap)) for cap in (1, 2, 16)
     ]
-    assert [one.number for one in dropped] == pytest.approx([0.10, 0.18, 0.19], abs=0.07)
+    assert [one.number for one in dropped] == pytest.approx([0.10, 0.18, 0.19], abs=0.04)
     made, alone = (
         result("generation_seconds", mode="async", max_staleness="2", late_samples=late).number
         for late in ("drop", "continue")
     )
-    assert made * (1 - dropped[1].number) == pytest.approx(alone)
+    assert alone < made < alone / (1 - dropped[1].number)
     assert dropped[1].band is not None
 
 
@@ -159,9 +159,14 @@ def test_the_closed_form_is_that_of_the_simulator(said: dict[str, str], cv: str)
 @pytest.mark.parametrize("cv", SPREADS)
 @pytest.mark.parametrize("cap", ["1", "2"])
 def test_dropping_is_near_the_simulator(cap: str, cv: str) -> None:
-    """Within 15 %: of samples that are late only some of a group are, which the closed form takes as independent."""
+    """Steps within 5 %, with the shorter samples that are kept, and the share of tokens that is lost within 0.03."""
     found = loop(mode="async", max_staleness=cap, late_samples="drop", response_cv=cv)
-    assert answer_of(found).results["step_seconds"].number == pytest.approx(played(found)[0], rel=0.15)
+    assert found.place is not None
+    setting, pools = simulation_of(found.outlook.central, found.place)
+    measures = outcome_of(simulate(setting, 40, 0), setting, pools, 0).measures
+    told = answer_of(found).results
+    assert told["step_seconds"].number == pytest.approx(measures["step_seconds"], rel=0.05)
+    assert told["late_dropped_fraction"].number == pytest.approx(measures["dropped_fraction"], abs=0.03)
 
 
 def played(found: Loop) -> tuple[float, float]:

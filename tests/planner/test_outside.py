@@ -38,9 +38,9 @@ def a_loop(seed: int) -> tuple[LoopProblem, Placement]:
 
 
 def longest_wait(agents: Agents, samples: int) -> float:
-    """Mean of the longest of some waits. [s]"""
+    """Mean of the longest of some waits, with what all wait for at first. [s]"""
     below = np.cumsum([0.0, *(share for _, share in waits(agents))])
-    return float(np.diff(below**samples) @ [seconds for seconds, _ in waits(agents)])
+    return agents.environment_seconds + float(np.diff(below**samples) @ [seconds for seconds, _ in waits(agents)])
 
 
 def test_waits_have_the_mean_and_the_longest_of_their_distribution() -> None:
@@ -97,6 +97,14 @@ def test_what_a_cap_or_a_group_lets_run_fills_the_cache(seed: int) -> None:
     """Steps that were 13 and 17 % too long: in a rhythm, and with redundant samples."""
     (pair,) = pairs(range(seed, seed + 1))
     assert pair.predicted == pytest.approx(pair.simulated, rel=0.1)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("seed", [14045, 14038, 14057])
+def test_waits_take_their_time_while_few_run(seed: int) -> None:
+    """Steps with a barrier that were 9 to 16 % too short, or 14 % too long, where all was engine steps."""
+    (pair,) = pairs(range(seed, seed + 1))
+    assert pair.predicted == pytest.approx(pair.simulated, rel=0.08)
 
 
 def test_training_on_the_first_to_end_is_quicker_once() -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from operator import le
 from typing import TYPE_CHECKING
 
@@ -14,7 +13,6 @@ from tests.effort import NIGHTLY, tries
 from tests.planner.plain_search import SIZED, Tried, plain_search, within
 from tests.planner.small_problems import Posed, measured_problems, predicted_problems
 
-from rlsize.estimates.step_assembly import USUAL_LATE
 from rlsize.planner import families
 from rlsize.planner import search as search_module
 from rlsize.planner.evaluation import worked
@@ -161,20 +159,6 @@ def test_a_plan_from_measured_rates_is_what_plain_loops_find(posed: Posed, data:
 def test_a_predicted_plan_is_what_plain_loops_find(posed: Posed, data: st.DataObject) -> None:
     """The same of 40 problems of small models, with memory that does not hold everything."""
     agree(posed, data)
-
-
-@pytest.mark.long
-@given(predicted_problems(), st.sampled_from([(2**17, 96), (64, 3)]))
-@settings(max_examples=tries(30))
-def test_what_is_not_worked_out_would_not_be_told(posed: Posed, size: tuple[int, int]) -> None:
-    """Where late samples are dropped: a limit that all keep has all worked out, and the same is found."""
-    problem = replace(posed.outlook.problem, late={**USUAL_LATE, "async": "drop"})
-    posed = Posed(replace(posed.outlook, problem=problem), posed.space)
-    everything = posed.but(limits=(Limit(key="gpus", value=1e9),))
-    for objective in OBJECTIVES:
-        found, known = (searched(one, objective, *size) for one in (posed, everything))
-        assert told(found) == told(known)
-        assert found.worked_out == known.worked_out
 
 
 @given(predicted_problems(), st.sampled_from(OBJECTIVES))

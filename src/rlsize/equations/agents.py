@@ -132,6 +132,29 @@ def running_share(running_seconds: Real, outside_seconds: Real) -> Real:
     return running_seconds / (running_seconds + outside_seconds)
 
 
+def token_time(step_seconds: Real, wait_seconds: Real, running_share: Real) -> Real:
+    """
+    Time in which samples come a token further, of which some run and others wait.
+
+    t = f T + (1 - f) w
+
+    Args:
+        step_seconds: Engine step, T. [s]
+        wait_seconds: Time of a wait that counts as a token, w. [s]
+        running_share: Share of them that run, f. [1]
+
+    Returns:
+        t. [s]
+
+    Assumes that a wait lasts as long however many samples run meanwhile.
+    Source: definition.
+
+    >>> token_time(step_seconds=0.02, wait_seconds=0.01, running_share=0.5)
+    0.015
+    """
+    return running_share * step_seconds + (1 - running_share) * wait_seconds
+
+
 def waited_in_pause(pause_seconds: Real, wait_seconds: Real, waiting_share: Real) -> Real:
     """
     Time by which the mean sample under way comes further while engines pause: waits outside the GPUs go on.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rlsize.equations._ops import exp, log, maximum, minimum, sqrt, where
+from rlsize.equations._ops import ceil, exp, log, maximum, minimum, sqrt, where
 from rlsize.equations.lengths import capped_mean, lognormal_sigma, normal_share
 
 if TYPE_CHECKING:
@@ -311,6 +311,31 @@ def groups_lacking(unfinished: Real, complete_share: Real, max_staleness: Real) 
     0.0
     """
     return max_staleness * complete_share - unfinished
+
+
+def syncs_to_end(running: Real, kept_share: Real, max_staleness: Real) -> Real:
+    """
+    Syncs within which a group must end to be trained on, where the trainer never waits and drops what is late.
+
+    g = r + ceil(k) - f (k - 1/2), between 1 and ceil(k)
+
+    Args:
+        running: Groups that have not ended, over those that begin from one sync to the next, on average, r. [1]
+        kept_share: Share of groups that are trained on, f. [1]
+        max_staleness: Cap on staleness, k. [1]
+
+    Returns:
+        g. [1]
+
+    Assumes that groups which have ended queue for the trainer in that order. What the cap lets be under way and does
+    not run stands in this queue, late groups until they are dropped; those that run fall evenly between two syncs.
+    Source: balance of groups that have begun, and of those that run, queue and have been trained on.
+
+    >>> syncs_to_end(running=1.0, kept_share=1.0, max_staleness=4.0)
+    1.5
+    """
+    most = ceil(max_staleness)
+    return minimum(maximum(running + most - kept_share * (max_staleness - 0.5), 1.0), most)
 
 
 def tokens_per_kept_token(generated_tokens: Real, kept_tokens: Real) -> Real:

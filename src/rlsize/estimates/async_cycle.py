@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     Array = NDArray[np.float64]
 
 _RHYTHMS = 10  # from a trainer that takes no time to one that never waits; the simulator's steps are within 1 % with 40
+_QUEUED = 5  # beyond these, of one that finds a queue, where late samples are dropped
 _PHASES = 9  # of a rhythm
 _BATCHES = 16  # that are looked at one by one; those before them as a whole
 _HALVINGS = 20
@@ -109,12 +110,13 @@ class Cycle(NamedTuple):
         found = on_lines(self.training, self.whole, busy) + np.maximum(0.0, busy - self.training[-1]) - waited
         if not np.any(self.scored_seconds):
             return found
-        started = on_lines(self.training, self.started, busy)
+        started = self.waste(train_seconds, pause_seconds)
         return agents.served_beside(found, self.scored_seconds * started - pause_seconds)
 
     def waste(self, train_seconds: Real, pause_seconds: Real) -> Real:
-        """Samples that are started for each that such a trainer trains on."""
-        return on_lines(self.training, self.started, train_seconds + self._waited(pause_seconds))
+        """Samples that are started for each that such a trainer trains on, or verifiers score, if these take longer."""
+        busy = np.maximum(train_seconds + self._waited(pause_seconds), self.scored_seconds)
+        return on_lines(self.training, self.started, busy)
 
     def _waited(self, pause_seconds: Real) -> Real:
         return agents.waited_in_pause(pause_seconds, self.wait_seconds, self.waiting_share)
@@ -198,13 +200,34 @@ class _Lengths(NamedTuple):
         """Share of groups that are trained on, where those that are too stale are dropped."""
         if self.late != "drop":
             return np.ones(np.broadcast_shapes(tokens[..., None].shape, phases.shape))
-        due = tokens[..., None, None] * (phases + np.ceil(self.staleness)[..., None])[..., None]
-        ages = [due - wait[..., None, None] for wait in self.waits(tokens)]
+        return self._whole_by(tokens, phases + np.ceil(self.staleness)[..., None])
+
+    def kept_in_queue(self, tokens: Array, groups: Array) -> Array:
+        """
+        Share of groups that are trained on where the trainer never waits, so that what has ended queues for it.
+
+        Args:
+            tokens: From one sync to the next. [token]
+            groups: That have not finished at some phases, over those of a batch.
+        """
+        running = groups.mean(axis=-1)
+        low, high = 1.0 + 0.0 * tokens, np.ceil(self.staleness) + 0.0 * tokens
+        for _ in range(_HALVINGS):
+            lag = (low + high) / 2
+            kept = self._whole_by(tokens, lag[..., None])[..., 0]
+            later = lag < batch_drain.syncs_to_end(running, kept, self.staleness)
+            low, high = np.where(later, lag, low), np.where(later, high, lag)
+        return kept
+
+    def _whole_by(self, tokens: Array, syncs: Array) -> Array:
+        """Share of groups that have ended after some times of the tokens between two syncs."""
+        ages = [(tokens[..., None] * syncs - wait[..., None])[..., None] for wait in self.waits(tokens)]
         if self.endings is not None:
             whole = [self.endings.complete(age)[..., 0] for age in ages]
         else:
             whole = [self.finished(age)[..., 0] ** self.group[..., None] for age in ages]
-        return np.maximum(np.mean(whole, axis=0), 1e-3)
+        found: Array = np.maximum(np.mean(whole, axis=0), 1e-3)
+        return found
 
     def early(self, tokens: Real, phases: Real, groups: Real = None) -> Real:
         """Above nothing where it is too early to take a batch at some phases of a rhythm; `groups` are those left."""
@@ -235,15 +258,14 @@ class _Lengths(NamedTuple):
         under_way = np.arange(int(np.ceil(np.max(self.staleness))) + 1)
         ahead = np.clip(self.staleness[..., None] - under_way[:, None] - under_way, 0.0, 1.0)[..., None, :, :]
         steps = np.zeros((*trained.shape, len(under_way)))  # the latest first
-        found = []
+        found, run = [], 1.0
         for batch in range(_PLAYED):
             ages = (ahead * steps[..., None, :]).sum(axis=-1)
             level = batch * (batch + 1) // 2 % _LEVELS
             wait = np.maximum(0.0, longest[..., level, None] - ages[..., 0])
             then = [ages + share * wait[..., None] for share in np.linspace(0.0, 1.0, _WAITING + 1)]
             left = [self.longer(one).sum(axis=-1) for one in then]
-            run, training = (1 - self.finished(then[-1][..., None])).sum(axis=(-2, -1)), trained
-            for _ in range(2):
+            for _ in range(2):  # from what ran beside the training of the batch before on
                 training = trained / (1 - crowded + crowded * run)
                 after = then[-1] + training[..., None]
                 last = self.longer(after).sum(axis=-1)
@@ -300,9 +322,15 @@ def rhythms(
         shortest = _first(loop, 1.0, loop.uncapped * 1e-3)
         longest = _first(loop, 0.0, shortest)
         tokens = shortest * (longest / shortest) ** np.linspace(0.0, 1.0, _RHYTHMS)
+        if late == "drop":
+            longer = np.maximum(loop.cap / longest, 1.0) ** np.linspace(0.0, 1.0, _QUEUED + 1)[1:]
+            tokens = np.concatenate([tokens, longest * longer], axis=-1)
         lacking = np.arange(parts - 1, -1, -1) / parts
         running, groups, grown = loop.left(tokens, phases)
         kept = loop.kept(tokens, phases)
+        if late == "drop":
+            queued = loop.kept_in_queue(tokens, groups)[..., _RHYTHMS:, None]
+            kept = np.concatenate([kept[..., :_RHYTHMS, :], queued + 0.0 * phases], axis=-2)
         early = loop.early(tokens, phases, groups) - lacking.reshape(-1, *[1] * (tokens.ndim + 1)) * kept
         falls = np.maximum(early[..., :-1] - early[..., 1:], 1e-12)
         before = np.clip(early[..., :-1] / falls, 0.0, 1.0)  # share of each part of a rhythm until it is due

@@ -10,6 +10,7 @@ import numpy as np
 
 from rlsize.equations import agents as equations
 from rlsize.equations import batch_drain, engine_step, long_tail, loop_time, prefill, rollout_batch, staleness
+from rlsize.equations.lengths import mean_of_shortest
 from rlsize.estimates.async_cycle import CROWDS, Cycle, Rhythm, between, kept_in_full_cache, on_lines, rhythms
 from rlsize.estimates.endings import sums
 from rlsize.estimates.figures import entries, numbers
@@ -20,6 +21,7 @@ from rlsize.estimates.outside import (
     in_turns,
     last_score,
     outside,
+    own_spread,
     places,
     score_under_way,
     scored_share,
@@ -48,6 +50,7 @@ Late = Literal["continue", "wait", "drop"]
 _ROUNDS = 6  # until running and waiting samples agree
 _ALIKE = 1e-3  # as they do then
 _UNIFORM = 12**0.5  # standard deviations of an even spread from its one end to the other
+_LEAST_TAKEN = 0.1  # of a mean response
 _POINTS = 49  # of the drain; 400 change the time by less than 0.5 %
 
 
@@ -90,6 +93,7 @@ class StepBatch:
         agents: What they wait for outside the GPUs; None where they do not.
         running_share: Share of the samples under way that have a slot. [1]
         called: What they wait for; None where nothing is.
+        waited_seconds: Time that a token of a wait stands for. [s]
         parked_share: Share of them that tools work on, whose KV stays where there is room. [1]
         tool_context: What tools have added to the context of the mean one of them. [token]
         verifiers: What scores them where they are few, of a batch that drains.
@@ -118,6 +122,7 @@ class StepBatch:
     agents: Agents | None = None
     running_share: Real = 1.0
     called: Outside | None = None
+    waited_seconds: Real = 0.0
     parked_share: Real = 0.0
     tool_context: Real = 0.0
     verifiers: Verifiers | None = None
@@ -126,6 +131,11 @@ class StepBatch:
     leaving_share: Real = 1.0
     environments: Real = np.inf
     chunk: Real = 1.0
+
+    @property
+    def share_until_left(self) -> Real:
+        """Share of the samples that have something that others wait for which have a slot. [1]"""
+        return self.running_share / self.leaving_share
 
 
 @dataclass(frozen=True, slots=True)
@@ -265,6 +275,7 @@ class LateLengths(NamedTuple):
         response_cv: Coefficient of variation without the cap. [1]
         cap: The cap. [token]
         group_size: Samples that finish together. [1]
+        own: What of that by which the mean length is more than of those kept is response, over the mean response. [1]
         full: Share of the time in which samples wait for room in a full KV cache. [1]
         apart: By which a sample may grow from one sync to the next. [token]
         kept_full: Share of the groups that are kept then in a full cache. [1]
@@ -275,6 +286,7 @@ class LateLengths(NamedTuple):
     response_cv: Worked
     cap: Worked
     group_size: Worked
+    own: Worked
     full: Worked
     apart: tuple[Worked, ...]
     kept_full: tuple[Worked, ...]
@@ -289,6 +301,11 @@ class LateLengths(NamedTuple):
         if not np.any(self.full):
             return whole
         return whole + self.full * (on_lines(self.apart, self.kept_full, apart) - whole)
+
+    def taken(self, kept: Worked) -> Worked:
+        """Mean response of what is trained on over that of all, where so many groups are kept: the shortest."""
+        shortest = mean_of_shortest(kept ** (1.0 / self.group_size), *self[1:4])
+        return np.maximum(1.0 - self.own * (1.0 - shortest), _LEAST_TAKEN)
 
 
 def generation(work: Work, asked: Replica, batch: StepBatch, values: Mapping[str, Real]) -> Generation:
@@ -350,7 +367,9 @@ def _refilled(work: Work, asked: Replica, batch: StepBatch, shape: Shape, values
     )
 
 
-def _late_lengths(batch: StepBatch, shape: Shape, begun: Lengths, room: Worked, full: Worked) -> LateLengths | None:
+def _late_lengths(
+    batch: StepBatch, shape: Shape, begun: Lengths, room: Worked, full: Worked, own: Worked = 1.0
+) -> LateLengths | None:
     """
     Lengths of a batch of which late samples are dropped; None of others.
 
@@ -360,6 +379,7 @@ def _late_lengths(batch: StepBatch, shape: Shape, begun: Lengths, room: Worked, 
         begun: What they need of a cache.
         room: Samples that it holds. [1]
         full: Share of the time in which it is full. [1]
+        own: What of a difference of these lengths is response, over the mean response. [1]
     """
     if batch.late != "drop" or batch.max_staleness is None:
         return None
@@ -368,7 +388,7 @@ def _late_lengths(batch: StepBatch, shape: Shape, begun: Lengths, room: Worked, 
     lengths = shape.uncapped, batch.response_cv, shape.cap, batch.group_size
     apart, kept = kept_in_full_cache(*lengths, batch.max_staleness, queued, *(batch.endings or ()))
     tables = (tuple(np.moveaxis(one, -1, 0)) for one in (apart, kept))
-    return LateLengths(batch.response_tokens, *lengths, full, *tables)
+    return LateLengths(batch.response_tokens, *lengths, own, full, *tables)
 
 
 def _refilled_outside(
@@ -412,8 +432,10 @@ def _refilled_outside(
         cycle, before = _cycle(work, asked, held, _held_shape(work, held, once), found, values), step
         step = found.step_seconds if cycle is None else cycle.token_seconds
     made = rollout_batch.fleet_time(held.samples, generated * mean, batch.instances, rate)
-    scored = _scored(batch, _scores(batch, held, _unscored(batch, held, shape, step), shape, step))
+    came = _unscored(batch, held, shape, step, out.starting)
+    scored = _scored(batch, _scores(batch, held, came, shape, step, out.starting))
     looks = _held_shape(work, held, lengths)
+    own = own_spread(batch, held, shape.uncapped) * held.response_tokens / batch.response_tokens
     full = 1.0 * (room < np.minimum(most, engine_limit(asked.question)) * (share + parked - thrown))
     if cycle is None:
         made = equations.served_beside(made, scored)
@@ -425,16 +447,22 @@ def _refilled_outside(
         _made(work, batch, shape, made, flying, rate, sample_seconds=generated * (running + out.seconds)),
         cycle=cycle,
         taken_share=taken,
-        lengths=_late_lengths(held, looks, shape.lengths, room, full if cycle is None else cycle.full_share),
+        lengths=_late_lengths(held, looks, shape.lengths, room, full if cycle is None else cycle.full_share, own),
     )
 
 
 def _drained_outside(
     work: Work, asked: Replica, batch: StepBatch, shape: Shape, values: Mapping[str, Real]
 ) -> Generation:
-    """A batch that drains, of which samples leave their slots for what they wait for."""
+    """
+    A batch that drains, of which samples leave their slots for what they wait for.
+
+    Nothing runs until the first environments have started, so their start is a time by itself; whoever has that of a
+    sample that has ended begins so much later.
+    """
     agents = batch.agents or Agents()
-    out = outside(agents)
+    whole = outside(agents)
+    out, start = whole._replace(starting=0.0), whole.starting
     lengths = in_turns(shape.lengths, out)
     own = rollout_batch.per_instance(amount=batch.samples, instances=batch.instances)
     step = steady(work, asked, own, lengths, values).step_seconds
@@ -443,31 +471,36 @@ def _drained_outside(
     for _ in range(_ROUNDS):
         held = stretched(batch, shape.uncapped, shape.cap, out, step)
         begin = batch.samples * (1 + agents.redundant_samples / batch.group_size)
-        most = places(batch, out, step * batch.response_tokens, begin)
+        begun = equations.running_share(step * batch.response_tokens + out.seconds, start)
+        most = begun * places(batch, whole, step * batch.response_tokens, begin)
         offered = most if batch.in_flight is None else np.minimum(batch.in_flight, most)
         held = replace(held, in_flight=None if np.all(np.isinf(offered)) else offered)
         held, _, taken = first_to_end(batch, held, shape.uncapped)
-        came = _unscored(batch, held, shape, step)
-        scores = _scores(batch, held, came, shape, step)
+        came = _unscored(batch, held, shape, step, 0.0)
+        scores = _scores(batch, held, came, shape, step, 0.0)
         pool = {}
         if agents.environments is not None:
             pool = {"environments": np.maximum(agents.environments, held.group_size), "chunk": held.group_size}
         came = replace(first_to_end(batch, came, shape.uncapped).batch, **pool)
+        leaving = came
+        if pool and start:
+            leaving = _scored_within(batch, 0.0, shape, step, start)
+            leaving = first_to_end(batch, leaving, shape.uncapped).batch
         held = replace(
             held,
             **pool,
-            leaving=came.endings,
-            leaving_share=came.response_tokens / held.response_tokens,
+            leaving=leaving.endings,
+            leaving_share=leaving.response_tokens / held.response_tokens,
             verifiers=None if agents.verify_workers is None else _verifiers(batch, held, came, scores),
         )
         made = _ended(work, asked, held, _held_shape(work, held, lengths), values)
         before, step = step, made.token_seconds
         if np.allclose(step, before, rtol=_ALIKE):
             break
-    rate = rollout_batch.batch_rate(samples=own, response_tokens=batch.response_tokens, seconds=made.seconds)
+    rate = rollout_batch.batch_rate(samples=own, response_tokens=batch.response_tokens, seconds=start + made.seconds)
     return replace(
         made,
-        seconds=equations.served_beside(made.seconds, _scored(batch, scores)),
+        seconds=start + equations.served_beside(made.seconds, _scored(batch, scores)),
         batch=held.running_share * made.batch,
         rate=rate,
         longest=partial(longest_of, work, batch.samples, shape.uncapped, batch.response_cv, shape.cap),
@@ -490,18 +523,19 @@ def _held_shape(work: Work, held: StepBatch, lengths: Lengths) -> Shape:
     return found if held.endings is None else replace(found, live=held.endings.mean_left())
 
 
-def _unscored(batch: StepBatch, held: StepBatch, shape: Shape, step: Worked) -> StepBatch:
+def _unscored(batch: StepBatch, held: StepBatch, shape: Shape, step: Worked, start: float) -> StepBatch:
     """The samples of a batch's agents until they come to be scored, redundant ones as if they did not stop."""
-    return _scored_within(batch, 0.0, shape, step) if (batch.agents or Agents()).verify_seconds else held
+    return _scored_within(batch, 0.0, shape, step, start) if (batch.agents or Agents()).verify_seconds else held
 
 
-def _scored_within(batch: StepBatch, seconds: float, shape: Shape, step: Worked) -> StepBatch:
-    """The samples of a batch's agents where they are scored in another time."""
+def _scored_within(batch: StepBatch, seconds: float, shape: Shape, step: Worked, start: float) -> StepBatch:
+    """The samples of a batch's agents where they are scored, and their environments start, in another time."""
     agents = replace(batch.agents or Agents(), verify_seconds=seconds)
-    return stretched(replace(batch, agents=agents), shape.uncapped, shape.cap, outside(agents), step)
+    out = outside(agents)._replace(starting=start)
+    return stretched(replace(batch, agents=agents), shape.uncapped, shape.cap, out, step)
 
 
-def _scores(batch: StepBatch, held: StepBatch, came: StepBatch, shape: Shape, step: Worked) -> Worked:
+def _scores(batch: StepBatch, held: StepBatch, came: StepBatch, shape: Shape, step: Worked, start: float) -> Worked:
     """
     Samples that are scored for each that is taken: redundant ones too that come before their group is complete.
 
@@ -514,7 +548,8 @@ def _scores(batch: StepBatch, held: StepBatch, came: StepBatch, shape: Shape, st
     if batch.ending == "barrier" and agents.verify_workers is not None:
         come = _UNIFORM * came.response_cv * came.response_tokens * step  # time in which all of them do
         quicker = equations.scored_as_they_come(come, agents.verify_workers, agents.verify_seconds, held.samples)
-        sooner = _scored_within(batch, agents.verify_seconds * round(float(np.median(quicker)), 2), shape, step)
+        within = agents.verify_seconds * round(float(np.median(quicker)), 2)
+        sooner = _scored_within(batch, within, shape, step, start)
         ended = first_to_end(batch, sooner, shape.uncapped).batch.endings or ended
     return scored_share(came.endings, ended, batch.group_size)
 
@@ -671,7 +706,8 @@ def _flying(
         lengths = computing(lengths, full * computed_anew(lengths, room))
     slots = rollout_batch.samples_in_flight(concurrency=own, capacity=room / kept, engine_limit=most)
     _, step, prefill_seconds = at_batch(work, asked, np.maximum(1.0, share * slots), lengths, values)
-    return Flying(slots, room, step, prefill_seconds)
+    passing = equations.token_time(step, batch.waited_seconds, batch.share_until_left)
+    return Flying(slots, room, passing, prefill_seconds)
 
 
 def computed_anew(lengths: Lengths, room: Worked) -> Worked:
@@ -726,16 +762,19 @@ def _drained(work: Work, asked: Replica, batch: StepBatch, shape: Shape, values:
     begun = _begun(batch, shape, own, flying.batch)
     drain = _drain(work, asked, batch, shape, begun, values)
     seconds = _drained_time(begun, flying, own, _draining_seconds(batch, begun, drain))
-    passed = np.trapezoid(drain.chance_of_any(_at_once(batch, begun.slots)), drain.tokens, axis=-1)
-    seconds = seconds + _unequal(batch, shape, begun, drain, passed, seconds - passed * drain.step[..., -1])
-    token = (seconds - own * flying.prefill_seconds) / (begun.full + passed)
+    chance = drain.chance_of_any(_at_once(batch, begun.slots))
+    passed, ran = (np.trapezoid(chance * one, drain.tokens, axis=-1) for one in (1.0, drain.share))
+    waited = (1.0 - batch.share_until_left) * begun.full + passed - ran
+    busy = seconds - waited * batch.waited_seconds  # engines, for the last sample
+    token = (busy - own * flying.prefill_seconds) / (begun.full + passed - waited)
+    seconds = seconds + _unequal(batch, shape, begun, drain, passed, busy - ran * drain.step[..., -1])
     if batch.verifiers is not None:
         came = batch.verifiers.came
         looks = _held_shape(work, came, shape.lengths)
         sooner = _begun(came, looks, own, flying.batch)
         coming = _drain(work, asked, came, looks, sooner, values)
         fresh = np.maximum(0.0, 1 - _finished(came, looks)) ** _at_once(came, flying.batch)
-        first = np.trapezoid(fresh * coming.step[..., :1], coming.tokens, axis=-1)
+        first = np.trapezoid(fresh * coming.passing[..., :1], coming.tokens, axis=-1)
         begin = _drained_time(sooner, flying, own, 0.0)
         seconds = np.maximum(seconds, _served(batch.verifiers, sooner.slots, coming, first, begin))
     packed = _packed_time(batch, flying, own)
@@ -793,6 +832,8 @@ class _Drain(NamedTuple):
         tokens: The points. [token]
         done: Share of samples that have finished by then. [1]
         step: Engine step with those that still run. [s/token]
+        share: Of those that have not finished, how many run. [1]
+        waited: Time that a token of a wait stands for. [s]
         whole: Share of groups that have. [1]
         size: Samples of such a group; 1 where samples end independently. [1]
     """
@@ -800,8 +841,15 @@ class _Drain(NamedTuple):
     tokens: Any
     done: Any
     step: Any
+    share: Any
+    waited: Any
     whole: Any
     size: Any
+
+    @property
+    def passing(self) -> Real:
+        """Time in which they come a token further, running or waiting. [s/token]"""
+        return equations.token_time(self.step, self.waited, self.share)
 
     def chance_of_any(self, samples: Real) -> Real:
         """Chance that one of so many still runs."""
@@ -850,7 +898,8 @@ def _drain(
     )
     spread = {name: _last(value) for name, value in values.items()}
     _, step, _ = at_batch(work, _at_points(asked), np.maximum(1.0, share * running), lengths, spread)
-    return _Drain(tokens=tokens, done=done, step=step, whole=whole, size=size)
+    waited = _last(batch.waited_seconds)
+    return _Drain(tokens=tokens, done=done, step=step, share=share, waited=waited, whole=whole, size=size)
 
 
 def _draining_seconds(batch: StepBatch, begun: _Begun, drain: _Drain) -> Worked:
@@ -865,7 +914,7 @@ def _draining_seconds(batch: StepBatch, begun: _Begun, drain: _Drain) -> Worked:
         begun: When the last of them begin.
         drain: How they finish.
     """
-    return np.trapezoid(drain.chance_of_any(_at_once(batch, begun.slots)) * drain.step, drain.tokens, axis=-1)
+    return np.trapezoid(drain.chance_of_any(_at_once(batch, begun.slots)) * drain.passing, drain.tokens, axis=-1)
 
 
 def _unequal(
@@ -884,7 +933,7 @@ def _unequal(
     """
     variance = np.maximum(2.0 * shape.live / batch.response_tokens - 1.0, 0.0)
     spread = np.maximum(busy_seconds, 0.0) * np.sqrt(variance * batch.instances / batch.samples)
-    near = _last(passed - spread / drain.step[..., -1])
+    near = _last(passed - spread / drain.passing[..., -1])
     alike = batch.instances * between(drain.chance_of_any(_last(begun.slots)), drain.tokens, near)[..., 0]
     return spread * long_tail.largest_deviate(np.maximum(1.0, alike))
 
@@ -907,7 +956,7 @@ def _served(verifiers: Verifiers, slots: Real, coming: _Drain, first: Worked, be
     """
     batch, each = verifiers.came, _last(verifiers.seconds)
     running = _at_once(batch, slots)
-    times = _last(begin) + sums(coming.step, coming.tokens)
+    times = _last(begin) + sums(coming.passing, coming.tokens)
     spare = times - running * each * coming.done  # of verifiers, if they were never idle
     before = (_last(batch.samples) - running) * each - (_last(begin) - _last(first))
     lacking = np.maximum(np.maximum.accumulate(spare, axis=-1), spare[..., :1] + np.maximum(before, 0.0)) - spare
@@ -968,7 +1017,7 @@ def _until_closed(batch: StepBatch, left: Real, slots: Real, drain: _Drain) -> t
         return np.sum(steps * (heights[..., :-1] + np.diff(heights) * within / 2), axis=-1)
 
     share = drain.done[..., 0] + np.sum(np.diff(drain.done) * within, axis=-1)
-    return np.sum(steps, axis=-1), until(running), share, until(drain.step)
+    return np.sum(steps, axis=-1), until(running), share, until(drain.passing)
 
 
 def _carried(work: Work, asked: Replica, batch: StepBatch, shape: Shape, values: Mapping[str, Real]) -> Generation:

@@ -33,6 +33,7 @@ _LONGER = np.concatenate([np.linspace(0.9, 0.1, 7), np.geomspace(0.05, 1e-6, 16)
 """Shares of samples that wait longer, by which waits are told apart."""
 _ENDS = 33
 _LEAST = 1e-15  # of a share, and of what it leaves: its logarithm is worked out
+_AND_NO_LESS = 1.0 + 1e-12  # or rounding keeps those at the cap from ending
 _RARE = 1e-7  # a chance of failures beyond which nothing is looked for
 _ALIKE = 32
 """Of how many failures one more is told apart from none more: 3 % of the time of a sample that fails so often."""
@@ -150,13 +151,12 @@ def tool_context(out: Outside) -> float:
 @lru_cache(maxsize=64)
 def waits(agents: Agents) -> tuple[tuple[float, float], ...]:
     """
-    What samples wait for in all, as some waits [s] and the share of samples that has each: closer in the tail.
+    What samples wait for once they have begun, as some waits [s] and the share of samples of each: closer in the tail.
 
     The distribution of a sum of calls over a distribution of turns is worked out on a grid, by its transform.
     """
-    out = outside(agents)
     call = _call(agents)
-    span = out.starting + agents.turns * call[0] + sum(_far(*one) for one in (call, scoring(agents)))
+    span = agents.turns * call[0] + sum(_far(*one) for one in (call, scoring(agents)))
     each = span / (_CELLS - 1) or 1.0  # a time that is the whole span has a cell
     again = agents.environment_seconds
     called = _with_failures((agents.tool_seconds, agents.tool_cv), agents.failed_fraction, again, each)
@@ -170,7 +170,7 @@ def waits(agents: Agents) -> tuple[tuple[float, float], ...]:
     parts = np.searchsorted(-longer, -_LONGER)
     found = [np.sum(part) for part in np.split(shares, parts)]
     sizes = [np.sum(part) for part in np.split(shares * np.arange(len(shares)), parts)]
-    return tuple((out.starting + each * size / one, one) for size, one in zip(sizes, found, strict=True) if one > 0)
+    return tuple((each * size / one, one) for size, one in zip(sizes, found, strict=True) if one > 0)
 
 
 def _call(agents: Agents) -> tuple[float, float]:
@@ -261,7 +261,7 @@ def stretched(batch: StepBatch, uncapped: Worked, cap: Worked, out: Outside, ste
     """
     seconds, spread = out.seconds / step_seconds, np.sqrt(out.variance) / step_seconds
     share = equations.running_share(running_seconds=batch.response_tokens, outside_seconds=seconds)
-    ends = endings(batch, uncapped, cap, step_seconds)
+    ends = endings(batch, uncapped, cap, out, step_seconds)
     return replace(
         batch,
         agents=None,
@@ -270,17 +270,18 @@ def stretched(batch: StepBatch, uncapped: Worked, cap: Worked, out: Outside, ste
         max_tokens=ends.longest,
         running_share=share,
         called=out,
+        waited_seconds=step_seconds,
         parked_share=out.parked / max(out.seconds, 1e-9) * (1.0 - share),
         tool_context=tool_context(out),
         endings=ends,
     )
 
 
-def endings(batch: StepBatch, uncapped: Worked, cap: Worked, step_seconds: Worked) -> Endings:
+def endings(batch: StepBatch, uncapped: Worked, cap: Worked, out: Outside, step_seconds: Worked) -> Endings:
     """How samples end that wait beside their responses; as `stretched`."""
-    each = waits(batch.agents or Agents())
+    each = [(out.starting + seconds, share) for seconds, share in waits(batch.agents or Agents())]
     size = np.asarray(batch.group_size, dtype=float)
-    found = Endings(cap + each[-1][0] / step_seconds, 0.0, 0.0, size)
+    found = Endings((cap + each[-1][0] / step_seconds) * _AND_NO_LESS, 0.0, 0.0, size)
     step, mean, spread, most = (
         np.asarray(one, dtype=float)[..., None] for one in (step_seconds, uncapped, batch.response_cv, cap)
     )
@@ -338,7 +339,7 @@ def first_to_end(batch: StepBatch, held: StepBatch, uncapped: Worked) -> Taken:
         response_tokens=mean,
         endings=held.endings._replace(done=1.0 - running, whole=1.0 - np.clip(sum(after), 0.0, 1.0), size=started),
     )
-    shorter = (held.response_tokens - taken) * _own_spread(batch, held, uncapped) / batch.response_tokens
+    shorter = (held.response_tokens - taken) * own_spread(batch, held, uncapped) / batch.response_tokens
     return Taken(cut, mean / held.response_tokens, np.maximum(1.0 - shorter, 0.1))
 
 
@@ -347,7 +348,7 @@ def _log_ways(started: float, done: int) -> float:
     return lgamma(started + 1) - lgamma(done + 1) - lgamma(started - done + 1)
 
 
-def _own_spread(batch: StepBatch, held: StepBatch, uncapped: Worked) -> Worked:
+def own_spread(batch: StepBatch, held: StepBatch, uncapped: Worked) -> Worked:
     """The part that responses have in the spread of samples that wait, 1 where they wait equally long."""
     waited = batch.response_tokens / held.running_share - batch.response_tokens
     return np.minimum(1.0, (uncapped * batch.response_cv / ((uncapped + waited) * held.response_cv)) ** 2)
@@ -367,7 +368,7 @@ def waiting_share(batch: StepBatch, held: StepBatch, uncapped: Worked) -> Worked
         return 1.0 - held.running_share
     whole = batch.response_tokens / held.running_share
     longest = np.maximum(whole, held.endings.longest_of(held.samples))
-    more = (1.0 - _own_spread(batch, held, uncapped)) * (longest - whole)
+    more = (1.0 - own_spread(batch, held, uncapped)) * (longest - whole)
     return (whole - batch.response_tokens + more) / longest
 
 

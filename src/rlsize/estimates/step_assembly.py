@@ -19,6 +19,7 @@ from rlsize.equations import (
     train_step,
 )
 from rlsize.equations._ops import exp, log, maximum, where
+from rlsize.equations.agents import quicker_training
 from rlsize.estimates.figures import added, apply, bare, entries, numbers, predicted
 from rlsize.estimates.flow import Flow, by_result, rule
 from rlsize.facts.figure import Figure
@@ -40,6 +41,7 @@ USUAL_LATE: Mapping[Loop, Late] = MappingProxyType(
     {"colocated": "wait", "synchronous": "wait", "one-step-off": "wait", "async": "continue", "hybrid": "continue"}
 )
 """What becomes of late samples where nobody says."""
+_ROUNDS = 3  # until what is dropped and the time to train on the rest agree
 _LINES = 2  # straight lines between two ends, the last of which knows waste to 0.1 %
 ROLLOUT, TRAINER, NOTHING = "rollout GPUs", "trainer GPUs", "nothing"
 
@@ -153,9 +155,8 @@ def assembled(work: Work, parts: LoopParts) -> Step:
         work: `figures.apply` for figures that explain themselves, `numbers` for numbers and arrays.
         parts: The parts.
     """
-    cycle = None if parts.cycle is None else _cycle_seconds(work, parts, parts.cycle)
-    whole = parts if parts.rule is None else _dropping(work, parts, parts.rule, cycle)
-    return _together(work, whole, cycle)
+    whole = parts if parts.rule is None else _dropping(work, parts, parts.rule)
+    return _together(work, whole, None if whole.cycle is None else _cycle_seconds(work, whole, whole.cycle))
 
 
 def _together(work: Work, parts: LoopParts, cycle_seconds: Worked) -> Step:
@@ -198,30 +199,45 @@ def _train_and_pause(parts: LoopParts) -> tuple[Worked, Worked]:
     return trained, rl_step.trainer_phase(bare(parts.overhead_seconds), exposed)
 
 
-def _dropping(work: Work, parts: LoopParts, rule: LateRule, cycle_seconds: Worked) -> LoopParts:
+def _dropping(work: Work, parts: LoopParts, rule: LateRule) -> LoopParts:
     """The parts where samples that outlive the staleness cap are dropped, so that more must be generated."""
-    plain, cycle = replace(parts.each(bare), rule=None), bare(cycle_seconds)
-    waste: Worked = _waste(plain, rule.each(bare), cycle)
-    dropped = batch_drain.dropped_share(waste)
+    lasting = rule.each(bare)
+    waste: Worked = _waste(replace(parts.each(bare), rule=None), lasting)
+    taken = lasting.lengths.taken(1.0 / waste)
+    dropped = batch_drain.dropped_share(waste / taken)
     if work is apply:
         source = "batch_drain.kept_tokens at the step that comes of it: samples that outlive the staleness cap"
         dropped = predicted("late_dropped_fraction", dropped, source)
         waste = predicted("late_waste", waste, source)
-    longer = work("generation_seconds", kernel_time.slowed, seconds=parts.generation_seconds, slowdown=waste)
-    return replace(parts, generation_seconds=longer, dropped_fraction=dropped, rule=None)
+        taken = predicted("taken_fraction", taken, "lengths.mean_of_shortest: those that are not dropped")
+    return replace(_wasting(work, parts, waste, taken), dropped_fraction=dropped, rule=None)
 
 
-def _waste(parts: LoopParts, rule: LateRule, cycle_seconds: Worked) -> Worked:
+def _wasting(work: Work, parts: LoopParts, waste: Worked, taken: Worked) -> LoopParts:
+    """The parts where so many samples are generated for each that is trained on, which are shorter than all."""
+    return replace(
+        parts,
+        generation_seconds=work(
+            "generation_seconds", kernel_time.slowed, seconds=parts.generation_seconds, slowdown=waste
+        ),
+        **{
+            key: work(key, quicker_training, seconds=getattr(parts, key), taken_share=taken)
+            for key in ("update_seconds", "logprob_seconds")
+        },
+    )
+
+
+def _waste(parts: LoopParts, rule: LateRule) -> Worked:
     """
-    Tokens generated for each that is trained on: as many as the step that comes of them makes necessary.
+    Samples generated for each that is trained on: as many as the step that comes of them makes necessary.
 
     Args:
         parts: The parts, in numbers, without what is dropped.
         rule: The rule, likewise.
-        cycle_seconds: Time between two syncs, likewise. [s]
     """
-    rhythm = _in_rhythm(parts, cycle_seconds)
-    needed = partial(_needed, parts, rule, cycle_seconds)
+    cycle = None if parts.cycle is None else _cycle_seconds(numbers, parts, parts.cycle)
+    rhythm = _in_rhythm(parts, rule)
+    needed = partial(_needed, parts, rule, cycle)
     low, high = 0.0, log(needed(1.0))
     over, under = high, log(needed(exp(high))) - high
     middle = 0.0
@@ -233,19 +249,21 @@ def _waste(parts: LoopParts, rule: LateRule, cycle_seconds: Worked) -> Worked:
     return where(rhythm > 0, rhythm, exp(middle))
 
 
-def _in_rhythm(parts: LoopParts, cycle_seconds: Worked) -> Worked:
+def _in_rhythm(parts: LoopParts, rule: LateRule) -> Worked:
     """The same of a loop whose fleet keeps pace with the rhythm of its lengths; 0 of others."""
     if parts.cycle is None:
         return 0.0
-    waste = parts.cycle.waste(*_train_and_pause(parts))
-    made = kernel_time.slowed(seconds=parts.generation_seconds, slowdown=waste)
-    return where(made <= cycle_seconds, waste, 0.0)
+    then, waste = parts, 1.0
+    for _ in range(_ROUNDS):
+        waste = parts.cycle.waste(*_train_and_pause(then))
+        then = _wasting(numbers, parts, waste, rule.lengths.taken(1.0 / waste))
+    return where(then.generation_seconds <= parts.cycle.seconds(*_train_and_pause(then)), waste, 0.0)
 
 
 def _needed(parts: LoopParts, rule: LateRule, cycle_seconds: Worked, waste: Worked) -> Worked:
     """Samples that must be generated for each that is trained on, in the step that so many of them make."""
-    more = kernel_time.slowed(seconds=parts.generation_seconds, slowdown=waste)
-    step = _together(numbers, replace(parts, generation_seconds=more), cycle_seconds)
+    # a trainer that is quicker by it holds no fleet up
+    step = _together(numbers, _wasting(numbers, parts, waste, 1.0), cycle_seconds)
     after = step.train_seconds, step.sync_exposed_seconds, step.overhead_seconds
     time = rl_step.time_until_due(step.seconds, *after, rule.max_staleness)
     reached, apart = (

@@ -42,7 +42,6 @@ ORDER: dict[Order, tuple[str, ...]] = {
 _BITS = 30  # numbers that differ beyond these are the same but for rounding
 SAME = 2.0 ** (1 - _BITS)
 """The same as a share."""
-_CLEAR = 2.0**-20  # as a share: by what something is worse whatever rounding says
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -313,45 +312,6 @@ def paid_of(terms: Terms, place: Placement, seconds: Array, *, priced: bool) -> 
     """Dollars of steps that take so long, or GPU-hours where some price is not known. [usd]"""
     found: Array = placed_flow(terms, place, seconds)["cost_per_step_usd" if priced else "gpu_hours_per_step"]
     return found
-
-
-def may_be_told(terms: Terms, families: Placement, seconds: Array, known: Picks) -> NDArray[np.bool_]:
-    """
-    Which families may be among the best, or on the front where that is asked for, beside some others that are.
-
-    Args:
-        terms: In central numbers.
-        families: The families.
-        seconds: What the step of each takes at least; infinite where there is none. [s]
-        known: What was picked of some candidates.
-    """
-    there = np.isfinite(seconds)
-    keys, cost = _made_small(terms, families, seconds, known)
-    found: NDArray[np.bool_] = there & (keys[0] <= known.bar_of(families.loop) * (1 + _CLEAR))
-    if known.alone:
-        return found
-    times, costs = known.ahead
-    beside = np.concatenate([[np.inf], costs])[np.searchsorted(times, seconds * (1 - _CLEAR), side="right")]
-    return found | (there & (cost <= beside * (1 + _CLEAR)))
-
-
-def likely(terms: Terms, families: Placement, seconds: Array, known: Picks) -> NDArray[np.bool_]:
-    """Of the same those that are if steps take no longer than that; there are few of them."""
-    keys, cost = _made_small(terms, families, seconds, known)
-    found = np.zeros(seconds.size, dtype=bool)
-    found[_lowest([key.ravel() for key in keys], known.bar_of(families.loop), known.kept)] = True
-    if not known.alone:
-        found[_unbeaten(seconds.ravel(), cost.ravel(), known.ahead)] = True
-    return found.reshape(seconds.shape)
-
-
-def _made_small(terms: Terms, families: Placement, seconds: Array, known: Picks) -> tuple[list[Array], Array]:
-    """What is made small of families whose steps take so long, most important first; and their cost."""
-    there = np.isfinite(seconds)
-    paid = paid_of(terms, families, np.where(there, seconds, 0.0), priced=known.priced)
-    cost, gpus = (np.where(there, part, np.inf) for part in (paid, families.gpus))
-    scores = {"step_seconds": seconds, "cost": cost, "gpus": gpus}
-    return [scores[name] for name in ORDER[known.objective]], cost
 
 
 def _made(

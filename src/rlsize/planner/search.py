@@ -17,7 +17,7 @@ from rlsize.equations import planning, rollout_batch
 from rlsize.errors import Fault, InputError
 from rlsize.estimates.step_assembly import REFILLING, assembled
 from rlsize.planner.evaluation import MEMORY_KEYS, results_of
-from rlsize.planner.families import ORDER, Found, Picks, Steps, groups_of, likely, may_be_told, paid_of, pick_best
+from rlsize.planner.families import ORDER, Found, Picks, Steps, groups_of, paid_of, pick_best
 from rlsize.planner.options import Placement
 from rlsize.planner.space import packed
 from rlsize.planner.step_parts import FleetParts, lent_swap, sync_part, together
@@ -196,15 +196,6 @@ def search(
     found = Found(objective=objective, priced=space.priced, rejected=tables.rejected.copy())
     rare = tables.rare if usual else frozenset()
     asked = _Asked(terms=terms, space=space, objective=objective, bar=bar, usual=usual, alone=alone, rare=rare)
-    dropping = tuple(loop for loop in space.loops if loop in REFILLING and terms.problem.late_rule(loop) == "drop")
-    if dropping and bar is None and not space.limits:
-        for trainers, _ in tables.trainers:
-            candidates_of(terms, space, tables.fleets, trainers)  # which refuses too many
-        own = replace(asked, space=replace(space, loops=dropping))
-        ahead = _picked(own, _quickest(tables), Found(objective=objective))
-        for known in ahead:
-            known.trim()
-        asked = replace(asked, ahead=ahead)
     picks, apart = _picked(asked, tables, found, tell)
     if tables.fleets and tables.trainers and not found.worked_out:
         found.rejected.add("room")
@@ -227,7 +218,6 @@ class _Asked:
         usual: Whether layouts that few run are set apart.
         alone: Whether the best is all that is asked for.
         rare: Of these the ways to build instances, by identity.
-        ahead: What some of the candidates have at least, of all and of those set apart; None where nobody knows.
     """
 
     terms: Terms
@@ -237,7 +227,6 @@ class _Asked:
     usual: bool
     alone: bool
     rare: frozenset[int]
-    ahead: tuple[Picks, Picks] | None = None
 
 
 def _picked(asked: _Asked, tables: Tables, found: Found, tell: Tell | None = None) -> tuple[Picks, Picks]:
@@ -254,9 +243,7 @@ def _picked(asked: _Asked, tables: Tables, found: Found, tell: Tell | None = Non
             if bar is not None and tables.quickest.get(key, 0.0) > bar.step_seconds:
                 continue
             own = odd[None, block.columns] | np.array([[id(fleet) in asked.rare] for fleet in block.fleets])
-            worked_out, burden, tables.quickest[key] = _work_out(
-                asked, trainers, block, found, own, asked.ahead or (picks, apart)
-            )
+            worked_out, burden, tables.quickest[key] = _work_out(asked, trainers, block, found)
             before = (kind, space.loops.index(block.place.loop))
             rows = [((*before, order[id(fleet)]), fleet) for fleet in block.fleets]
             for which, into in ((~own, picks), (own, apart)):
@@ -268,15 +255,6 @@ def _picked(asked: _Asked, tables: Tables, found: Found, tell: Tell | None = Non
             if tell is not None and most > WORTH_TELLING:
                 tell(min(1.0, done / most))
     return picks, apart
-
-
-def _quickest(tables: Tables) -> Tables:
-    """Of each number of GPUs the quickest trainers, one that is usual and one that is not."""
-    trainers = [
-        (one.some(one.quickest), {fleet: shared.some(one.quickest) for fleet, shared in sharing.items()})
-        for one, sharing in tables.trainers
-    ]
-    return replace(tables, trainers=trainers, quickest={})
 
 
 def counted(tables: Tables) -> tuple[int, float]:
@@ -544,24 +522,18 @@ def _memory(trainers: TrainerTable, left: Array | None, last: int) -> dict[str, 
     return found
 
 
-def _work_out(
-    asked: _Asked, trainers: TrainerTable, block: _Block, found: Found, apart: Mask, known: tuple[Picks, Picks]
-) -> tuple[Array, Array | None, float]:
+def _work_out(asked: _Asked, trainers: TrainerTable, block: _Block, found: Found) -> tuple[Array, Array | None, float]:
     """
     The steps of a block's candidates, how far each is from simple, and what none of them is shorter than.
 
     How many there are, and what left others out, is noted.
     """
     terms, space, bar = asked.terms, asked.space, asked.bar
-    parts, able, results = _parts(terms, trainers, block), block.room, {}
-    if parts.rule is None or space.limits:
-        step = assembled(terms.work, parts)
-        seconds, least = np.broadcast_to(step.seconds, able.shape), float(np.min(step.seconds))
-        results = {**results_of(terms, block.place, step), **block.memory} if space.limits else {}
-    else:
-        seconds, able, least = _dropping(asked, trainers, block, parts, (~apart, apart), known)
+    step = assembled(terms.work, _parts(terms, trainers, block))
+    seconds, least = np.broadcast_to(step.seconds, block.room.shape), float(np.min(step.seconds))
+    results = {**results_of(terms, block.place, step), **block.memory} if space.limits else {}
     near = found.objective == "near"
-    fits, beyond = within(space, results, able, lambda flat: _words(block, flat), found.rejected)
+    fits, beyond = within(space, results, block.room, lambda flat: _words(block, flat), found.rejected)
     fits = block.room if near else fits
     starts, first = groups_of(trainers, block.columns)
     sizes = trainers.sizes[first : first + len(starts)]
@@ -588,93 +560,6 @@ def _below(asked: _Asked, bar: Bar, block: _Block, seconds: Array, burden: Array
     fits = (block.place.gpus <= bar.gpus * (1 + _EXACT)) & (seconds <= bar.step_seconds)
     found: Mask = fits & (cost <= bar.cost) & (burden <= bar.burden)
     return found
-
-
-def _dropping(
-    asked: _Asked,
-    trainers: TrainerTable,
-    block: _Block,
-    parts: LoopParts,
-    kinds: tuple[Mask, Mask],
-    known: tuple[Picks, Picks],
-) -> tuple[Array, Mask, float]:
-    """
-    The steps of candidates that drop late samples, which of them are worked out, and what none is shorter than.
-
-    Where nothing is dropped a step takes less time, and the least with the quickest trainer. So that tells which
-    families may be among what is told, by what is known of some of them; and which of their layouts may be quicker than
-    the one whose trainer is. All others are left out; of those that nobody knows of yet all but the likely ones.
-    """
-    terms, bar, shape = asked.terms, asked.bar, block.room.shape
-    seconds, worked_out = np.zeros(shape), np.zeros(shape, dtype=bool)
-    starts, first = groups_of(trainers, block.columns)
-    counts, sizes = trainers.counts[first : first + len(starts)], np.diff(np.append(starts, shape[1]))
-    families = replace(block.place, trainer_gpus=counts[None, :])
-    quick = trainers.quickest[trainers.quickest < shape[1]]
-    groups = np.searchsorted(trainers.gpus[quick], counts)
-    plain = _plain(terms, parts.each(lambda number: number[:, quick] if np.shape(number)[1:] > (1,) else number))
-
-    def work_out(some: Mask, most: Array) -> None:
-        """Those of some candidates that may take no longer than the families do."""
-        places = np.nonzero(some & ~worked_out)
-        if not len(places[0]):
-            return
-        own = parts.each(partial(_entries, places))
-        able = _plain(terms, own) <= np.repeat(most, sizes, axis=1)[places]
-        places, own = tuple(place[able] for place in places), own.each(partial(_some, able))
-        seconds[places] = assembled(terms.work, own).seconds
-        worked_out[places] = True
-
-    for which, picks in zip(kinds, known, strict=True):
-        there = block.room[:, quick] & which[:, quick]
-        soonest = np.minimum.reduceat(np.where(there, plain, np.inf), groups, axis=1)
-        most = np.full(soonest.shape, np.inf)
-        if bar is not None:
-            most = _most_seconds(asked, bar, families, soonest)
-            worth = soonest <= most
-        else:
-            worth = (may_be_told if asked.ahead else likely)(terms, families, soonest, picks)
-        if asked.ahead and not asked.alone:
-            worth |= block.full[:, starts]
-        if not worth.any():
-            continue
-        able = block.room & which & np.repeat(worth, sizes, axis=1)
-        if bar is None:
-            one = np.zeros(shape, dtype=bool)
-            one[:, quick] = able[:, quick]
-            work_out(one, most)
-            most = np.minimum.reduceat(np.where(one, seconds, np.inf), starts, axis=1)
-        if bar is not None or asked.ahead:
-            work_out(able, most)
-    return seconds, worked_out, float(plain.min())
-
-
-def _some(able: NDArray[np.bool_], number: Worked) -> Worked:
-    """Some entries of a number."""
-    return number[able] if np.ndim(number) else number
-
-
-def _plain(terms: Terms, parts: LoopParts) -> Array:
-    """What steps take at least that drop late samples: their time if nothing were dropped. [s]"""
-    found: Array = np.asarray(assembled(terms.work, replace(parts, rule=None)).seconds) * (1 - _SURE)
-    return found
-
-
-def _most_seconds(asked: _Asked, bar: Bar, families: Placement, soonest: Array) -> Array:
-    """What the steps of families may take at most to stay below a bar, of which something is known at least. [s]"""
-    most = np.full(soonest.shape, bar.step_seconds)
-    if np.isfinite(bar.cost):
-        finite = np.where(np.isfinite(soonest), soonest, 0.0)
-        cost = paid_of(asked.terms, families, finite, priced=asked.space.priced)
-        most = np.minimum(most, np.divide(finite * bar.cost, cost, out=np.full(cost.shape, np.inf), where=cost > 0))
-    return np.where(families.gpus <= bar.gpus * (1 + _EXACT), most * (1 + _SURE), 0.0)
-
-
-def _entries(places: tuple[NDArray[np.intp], ...], number: Worked) -> Worked:
-    """A number of some candidates of a block, where they differ in it."""
-    if np.ndim(number) == 0:
-        return number
-    return number[tuple(place * (size > 1) for place, size in zip(places, number.shape, strict=True))]
 
 
 def _parts(terms: Terms, trainers: TrainerTable, block: _Block) -> LoopParts:

@@ -116,7 +116,6 @@ class TrainerTable:
         group: The place of each entry's number of GPUs among these.
         starts: The first entry of each.
         sizes: How many entries each has, with those that another is as good as. [1]
-        quickest: Of each the entry that trains in the least time, of those that many run and of those that few do.
     """
 
     options: NDArray[np.object_]
@@ -129,7 +128,6 @@ class TrainerTable:
     group: NDArray[np.intp]
     starts: NDArray[np.intp]
     sizes: NDArray[np.intp]
-    quickest: NDArray[np.intp]
 
     def some(self, kept: NDArray[np.intp]) -> TrainerTable:
         """Some of the entries, by their places, each number of GPUs as large as it is among all."""
@@ -145,7 +143,6 @@ class TrainerTable:
             group=np.searchsorted(counts, self.gpus[kept]),
             starts=starts,
             sizes=self.sizes[self.group[kept][starts]],
-            quickest=np.flatnonzero(np.isin(kept, self.quickest)),
         )
 
 
@@ -284,18 +281,8 @@ def trainer_tables(terms: Terms, space: Space, rejected: Rejections) -> Iterator
         places = {
             "group": np.searchsorted(counts, columns["gpus"]),
             "starts": np.searchsorted(columns["gpus"], counts),
-            "quickest": _quickest(columns),
         }
         yield TrainerTable(**columns, **places, counts=counts, sizes=sizes)
-
-
-def _quickest(columns: Mapping[str, NDArray[Any]]) -> NDArray[np.intp]:
-    """Of each number of GPUs the entry that trains in the least time, of those that many run and of those few do."""
-    rare = np.array([option.rare for option in columns["options"]])
-    order = np.lexsort((columns["trained"][0].sum(axis=0), rare, columns["gpus"]))
-    other = (np.diff(columns["gpus"][order]) != 0) | (np.diff(rare[order]) != 0)
-    found: NDArray[np.intp] = np.sort(order[np.concatenate([[True], other])])
-    return found
 
 
 def _undominated(columns: Mapping[str, NDArray[Any]]) -> NDArray[np.intp]:
