@@ -148,6 +148,14 @@ def test_a_log_that_prints_its_configuration_needs_no_script(rlsize: Any, tellin
     assert str(telling_log) in {row["source"] for row in ran.document["rows"]["points"]}
 
 
+@pytest.mark.long
+def test_gpus_that_cost_nothing_are_compared_by_their_hours(rlsize: Any) -> None:
+    """As without a price."""
+    asked = ("whatif", "examples/unmeasured-8b.yaml", "--set", "rollout.kv_dtype=fp8", "--own-only", "--json")
+    free, unpriced = (rlsize(*asked, *price).document["rows"]["own"] for price in (("--gpu-hour", "0"), ()))
+    assert [row["relative_yield"] for row in free] == [row["relative_yield"] for row in unpriced]
+
+
 def test_what_only_rates_are_known_of_is_asked_too(rlsize: Any) -> None:
     """Its phases are not told apart; each change of a loop that is predicted has them."""
     line = ("--set", "workload.group_size=4", "--own-only", "--json")

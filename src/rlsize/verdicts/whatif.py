@@ -148,7 +148,8 @@ def _gain(change: Change, loop: Loop, found: Evaluation, base: Outcome, phases: 
     """Trained tokens for what they cost, over those of the loop as it is, on the same draws."""
     if base.loop is None or base.found is None:
         return None
-    key = next((key for key in _COSTS if found.results[key].known and base.found.results[key].known), None)
+    costs = (key for key in _COSTS if found.results[key].if_known and base.found.results[key].if_known)
+    key = next(costs, None)  # what costs nothing is compared by its hours
     if key is None:
         return None
     key = _COSTS[1] if "gpu" in change.values else key
