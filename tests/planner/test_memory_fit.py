@@ -288,7 +288,7 @@ def test_an_engine_at_start_up_is_predicted_with_a_band(rlsize: Run) -> None:
 
 def test_an_engine_without_room_is_told(rlsize: Run) -> None:
     """70B in bf16 on two GPUs of 80 GB leaves nothing once the engine has profiled its largest step."""
-    ran = rlsize("memory", "--model", "llama3.1-70b", "--gpu", "h100", "--rollout-tensor-parallel", "2")
+    ran = rlsize("memory", "--model", "llama3.1-70b", "--gpu", "h100", "--rollout-tensor-parallel", "2", "--full")
     assert "not expected to find room for its KV cache" in " ".join(ran.stdout.split())
 
 

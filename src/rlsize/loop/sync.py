@@ -6,7 +6,6 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from rlsize.errors import InputError
-from rlsize.estimates.belief import prior
 from rlsize.estimates.constants_memory import STAGE as MEMORY
 from rlsize.estimates.engine_memory import kv_capacity
 from rlsize.estimates.engine_work import EngineQuestion
@@ -110,7 +109,7 @@ def sync_by_itself(said: Said) -> SyncTimeQuestion:
 
 def _holding(asked: EngineQuestion) -> int:
     """The fewest GPUs that hold an engine's weights by tensor parallelism; the most that it can have where none do."""
-    values, possible = prior(MEMORY).central(), degrees(asked.model)
+    values, possible = {one.name: one.value for one in MEMORY.constants}, degrees(asked.model)
     room = (kv_capacity(numbers, replace(asked, layout=Layout(tensor=one)), values, 1.0).kv_bytes for one in possible)
     return next((one for one, left in zip(possible, room, strict=True) if left > 0), possible[-1])
 
