@@ -272,8 +272,9 @@ def _placement(question: MemoryQuestion, answer: MemoryAnswer) -> str:
     said = []
     if question.layout is not None:
         held = next(figure for figure in answer.results if figure.key == "trainer_pool_bytes_per_gpu")
-        gpus = numbered(round(question.layout.gpus.number), "GPU")
-        said.append(f"trainer: {_layout_label(question.layout)} on {gpus}, {show(held.value, '_bytes')} on each")
+        gpus = question.layout.gpus.number
+        on = f"{show(gpus)} GPU{'s' * (gpus != 1)}, {show(held.value, '_bytes')} on each"
+        said.append(f"trainer: {_layout_label(question.layout)} on {on}")
     if question.rollout_tensor_parallel.known and question.algorithm.rollout:
         label = _instance_label(question, round(question.rollout_tensor_parallel.number))
         said.append(f"rollout instance: {label}")
