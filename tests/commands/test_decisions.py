@@ -123,6 +123,20 @@ def test_every_other_answer_is_cut_to_a_screen_and_full_has_the_rest(
         assert " ".join(note.split()) in said
 
 
+@pytest.mark.parametrize(("columns", "widest"), [("0", 80), ("1", 40), ("40", 40), ("60", 60), ("abc", 80)])
+def test_a_terminal_of_any_width_has_an_answer(
+    rlsize: Any, monkeypatch: pytest.MonkeyPatch, columns: str, widest: int
+) -> None:
+    """One that is too narrow for labels and words is taken for a wider one, and 0 columns for none that is known."""
+    monkeypatch.setenv("COLUMNS", columns)
+    for asked in (QUICK[0], BRIEF[0]):
+        ran = rlsize(*asked)
+        assert ran.code == 0
+        labelled = [line.rstrip() for line in ran.stdout.splitlines() if re.match("[a-z]+: ", line)]
+        assert labelled
+        assert max(map(len, labelled)) <= widest
+
+
 @pytest.mark.long
 def test_what_was_written_is_told_before_other_notes(rlsize: Any, tmp_path: Path) -> None:
     """However long the answer is."""

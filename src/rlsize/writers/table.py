@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from rlsize.reports.report import Decision, Report, Table
 
 NARROW = 80
+_NARROWEST = 40  # labels and words need that much
 _PART = re.compile(r"[^._/=]*[._/=]?")
 _LONG_WORDS = (48, 40, 32, 24)  # words that may wrap are broken in lines of these, the first that fits; the last: flags
 _ANY_WIDTH = 100_000  # wider than any table
@@ -55,7 +56,10 @@ class _Console(Console):
 def console(*, stderr: bool = False, width: int | None = None) -> Console:
     """A console that respects NO_COLOR and a narrow terminal; piped output is 80 columns wide, or COLUMNS."""
     stream = sys.stderr if stderr else sys.stdout
-    return _console(stream, width or (None if stream.isatty() or os.environ.get("COLUMNS") else NARROW))
+    found = _console(stream, width or (None if stream.isatty() or os.environ.get("COLUMNS") else NARROW))
+    if found.width < _NARROWEST:
+        found.width = _NARROWEST if found.width > 0 else NARROW  # 0 is a terminal that does not know
+    return found
 
 
 def _console(stream: IO[str], width: int | None) -> Console:
@@ -119,7 +123,7 @@ def seen_whole(report: Report, width: int) -> bool:
     """
     if report.whole or report.decision is not None:
         return report.whole
-    least = len(report.told) + len(report.inputs) // 4 + sum(len(table.seen) for table in report.tables.values())
+    least = len(lines(report.told)) + sum(len(table.seen) for table in report.tables.values())
     if least > MOST_LINES:  # not worth drawing
         return False
     warnings = sum(len(wrapped(f"warning: {text}", width)) for text in report.warnings)
@@ -140,13 +144,14 @@ def _print_brief(out: Console, report: Report) -> None:
     lacking = [row.main for row in rows if not row.main.known]
     table = next((one for one in report.tables.values() if one.shown != 0), None)
     labelled = _brief_parts(report, lacking, out.width)
-    doubt = _doubtful(report.told, [] if table is None else [table])
     above = len(headline_lines(report, out.width)) + len(warning_lines(report, out.width))
+    doubt = _doubtful(report.told, [] if table is None else [table])  # some of it, which may not be shown
     figures, many = _shares(known, table, MOST_LINES - above - len(labelled) - 1 - doubt, out.width)
     for line in headline_lines(report, out.width):
         out.print(Text(line, style="bold"))
     _print_parts(out, known[:figures], table, many)
-    if doubt:
+    told = [row.main for row in known[:figures]]
+    if _doubtful(told, [table_shown(table, many)] if table is not None and many else []):
         out.print(_unverified())
     out.print()
     for label, line in labelled:
