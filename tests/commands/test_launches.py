@@ -130,6 +130,8 @@ def test_memory_of_a_launch_without_a_gpu_says_where_it_fits(rlsize: Run, tmp_pa
     ran = rlsize(*asked)
     found = {row["gpu"]: row["verdict"] for row in ran.document["rows"]["gpus"]}
     assert (found["rtx-4090"], found["h200-sxm"]) == ("no", "yes")
+    fits = [gpu for gpu, verdict in found.items() if verdict == "yes"]
+    assert all(gpu in ran.document["headline"] for gpu in fits)
     assert "give --gpu" in " ".join(ran.document["warnings"])
     said = {"dies": "no", "fits": "yes"}
     for gpu, verdict in found.items():

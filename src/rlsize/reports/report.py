@@ -67,7 +67,7 @@ class Decision:
             ("cheapest", self.cheapest),
             ("change", self.change),
             ("assumed", [] if self.assumed is None else [whole]),
-            ("unused", [" ".join(f"{text.removesuffix('.')}." for text in report.unused)] if report.unused else []),
+            ("unused", [report.idle] if report.unused else []),
             ("done", [" ".join(report.done)] if report.done else []),
             ("next", [f"{self.then}; --full shows all" if self.then else "--full shows all"]),
         )
@@ -242,6 +242,11 @@ class Report:
     def told(self) -> tuple[Figure, ...]:
         """The results that people see."""
         return tuple(figure for figure in self.results if figure.key not in self.quiet)
+
+    @property
+    def idle(self) -> str:
+        """What was said and has no bearing on it, in sentences."""
+        return " ".join(f"{text.removesuffix('.')}." for text in self.unused)
 
 
 class Later(Mapping[str, Table]):

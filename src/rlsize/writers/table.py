@@ -194,7 +194,7 @@ def _brief_parts(report: Report, lacking: Sequence[Figure], width: int) -> list[
         ("assumed", ", ".join(f"{words(one.key)} {shown(one, one.key)}" for one in assumed), 2),
         ("notes", _first_whole(notes, 3 * (width - LABEL)), 3),
         ("done", " ".join(report.done), MOST_LINES),
-        ("unused", " ".join(f"{text.removesuffix('.')}." for text in report.unused), 3),
+        ("unused", report.idle, 3),
         ("next", "--full shows all", 1),
     )
     return [

@@ -78,12 +78,12 @@ def memory(inputs: Inputs, write: Write = None, force: Force = False) -> Report:
         layout = engine_layout(question, judged.tensor_parallel)
         start = _engine_start(replace(question.engine, layout=layout), belief, seed)
     report = memory_report(question, answer, fit, inputs, start)
-    if loop is None and lacks != (inputs.flag("gpu"),):
-        return report
     if loop is None:
-        from rlsize.commands.memory.phases import on_gpus
+        if lacks == (inputs.flag("gpu"),):
+            from rlsize.commands.memory.phases import on_gpus
 
-        return on_gpus(report, inputs)
+            report = on_gpus(report, inputs)
+        return report
     from rlsize.commands.memory.phases import with_phases
     from rlsize.commands.memory.saving import with_savers
     from rlsize.loop.unsaid import phases_as_said

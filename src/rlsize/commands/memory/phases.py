@@ -14,7 +14,7 @@ from rlsize.loop.resolve import resolve
 from rlsize.loop.seed import seed_of
 from rlsize.loop.unsaid import phases_as_said
 from rlsize.reports.report import Column, Table, Unseen
-from rlsize.units import show
+from rlsize.units import listed, show
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -84,12 +84,13 @@ def on_gpus(report: Report, inputs: Inputs) -> Report:
     )
     note = "of each size of memory one kind of GPU; --gpu has all phases, and what makes it fit"
     table = Table.of("Where it fits", found, cells, note=note)
-    sure = next((name for name, phases in found if phases.verdict == "fits"), None)
-    said = f"Fits from {sure} on, of the GPUs that were tried." if sure else "Fits surely on no GPU that was tried."
+    sure = listed([name for name, phases in found if phases.verdict == "fits"])
+    said = f"Fits on {sure}, of the GPUs that were tried." if sure else "Fits surely on no GPU that was tried."
     return replace(report, headline=f"{said} {report.headline}", tables={"gpus": table, **report.tables})
 
 
 def _of_gpus(inputs: Inputs) -> Iterator[tuple[str, Phases]]:
+    """Each kind of GPU on which memory decides whether the loop can run, with its phases there."""
     for name in _GPUS:
         try:
             other = inputs.changed({"cluster.gpu": name})
