@@ -185,7 +185,9 @@ class Picks:
             self.modes[mode] = min(self.modes.get(mode, best[0]), best[0], key=_score)
         self.best += best
         if len(self.best) > 2 * self.kept:
-            self.trim()
+            self.best.sort(key=_score)
+            del self.best[self.kept :]
+            self.bar = self.best[-1].score[0]
         if front:
             self.front = _front([*self.front, *front])
             self.ahead = np.array([(pick.step_seconds, pick.cost) for pick in self.front]).T
@@ -199,13 +201,6 @@ class Picks:
     def kept(self) -> int:
         """How many of the best are kept."""
         return 1 if self.alone else KEPT
-
-    def trim(self) -> None:
-        """Let go of all but the best."""
-        self.best.sort(key=_score)
-        del self.best[self.kept :]
-        if len(self.best) == self.kept:
-            self.bar = self.best[-1].score[0]
 
     def bar_of(self, loop: str) -> float:
         """What a block of a mode must keep below to matter."""

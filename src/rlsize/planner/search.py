@@ -17,7 +17,7 @@ from rlsize.equations import planning, rollout_batch
 from rlsize.errors import Fault, InputError
 from rlsize.estimates.step_assembly import REFILLING, assembled
 from rlsize.planner.evaluation import MEMORY_KEYS, results_of
-from rlsize.planner.families import ORDER, Found, Picks, Steps, groups_of, paid_of, pick_best
+from rlsize.planner.families import Found, Picks, Steps, groups_of, paid_of, pick_best
 from rlsize.planner.options import Placement
 from rlsize.planner.space import packed
 from rlsize.planner.step_parts import FleetParts, lent_swap, sync_part, together
@@ -194,58 +194,21 @@ def search(
     """
     tables = tables or tabulated(terms, space)
     found = Found(objective=objective, priced=space.priced, rejected=tables.rejected.copy())
+    picks, apart = (Picks(objective=objective, priced=space.priced, alone=alone) for _ in range(2))
     rare = tables.rare if usual else frozenset()
-    asked = _Asked(terms=terms, space=space, objective=objective, bar=bar, usual=usual, alone=alone, rare=rare)
-    picks, apart = _picked(asked, tables, found, tell)
-    if tables.fleets and tables.trainers and not found.worked_out:
-        found.rejected.add("room")
-    if picks.best and apart.best:
-        found.rare = apart.first
-    (picks if picks.best else apart).settle(found)
-    return found
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Asked:
-    """
-    What a search is asked.
-
-    Args:
-        terms: In central numbers.
-        space: What may be chosen.
-        objective: What is made small.
-        bar: What candidates must keep below besides; None for nothing.
-        usual: Whether layouts that few run are set apart.
-        alone: Whether the best is all that is asked for.
-        rare: Of these the ways to build instances, by identity.
-    """
-
-    terms: Terms
-    space: Space
-    objective: Order
-    bar: Bar | None
-    usual: bool
-    alone: bool
-    rare: frozenset[int]
-
-
-def _picked(asked: _Asked, tables: Tables, found: Found, tell: Tell | None = None) -> tuple[Picks, Picks]:
-    """The best of all candidates, and of those that are set apart; how many there are is noted."""
-    terms, space, bar = asked.terms, asked.space, asked.bar
-    picks, apart = (Picks(asked.objective, space.priced, asked.alone) for _ in range(2))
     order = {id(fleet): place for place, fleet in enumerate(space.fleets)}
     for kind, (trainers, sharing) in enumerate(tables.trainers):
         done = 0
-        odd = np.array([asked.usual and option.rare for option in trainers.options])
+        odd = np.array([usual and option.rare for option in trainers.options])
         most = candidates_of(terms, space, tables.fleets, trainers)
         for block in _blocks(terms, space, tables.fleets, trainers, sharing):
             key = (id(trainers), *block.key)
             if bar is not None and tables.quickest.get(key, 0.0) > bar.step_seconds:
                 continue
-            own = odd[None, block.columns] | np.array([[id(fleet) in asked.rare] for fleet in block.fleets])
-            worked_out, burden, tables.quickest[key] = _work_out(asked, trainers, block, found)
+            worked_out, burden, tables.quickest[key] = _work_out(terms, space, trainers, block, found, bar)
             before = (kind, space.loops.index(block.place.loop))
             rows = [((*before, order[id(fleet)]), fleet) for fleet in block.fleets]
+            own = odd[None, block.columns] | np.array([[id(fleet) in rare] for fleet in block.fleets])
             for which, into in ((~own, picks), (own, apart)):
                 if which.any():
                     seconds = worked_out if which.all() else np.where(which, worked_out, np.inf)
@@ -254,7 +217,12 @@ def _picked(asked: _Asked, tables: Tables, found: Found, tell: Tell | None = Non
             done += int(block.room.sum())
             if tell is not None and most > WORTH_TELLING:
                 tell(min(1.0, done / most))
-    return picks, apart
+    if tables.fleets and tables.trainers and not found.worked_out:
+        found.rejected.add("room")
+    if picks.best and apart.best:
+        found.rare = apart.first
+    (picks if picks.best else apart).settle(found)
+    return found
 
 
 def counted(tables: Tables) -> tuple[int, float]:
@@ -522,15 +490,20 @@ def _memory(trainers: TrainerTable, left: Array | None, last: int) -> dict[str, 
     return found
 
 
-def _work_out(asked: _Asked, trainers: TrainerTable, block: _Block, found: Found) -> tuple[Array, Array | None, float]:
+def _work_out(
+    terms: Terms,
+    space: Space,
+    trainers: TrainerTable,
+    block: _Block,
+    found: Found,
+    bar: Bar | None,
+) -> tuple[Array, Array | None, float]:
     """
-    The steps of a block's candidates, how far each is from simple, and what none of them is shorter than.
+    The steps of a block's candidates, how far each is from simple, and the shortest step.
 
     How many there are, and what left others out, is noted.
     """
-    terms, space, bar = asked.terms, asked.space, asked.bar
     step = assembled(terms.work, _parts(terms, trainers, block))
-    seconds, least = np.broadcast_to(step.seconds, block.room.shape), float(np.min(step.seconds))
     results = {**results_of(terms, block.place, step), **block.memory} if space.limits else {}
     near = found.objective == "near"
     fits, beyond = within(space, results, block.room, lambda flat: _words(block, flat), found.rejected)
@@ -540,26 +513,16 @@ def _work_out(asked: _Asked, trainers: TrainerTable, block: _Block, found: Found
     entries = int(block.room[:, starts].sum(axis=0) @ sizes)
     found.worked_out += entries
     found.feasible += int(fits.sum()) if space.limits else entries
-    burden = beyond if near else None
-    if bar is not None:
-        own = _burden(trainers, block)
-        fits = fits & _below(asked, bar, block, seconds, own)
-        burden = own if "burden" in ORDER[asked.objective] else None
-    return np.where(fits, seconds, np.inf), burden, least
-
-
-def _burden(trainers: TrainerTable, block: _Block) -> Array:
-    """How far each candidate of a block is from simple. [1]"""
-    found: Array = trainers.burdens[None, block.columns] + block.burdens
-    return found
-
-
-def _below(asked: _Asked, bar: Bar, block: _Block, seconds: Array, burden: Array) -> Mask:
-    """Which candidates of a block are below a bar if their steps take so long."""
-    cost = paid_of(asked.terms, block.place, seconds, priced=asked.space.priced)
-    fits = (block.place.gpus <= bar.gpus * (1 + _EXACT)) & (seconds <= bar.step_seconds)
-    found: Mask = fits & (cost <= bar.cost) & (burden <= bar.burden)
-    return found
+    burden = None
+    if near:
+        burden = beyond
+    elif bar is not None:
+        burden = trainers.burdens[None, block.columns] + block.burdens
+        paid = paid_of(terms, block.place, step.seconds, priced=space.priced)
+        fits = fits & (block.place.gpus <= bar.gpus * (1 + _EXACT)) & (step.seconds <= bar.step_seconds)
+        fits &= (paid <= bar.cost) & (burden <= bar.burden)
+    seconds = np.where(fits, np.broadcast_to(step.seconds, fits.shape), np.inf)
+    return seconds, burden, float(np.min(step.seconds))
 
 
 def _parts(terms: Terms, trainers: TrainerTable, block: _Block) -> LoopParts:
