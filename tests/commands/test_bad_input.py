@@ -361,6 +361,10 @@ def test_a_command_line_that_cannot_be_read_is_told_like_all_else(rlsize: Any) -
     for line, what, todo in (
         (("plan", "--gpuss", "3"), "error: --gpuss: there is no such flag here", "did you mean --gpu"),
         (("plam",), "error: No such command 'plam'", "rlsize --help"),
+        (("profiles", "shw"), "error: No such command 'shw'", "Did you mean 'show'"),
+        (("profiles", "--kind"), "error: --kind: there is no such flag here", "rlsize profiles --help"),
+        (("whatif", "train.sh", "run.log"), "error: run.log: takes one scenario, plan", "rlsize calibrate LOG"),
+        (("schema", "gpu", "link"), "error: Got unexpected extra argument(s) (link)", "rlsize schema --help"),
         (("plan", "--gpus"), "error: Option '--gpus' requires an argument", "plan --help"),
         (("--nonsense",), "error: --nonsense", "--help"),
     ):

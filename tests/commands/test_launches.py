@@ -78,6 +78,13 @@ def test_a_mean_length_that_the_script_does_not_tell_is_assumed_by_its_cap(rlsiz
     assert wide[1] / wide[0] > narrow[1] / narrow[0]
 
 
+def test_a_default_of_the_framework_is_known_not_assumed(rlsize: Run, script: str) -> None:
+    """Also where rlsize would take the same: verl goes over a batch once and recomputes, unless a launch says more."""
+    ran = rlsize("predict", "step", script, *LENGTH, "--json", "--full")
+    assert "default of verl" in ran.document["explain"]["updates"]["source"]
+    assert "--updates" not in rlsize("predict", "step", script, *LENGTH).stdout
+
+
 @pytest.mark.long
 def test_memory_needs_no_mean_length_where_a_cap_is_told(rlsize: Run, script: str) -> None:
     """What decides is the longest sample."""

@@ -261,10 +261,24 @@ def test_a_loop_that_stands_still_is_unfinished(rlsize: Run, monkeypatch: pytest
     assert "losses per hour 3600: the loop stands still after 0" in " ".join(ran.stderr.split())
 
 
+def test_large_batches_need_fewer_steps_where_nothing_is_rare(rlsize: Run) -> None:
+    """Half a million samples tell the step; what fails by the hour, or changes over the run, has a thousand steps."""
+    large = {"prompts": "1024", "group": "2", "response_tokens": "8", "seeds": "1"}
+
+    def steps(*more: str, **change: str) -> float:
+        ran = rlsize("simulate", *line("--steps", **(large | change)), *more, "--json")
+        return float(ran.document["inputs"]["simulated_steps"])
+
+    assert steps() == 500_000 // 2048
+    assert steps(prompts="4096") == 100
+    assert steps(prompts="8") == steps(losses_per_hour="0.01") == steps(length_drift="0.1") == 1000
+    assert steps("--sweep", "prompts=8,1024") == 1000
+
+
 def test_ten_thousand_instances_are_refused_with_what_would_fit(rlsize: Run, refused: Run) -> None:
     """100,000 samples a step for 1,000 steps and five seeds are too many; a few steps are answered."""
     large = {"instances": "10000", "prompts": "12500", "max_staleness": "0", "response_tokens": "64"}
-    said = refused(*line("--seeds", "--steps", **large))
+    said = refused(*line("--seeds", **large, steps="1000"))
     assert "5 runs of 1,000 steps generate 500,000,000 samples, more than 200,000,000" in said
     assert "give --steps 400, or fewer seeds or points" in said
     assert rlsize("simulate", *line(**large, steps="2")).code == 0

@@ -89,6 +89,16 @@ def test_a_file_of_another_kind_or_version_is_refused(text: str, says: str) -> N
         opened(parse_document(text, "s.yaml"), "scenario")
 
 
+@pytest.mark.parametrize(
+    ("kind", "way"), [("calibration", "--calibration"), ("budget", "--budget"), ("rates", "--set")]
+)
+def test_a_file_that_stands_beside_a_scenario_is_told_where(kind: str, way: str) -> None:
+    """Instead of the header that it should have: it is right, and in the wrong place."""
+    with pytest.raises(InputError, match="not a scenario") as caught:
+        opened(parse_document(f"rlsize: {{kind: {kind}, version: 1}}", "a.yaml"), "scenario")
+    assert way in caught.value.faults[0].todo
+
+
 def test_all_faults_of_a_header_are_told_at_once() -> None:
     """Kind, version and stray keys."""
     with pytest.raises(InputError) as caught:

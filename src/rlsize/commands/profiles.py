@@ -12,7 +12,7 @@ from rlsize.facts.fields import Quantity, Sourced, Uncertain, unverified
 from rlsize.facts.figure import Figure
 from rlsize.facts.link import achievable_fraction
 from rlsize.reports.report import Column, Report, Table, Unseen
-from rlsize.shell.command import Command, Force, Profiles, argument, option
+from rlsize.shell.command import Entry, Force, Group, Profiles, argument, option
 from rlsize.units import show
 
 if TYPE_CHECKING:
@@ -40,7 +40,22 @@ _CACHES = (
     "convolution_state_bytes",
 )  # fmt: skip
 
-app = typer.Typer(no_args_is_help=True, add_completion=False, rich_markup_mode="rich")
+
+_ASKED = {
+    "list": ("list_profiles", "What profiles there are, with the numbers that one chooses by."),
+    "show": ("show_profile", "One profile: every number with its unit and source."),
+    "check": ("check_profiles", "Whether every profile is well formed, sourced and consistent."),
+    "add-model": ("add_model", "Make a profile of a Hugging Face config.json, with computed parameter counts."),
+}
+
+
+class Catalogued(Group):
+    """What one asks of profiles."""
+
+    entries: Mapping[str, Entry] = {name: Entry("", said, "profiles", of) for name, (of, said) in _ASKED.items()}
+
+
+app = typer.Typer(cls=Catalogued, no_args_is_help=True, add_completion=False, rich_markup_mode="rich")
 
 TITLES: Mapping[str, str] = {
     "gpu": "GPUs", "link": "Links", "model": "Models", "price": "Prices", "cluster": "Clusters", "rates": "Rates",
@@ -95,7 +110,6 @@ def _profiles() -> None:
     """
 
 
-@app.command("list", cls=Command)
 def list_profiles(
     kind: Annotated[
         str | None, argument("KIND", "gpu, link, model, price, cluster or rates; all when left out.")
@@ -115,7 +129,6 @@ def list_profiles(
     return list_report({each: found for each, found in named.items() if found or kind is not None})
 
 
-@app.command("show", cls=Command)
 def show_profile(
     name: Annotated[str, argument("NAME", "A profile's name or alias, such as h100-sxm or ndr.")],
     kind: Annotated[str | None, option("--kind", "Where several kinds have that name.", None, "KIND")] = None,
@@ -135,7 +148,6 @@ def show_profile(
     return profile_page(found, path.stem, catalogue.get(found, name), place)
 
 
-@app.command("check", cls=Command)
 def check_profiles(
     folder: Annotated[
         str | None, argument("[DIR]", "A folder of your own profiles; all folders when left out.")
@@ -171,7 +183,6 @@ def _kind(text: str) -> str:
     return by_word[text.lower()]
 
 
-@app.command("add-model", cls=Command)
 def add_model(
     config: Annotated[str, argument("CONFIG", "A config.json, or the directory of a model that holds one.")],
     name: Annotated[str | None, option("--name", "Name of the profile; else that of the model.", None, "NAME")] = None,

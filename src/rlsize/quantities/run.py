@@ -25,10 +25,8 @@ ROWS = (
     Row(
         "simulated_steps",
         Quantity("count", whole=True, least=1.0, most=1e6),
-        "Optimizer steps of each run.",
+        "Optimizer steps of each run; when not given 1,000, or 100 and more of large batches where nothing is rare.",
         flag="--",
-        default=1000,
-        why="enough for p95 and rare events",
     ),
     Row(
         "seeds",

@@ -31,6 +31,11 @@ _FORMER = {  # keys that are gone, and what says the same
     "over_stale": "say `late_samples: continue` for keep, `late_samples: drop` for drop",
     "unfinished": "say `late_samples: continue` for keep, `late_samples: drop` for drop",
 }
+_BESIDE = {  # what a scenario takes beside it
+    "calibration": "give it as --calibration, beside a scenario or launch",
+    "budget": "give it to `rlsize check` as --budget, beside a scenario or launch",
+    "rates": "name it as rates.instance_tokens_per_second of a scenario, or by --set",
+}
 _NAMED_KEYS = 3  # of those that a mapping takes, in a message
 
 
@@ -109,7 +114,8 @@ def _header_faults(document: Document, header: dict[Any, Any], kind: str, todo: 
     if header["kind"] != kind:
         named = _brief(header["kind"]).replace("'", "")
         what = f"is {a_file(named)}, not {a_file(kind)}"
-        yield Fault(what, document.where(("rlsize", "kind")), todo)
+        beside = _BESIDE.get(named) if kind == "scenario" else None
+        yield Fault(what, document.where(("rlsize", "kind")), beside or todo)
     version = header.get("version")
     if type(version) is not int or version != VERSION:  # true is 1 in Python, and no version
         what = f"has version {_brief(version)}; this rlsize reads version {VERSION}"

@@ -36,6 +36,7 @@ EXAMPLES = "examples/"
 UNFINISHED = 3
 _PAIR = 2
 _FLAG = re.compile("--[a-z][a-z-]*")
+_EXTRA = re.compile(r"Got unexpected extra argument\(s\) \((.*)\)", re.DOTALL)
 _MOST_TOLD = 25
 
 
@@ -378,6 +379,10 @@ def _refused(ctx: typer.Context, error: Any) -> typer.Exit:
         nearest = error.possibilities
         todo = f"did you mean {' or '.join(nearest)}?" if nearest else fault.todo
         fault = Fault("there is no such flag here", error.option_name, todo)
+    extra = _EXTRA.fullmatch(fault.what)
+    if extra and any("--calibration" in one.opts for one in ctx.command.params):
+        todo = "for a run's log, `rlsize calibrate LOG LAUNCH --save twin.yaml`; then give --calibration twin.yaml here"
+        fault = Fault("takes one scenario, plan or launch, and is given more", extra[1], todo)
     tell(InputError(fault))
     return typer.Exit(InputError.exit_code)
 

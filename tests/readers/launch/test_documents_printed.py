@@ -209,8 +209,9 @@ def test_what_objects_show_of_themselves_is_read() -> None:
 def test_a_text_without_settings_is_refused() -> None:
     """A text without settings is refused."""
     for text in ("", "hello\n", "loss 0.5\n" * 50, "step:1 - a:2 - b:3\n"):
-        with pytest.raises(InputError, match="prints no configuration"):
+        with pytest.raises(InputError, match="prints no configuration") as caught:
             read(text, "train.log")
+        assert "`rlsize diagnose train.log`" in caught.value.faults[0].todo
 
 
 _WORDS = st.text(alphabet="abc é'\"\\\n{}[](),:=.", max_size=12)

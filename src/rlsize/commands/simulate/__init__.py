@@ -54,7 +54,7 @@ class Orders:
     How to run.
 
     Args:
-        steps: Optimizer steps of each run. [1]
+        steps: Optimizer steps of each run; 0 for as many as its loop needs. [1]
         seeds: Seeds of the runs.
         backend: Where they work.
         workers: How many at the same time; -1 for as many as there are cores.
@@ -129,12 +129,12 @@ def simulate(
 
     fault = backend_fault("processes" if backend is None else backend)
     inputs.faults += [] if fault is None else [fault]
-    steps, count = (inputs.ask(key) for key in ("simulated_steps", "seeds"))
+    steps, count = inputs.ask("simulated_steps", assume=False), inputs.ask("seeds")
     workers, most = inputs.apart().ask("parallel_runs"), inputs.apart().ask("most_samples")
     seed, _ = inputs.name("seed")
     first = _first_seed(inputs, str(seed or "0"))
     orders = Orders(
-        steps=round(steps.number) if steps.known else 1,
+        steps=round(steps.number) if steps.known else 0,
         seeds=tuple(range(first, first + round(count.number) if count.known else first + 1)),
         backend=backend or "processes",
         workers=round(workers.number) if workers.known else -1,
@@ -163,7 +163,7 @@ def _first_seed(inputs: Inputs, text: str) -> int:
 
 def _answer(inputs: Inputs, orders: Orders) -> Report:
     from rlsize.commands.simulate.report import SimulationAnswer, simulate_report
-    from rlsize.commands.simulate.runs import Job, leave, nothing_finished, record, run
+    from rlsize.commands.simulate.runs import Job, leave, nothing_finished, record, run, settled
     from rlsize.commands.simulate.setting import simulated
     from rlsize.loop.answer import answer_of
     from rlsize.reports.running_loop import refused_report
@@ -177,6 +177,7 @@ def _answer(inputs: Inputs, orders: Orders) -> Report:
     results = {} if found.loop is None else answer_of(found.loop).results
     keys = ("train_seconds", "sync_seconds", "sync_exposed_seconds", "overhead_seconds")
     parts = tuple(results[key] for key in keys if key in results and results[key].known)
+    orders = settled(orders, inputs, [found.setting])
     ladder = rungs(found.setting)[:-1]  # the last rung is the first run itself
     own = [Job(setting=found.setting, pools=found.pools, steps=orders.steps, seed=seed) for seed in orders.seeds]
     simpler = [replace(own[0], setting=rung) for _, rung in ladder]

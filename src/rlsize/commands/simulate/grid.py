@@ -15,6 +15,7 @@ from rlsize.commands.simulate.runs import (
     nothing_finished,
     played_by,
     run,
+    settled,
 )
 from rlsize.commands.simulate.setting import simulated
 from rlsize.errors import Fault, InputError, Refused, suggestion
@@ -92,6 +93,7 @@ def grid_report(inputs: Inputs, sweeps: Sequence[str], orders: Orders) -> Report
     loops = _loops(inputs, points)
     if all(isinstance(loop, InputError) for loop in loops):
         raise next(loop for loop in loops if isinstance(loop, InputError))
+    orders = settled(orders, inputs, [loop.setting for loop in loops if not isinstance(loop, InputError)])
     jobs, owners = [], []
     for seed, (index, loop) in product(orders.seeds, enumerate(loops)):  # points share what was drawn for a seed
         if not isinstance(loop, InputError):

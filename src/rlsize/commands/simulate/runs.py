@@ -10,7 +10,7 @@ import sys
 import threading
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import ExitStack, contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
@@ -39,6 +39,9 @@ if TYPE_CHECKING:
 BACKENDS = {"processes": "loky", "threads": "threading", "ray": "ray", "dask": "dask"}
 _INSTALLED = {"ray": ("ray", "ray"), "dask": ("distributed", "dask distributed")}  # module, and what to install for it
 MOST_SAMPLES = 200e6
+_STEPS = 1000
+_FEWEST_STEPS = 100
+_TELLING_SAMPLES = 500_000  # of a run: seeds then lie less than 1 % apart
 COMPILED = "compiled_fraction"
 """Key of the share of the runs that the kernel played."""
 _SMALL = 100_000  # samples below which starting processes takes longer than the runs
@@ -122,6 +125,29 @@ def backend_fault(backend: str) -> Fault | None:
         todo = f"install it (pip install {package}), or leave --backend out"
         return Fault(f"{backend} is not installed", "--backend", todo)
     return None
+
+
+def settled(orders: Orders, inputs: Inputs, settings: Sequence[Setting]) -> Orders:
+    """The orders with the steps of each run, where nobody says them: enough for all of these loops."""
+    if orders.steps:
+        return orders
+    why = "enough for p95 and rare events, and no more than tell the step where nothing is rare"
+    steps = inputs.ask("simulated_steps", default=max(map(enough_steps, settings)), why=why)
+    return replace(orders, steps=round(steps.number))
+
+
+def enough_steps(setting: Setting) -> int:
+    """
+    Optimizer steps that tell what a loop does: the table's, fewer of large batches that fare alike step after step.
+
+    A queue without bounds, lengths that drift, a fleet that is resized and what fails by the hour need all of them.
+    """
+    rules, trouble = setting.rules, setting.trouble
+    bounded = rules.mode != "async" or rules.max_staleness is not None or rules.queue_steps is not None
+    fails = trouble.losses_per_hour or trouble.failures_per_hour
+    if not bounded or rules.resizes or fails or setting.work.lengths.drift:
+        return _STEPS
+    return min(_STEPS, max(_FEWEST_STEPS, int(_TELLING_SAMPLES / setting.work.samples)))
 
 
 def check_bounds(jobs: Sequence[Job], most_samples: float) -> None:

@@ -56,7 +56,8 @@ def log_settings(text: str, name: str, notes: list[str]) -> Node:
     size = max(sizes, default=0)
     if size < _FEWEST:
         what = "prints no configuration: no YAML, TOML, JSON, Python or printed settings are in it"
-        raise InputError(Fault(what, name, "a file that ends in .yaml, .toml, .json or .py is read as just that"))
+        todo = f"of a run's log ask `rlsize diagnose {name}`, or `rlsize calibrate {name}` with the launch that ran"
+        raise InputError(Fault(what, name, f"{todo}; .yaml, .toml, .json and .py files are read as just that"))
     node = found[sizes.index(size)]
     notes.append(f"{node.span}: read from here: {size} settings that a log prints")
     return node

@@ -62,7 +62,7 @@ def scenario_of_launch(
         if row is None or not row.scenario or key in moved:
             continue
         value = _value(key, one.value, catalogue)
-        if value is None or (one.provenance == "default" and value == row.default):
+        if value is None:
             continue
         data[row.scenario] = value
         if one.settings:
