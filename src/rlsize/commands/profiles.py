@@ -12,7 +12,8 @@ from rlsize.facts.fields import Quantity, Sourced, Uncertain, unverified
 from rlsize.facts.figure import Figure
 from rlsize.facts.link import achievable_fraction
 from rlsize.reports.report import Column, Report, Table, Unseen
-from rlsize.shell.command import Entry, Force, Group, Profiles, argument, option
+from rlsize.shell.command import Entry as Subcommand
+from rlsize.shell.command import Force, Group, Profiles, argument, option
 from rlsize.units import show
 
 if TYPE_CHECKING:
@@ -52,7 +53,9 @@ _ASKED = {
 class Catalogued(Group):
     """What one asks of profiles."""
 
-    entries: Mapping[str, Entry] = {name: Entry("", said, "profiles", of) for name, (of, said) in _ASKED.items()}
+    entries: Mapping[str, Subcommand] = {
+        name: Subcommand("", said, "profiles", of) for name, (of, said) in _ASKED.items()
+    }
 
 
 app = typer.Typer(cls=Catalogued, no_args_is_help=True, add_completion=False, rich_markup_mode="rich")
