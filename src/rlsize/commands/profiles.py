@@ -48,6 +48,7 @@ _ASKED = {
     "check": ("check_profiles", "Whether every profile is well formed, sourced and consistent."),
     "add-model": ("add_model", "Make a profile of a Hugging Face config.json, with computed parameter counts."),
 }
+_ENTRIES = {name: Subcommand("", said, "profiles", function) for name, (function, said) in _ASKED.items()}
 
 
 class Catalogued(Group):
