@@ -163,3 +163,13 @@ def test_what_has_no_bearing_is_told_by_default(rlsize: Any) -> None:
     assert "Without effect where the mode is sync: --max-staleness" in told
     other = ("plan", "--gpus", "64", "--rollout-tps", "2000", "--trainer-tps", "6000", "--batch-tokens", "786432")
     assert "Not used here: --kv-dtype" in " ".join(rlsize(*other, "--kv-dtype", "fp8").stdout.split())
+
+
+@pytest.mark.long
+def test_a_plan_says_how_the_loop_as_it_was_said_does_beside_it(rlsize: Any) -> None:
+    """Whether there is need to change, in a line of its own; a plan of what nobody has placed has none."""
+    starved = ("rollout_gpus=4", "trainer_gpus=28")
+    said = [part for place in starved for part in ("--set", f"placement.{place}")]
+    told = rlsize("plan", UNMEASURED, *said, "--set", "trainer.parallelism.fsdp=28").stdout
+    assert re.search(r"^yours: +As the scenario has it \(async 4 \+ 28\), a step takes", told, re.MULTILINE)
+    assert "yours:" not in rlsize("plan", *LOOP, "--gpus", "16").stdout

@@ -101,7 +101,8 @@ def plan_report(
         decision=Decision(
             take=[f"{', '.join([sides, *own])}."],
             figures=[*_DECIDING, *(("run_seconds", "cost_per_run_usd") if answer.outlook.problem.steps.known else ())],
-            why=[_longer_side(chosen), *_other_modes(answer, chosen), *_as_written(chosen)],
+            yours=[*_as_written(chosen)],
+            why=[_longer_side(chosen), *_other_modes(answer, chosen)],
             sure=[*_unlaunched(answer), *_lost(chosen), *([order] if order else []), *_swing(answer, chosen)],
             cheapest=[_cheapest(chosen)],
             change=[

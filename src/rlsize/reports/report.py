@@ -30,6 +30,7 @@ class Decision:
     Args:
         take: What is to be done, in detail.
         figures: Keys of the results that a reader decides by.
+        yours: How the loop as it was said does beside it.
         why: What the answer follows from.
         sure: How sure it is, and what it is least sure of.
         cheapest: What costs least among what may be as good.
@@ -41,6 +42,7 @@ class Decision:
 
     take: Sequence[str] = ()
     figures: Sequence[str] = ()
+    yours: Sequence[str] = ()
     why: Sequence[str] = ()
     sure: Sequence[str] = ()
     cheapest: Sequence[str] = ()
@@ -62,6 +64,7 @@ class Decision:
         every: tuple[tuple[str, Sequence[str]], ...] = (
             ("take", self.take),
             ("figures", [told] if told else []),
+            ("yours", self.yours),
             ("why", self.why),
             ("sure", self.sure),
             ("cheapest", self.cheapest),
