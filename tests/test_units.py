@@ -126,7 +126,9 @@ def test_what_is_shown_is_close_to_what_is_meant(value: float, key: str) -> None
         (0.0004, "cost_per_sample_usd", "$0.0004"),
         (12.5, "cost_per_step_usd", "$12.50"),
         (450e9, "bandwidth_bytes_per_second", "450 GB/s"),
-        (1e-9, "idle_fraction", "1.0e-07 %"),
+        (0.00041, "idle_fraction", "0.041 %"),
+        (1e-9, "idle_fraction", "1e-07 %"),
+        (1 - 0.9 - 0.1, "idle_fraction", "0.0 %"),
     ],
 )
 def test_numbers_are_shown_with_the_unit_their_key_names(value: object, key: str, shown: str) -> None:

@@ -423,9 +423,12 @@ def _show_dollars(value: float, _: str) -> str:
     return f"${value:,.2f}" if abs(value) >= 1 or not value else f"${_digits(value, 3)}"
 
 
+_ROUNDING = 1e-13  # of a sum of fractions: what is left of one that is nothing
+
+
 def _show_fraction(value: float, _: str) -> str:
-    percent = 100.0 * value
-    return f"{percent:.1f} %" if abs(percent) >= 0.05 or not percent else f"{percent:.1e} %"  # noqa: PLR2004 (what rounds to 0.1)
+    percent = 100.0 * value if abs(value) > _ROUNDING else 0.0
+    return f"{percent:.1f} %" if abs(percent) >= 0.05 or not percent else f"{percent:.2g} %"  # noqa: PLR2004 (what rounds to 0.1)
 
 
 _SHOWN = MappingProxyType(

@@ -261,6 +261,23 @@ def test_a_loop_that_stands_still_is_unfinished(rlsize: Run, monkeypatch: pytest
     assert "losses per hour 3600: the loop stands still after 0" in " ".join(ran.stderr.split())
 
 
+@pytest.mark.parametrize(
+    ("said", "told"),
+    [
+        ({"mode": "sync", "max_staleness": ""}, "The sides take turns"),
+        ({"max_staleness": "0"}, "The sides take turns"),
+        ({"max_staleness": "4", "per_instance": "1000"}, "The fleet is short"),
+        ({"max_staleness": "4", "per_instance": "16000"}, "The trainer is short"),
+        ({"max_staleness": "1", "response_cv": "2", "length_distribution": "lognormal"}, "Both sides wait"),
+    ],
+)
+def test_what_would_shorten_a_step_depends_on_who_waits(rlsize: Run, said: dict[str, str], told: str) -> None:
+    """No side that waits long is called short."""
+    drop = [f"--{name.replace('_', '-')}" for name, text in said.items() if not text]
+    ran = rlsize("simulate", *line(*drop, **({"steps": "40"} | {name: text for name, text in said.items() if text})))
+    assert f"change:   {told}" in ran.stdout, ran.stdout
+
+
 def test_large_batches_need_fewer_steps_where_nothing_is_rare(rlsize: Run) -> None:
     """Half a million samples tell the step; what fails by the hour, or changes over the run, has a thousand steps."""
     large = {"prompts": "1024", "group": "2", "response_tokens": "8", "seeds": "1"}

@@ -236,7 +236,7 @@ def _exposed(setting: Setting) -> float:
 def _staleness(setting: Setting, generation: float, train: float) -> float:
     rules, work = setting.rules, setting.work
     cadence = float(staleness.staleness_of_cadence(sync_every=setting.sync.every))
-    if rules.mode in {"sync", "colocated"} or rules.max_staleness == 0:
+    if rules.in_turn:
         return cadence
     if rules.mode == "one-step-off":
         return 1.0 + cadence

@@ -259,6 +259,11 @@ class RuleSetting:
     redealing: Redealing = "arrivals"
     resizes: tuple[Resize, ...] = ()
 
+    @property
+    def in_turn(self) -> bool:
+        """Whether nothing is generated for a later step while the trainer works."""
+        return self.mode in {"sync", "colocated"} or self.max_staleness == 0
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TroubleSetting:

@@ -21,14 +21,13 @@ if TYPE_CHECKING:
     from rlsize.loop.assumed import Assumption
     from rlsize.shell.inputs import Inputs
     from rlsize.simulator.outcome import Outcome, Spread
-    from rlsize.simulator.setting import Setting
+    from rlsize.simulator.setting import RuleSetting, Setting
 
 _TELLING = (
     "step_seconds", "trainer_idle_fraction", "rollout_unused_fraction", "staleness_mean_steps", "cost_per_step_usd",
 )  # fmt: skip
 _SMALL = 0.005  # relative difference from the first order that is not worth a word
 _WAITS = 0.1  # of the time: a side that waits less hardly waits
-_ALIKE = 0.1  # likewise: a difference that is none
 _MANY = 10.0  # relative difference that no percentage tells
 _FEW_STEPS = 100
 _MOST_SHOWN = 8  # of the staleness table
@@ -96,7 +95,7 @@ def simulate_report(answer: SimulationAnswer, inputs: Inputs) -> Report:
             figures=[key_of(name) for name in _TELLING],
             why=[*_moved_by(answer, spreads)],
             sure=[_halves(spreads, seeds), *(note for note in _notes(answer) if note.startswith("Few steps"))],
-            change=[*_waits(spreads)],
+            change=[*_waits(answer.setting.rules, spreads)],
             assumed=answer.assumed,
             then="--sweep max_staleness=0:8 tries other values of a key; --plot draws it",
         ),
@@ -122,13 +121,15 @@ def _halves(spreads: Mapping[str, Spread], seeds: int) -> str:
     return f"95 % over {seeds} seeds: {', '.join(told)}."
 
 
-def _waits(spreads: Mapping[str, Spread]) -> Iterator[str]:
-    """Which side waits more, so what would shorten the step."""
+def _waits(rules: RuleSetting, spreads: Mapping[str, Spread]) -> Iterator[str]:
+    """Which side waits, so what would shorten the step."""
     trainer, fleet = spreads["trainer_idle_fraction"].mean, spreads["rollout_unused_fraction"].mean
     sides = f"the trainer waits {show(trainer, '_fraction')}, the fleet {show(fleet, '_fraction')}"
-    if max(trainer, fleet) < _WAITS:
+    if rules.in_turn:
+        yield f"The sides take turns ({sides}): whatever makes either quicker or overlaps them shortens the step."
+    elif max(trainer, fleet) < _WAITS:
         yield f"Neither side waits much: {sides}; only more of both shortens the step."
-    elif abs(trainer - fleet) < _ALIKE:
+    elif min(trainer, fleet) > _WAITS:
         yield f"Both sides wait ({sides}): what holds samples up, not more GPUs."
     else:
         short = "the fleet is short" if trainer > fleet else "the trainer is short"
