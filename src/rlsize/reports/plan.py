@@ -145,10 +145,15 @@ def _cheapest(chosen: Choice) -> str:
     one = next((one for one in sorted(less, key=lambda one: one.results[key]) if one.equal or one.close), None)
     if one is None:
         return "this one: nothing that may be as good costs less."
-    cost, step = show(one.results[key], key), show(one.results["step_seconds"], "step_seconds")
+    cost, step = show(one.results[key], key), _beside(one.results["step_seconds"], chosen)
     unit = "GPU hours " if key == "gpu_hours_per_step" else ""
     more = show(float(planning.overshoot(value=usual, limit=one.results[key])), "_fraction")
     return f"{one.place.words}: {unit}{cost} a step, {show(usual, key)} for the above ({more} more); {step} a step."
+
+
+def _beside(seconds: float, chosen: Choice) -> str:
+    """A step in the unit of the best one's, with which people compare it."""
+    return show(seconds, "step_seconds", chosen.best.results["step_seconds"])
 
 
 def _next_gpus(answer: Planned) -> Iterator[str]:
@@ -398,7 +403,7 @@ def _other_modes(answer: Planned, chosen: Choice) -> Iterator[str]:
             yield f"With a staleness of {fresher.place.staleness:g} a step takes {show(change, 'step_seconds')} longer."
     if best.place.loop == "hybrid":
         plain = next((one for one in chosen.others if one.place.loop != "hybrid"), None)
-        step = "" if plain is None else show(plain.results["step_seconds"], "step_seconds")
+        step = "" if plain is None else _beside(plain.results["step_seconds"], chosen)
         instead = "" if plain is None else f"; without it, {plain.place.words} takes {step}"
         yield f"Hybrid needs a framework that lends waiting trainer GPUs to the fleet{instead}."
     if best.place.shared:
@@ -424,7 +429,7 @@ def _as_good(chosen: Choice) -> Iterator[str]:
             beside = (
                 f" with {more:g} GPUs more" if more > 0 else f", {one.place.fleet.name} and {one.place.trainer.name}"
             )
-            need = show(best.family.step_seconds / (1.0 + AS_GOOD), "step_seconds")
+            need = _beside(best.family.step_seconds / (1.0 + AS_GOOD), chosen)
             yield f"As good: {one.place.words}, {shorter:.1%} shorter{beside}. To be the answer it must take {need}."
 
 
@@ -452,7 +457,7 @@ def _as_written(chosen: Choice) -> Iterator[str]:
     if written is None or written.times is None:
         return
     low, high = ends(written.times)
-    step = show(written.results["step_seconds"], "step_seconds")
+    step = _beside(written.results["step_seconds"], chosen)
     text = f"As the scenario has it ({written.place.words}), a step takes {step}"
     if written.family.place == chosen.best.place:
         yield "As the scenario has it: nothing is better for sure, so there is no need to change."
@@ -552,14 +557,15 @@ def _signed(value: float | None, key: str) -> str | None:
 
 def sensitivity(answer: Planned, chosen: Choice) -> Table | None:
     """The inputs that matter most; None where nothing moves the answer."""
+    best = chosen.best.results[chosen.metric]
     cells = (
         Column("input", "input", "left", wide=True, of=lambda swing: swing.meaning),
         Unseen("low_factor", lambda swing: swing.ends[0]),
         Unseen("high_factor", lambda swing: swing.ends[1]),
         Column("_ends", "moved", "left", of=lambda swing: f"x {swing.ends[0]:.2f} to {swing.ends[1]:.2f}"),
         Unseen("basis"),
-        Column("low", "at low", told=lambda swing: show(swing.low, chosen.metric)),
-        Column("high", "at high", told=lambda swing: show(swing.high, chosen.metric)),
+        Column("low", "at low", told=lambda swing: show(swing.low, chosen.metric, best)),
+        Column("high", "at high", told=lambda swing: show(swing.high, chosen.metric, best)),
         Column(
             "better_plan", "better plan then", "left", True, lambda one: one.flips or None, lambda one: one.flips or "-"
         ),

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 
 from rlsize.facts.figure import Figure, Value
 from rlsize.reports.wording import band, origin_word, shown, words
+from rlsize.units import unit_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -134,6 +135,10 @@ class Unseen(NamedTuple):
     of: Callable[[Any], Cell] | None = None
 
 
+_FAR = 50.0  # times: from there on two times are told in a unit each
+_SHORT = 1e-3  # seconds below which thousands of a time read worse than its fractions
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Table:
     """
@@ -198,6 +203,17 @@ class Table:
     def seen(self) -> tuple[Mapping[str, Cell], ...]:
         """The rows that people see."""
         return self.rows[: self.shown]
+
+    def like(self, column: Column) -> float | None:
+        """The time whose unit a column's times are told in, as people compare them; None where they lie far apart."""
+        if unit_of(column.key) != "s":
+            return None
+        cells = (row.get(column.key) for row in self.seen)
+        values = (cell.value if isinstance(cell, Figure) else cell for cell in cells)
+        times = [abs(value) for value in values if isinstance(value, (int, float)) and value]
+        if not times or max(times) > _FAR * min(times):
+            return None
+        return min(times) if min(times) >= _SHORT else max(times)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -75,7 +75,7 @@ def _without_unit(key: str) -> str:
     return key.replace("_", " ")
 
 
-def shown(cell: Cell, key: str, doubt: str = " (unverified)") -> str:
+def shown(cell: Cell, key: str, doubt: str = " (unverified)", like: float | None = None) -> str:
     """
     A cell for people: the value with its unit, or what would fill it.
 
@@ -83,12 +83,13 @@ def shown(cell: Cell, key: str, doubt: str = " (unverified)") -> str:
         cell: A figure or a value.
         key: What it is of.
         doubt: What stands behind a figure that rests on one that nobody verified.
+        like: Of a time, another one that stands beside it, whose unit it takes.
     """
     if not isinstance(cell, Figure):
-        return show(cell, key)
+        return show(cell, key, like)
     if not cell.known:
         return f"needs {cell.missing}" if cell.missing else "-"
-    text = show(cell.value, key)
+    text = show(cell.value, key, like)
     return text if cell.verified else f"{text}{doubt}"
 
 

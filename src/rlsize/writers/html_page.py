@@ -179,8 +179,8 @@ def _cell(table: Table, row: Mapping[str, Cell], column: Column) -> Html:
     """A value, with its band and who says so."""
     cell = row.get(column.key)
     known = not isinstance(cell, Figure) or cell.known
-    below = basis(cell, table)
-    return joined(element("span" if known else "em", shown(cell, column.key)), element("small", below) if below else "")
+    text, below = shown(cell, column.key, like=table.like(column)), basis(cell, table)
+    return joined(element("span" if known else "em", text), element("small", below) if below else "")
 
 
 def _fact(figure: Figure) -> Html:

@@ -63,7 +63,10 @@ def _shown(figure: Figure | None) -> str:
 
 def table_text(table: Table) -> str:
     """A table in the pipes of GitHub, with its note."""
-    rows = [[shown(row.get(column.key), column.key) for column in table.columns] for row in table.seen]
+    rows = [
+        [shown(row.get(column.key), column.key, like=table.like(column)) for column in table.columns]
+        for row in table.seen
+    ]
     sides = [column.side for column in table.columns]
     text = _grid([column.title for column in table.columns], sides, rows, table.marked)
     return f"{text}\n\n{escaped(table.note)}" if table.note else text

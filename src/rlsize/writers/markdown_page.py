@@ -70,7 +70,7 @@ def _with_basis(table: Table, row: Mapping[str, Cell]) -> dict[str, Cell]:
         cell = row.get(column.key)
         said = basis(cell, table)
         if said:
-            found[column.key] = f"{shown(cell, column.key)} ({said})"
+            found[column.key] = f"{shown(cell, column.key, like=table.like(column))} ({said})"
     return found
 
 

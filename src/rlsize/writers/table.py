@@ -355,14 +355,18 @@ def _filled(table: Table, longest: int) -> RichTable:
     for column in table.columns:
         grid.add_column(column.title, justify=column.side, overflow="fold", no_wrap=not column.wide)
     for index, row in enumerate(table.seen):
-        cells = (_cell(row.get(one.key), one.key, longest if one.wide else _ANY_WIDTH) for one in table.columns)
+        texts = (shown(row.get(one.key), one.key, _DOUBT, table.like(one)) for one in table.columns)
+        cells = (
+            _cell(text, row.get(one.key), longest if one.wide else _ANY_WIDTH)
+            for text, one in zip(texts, table.columns, strict=True)
+        )
         grid.add_row(*cells, style="bold green" if index == table.marked else "")
     return grid
 
 
-def _cell(cell: Any, key: str, longest: int) -> Text:  # noqa: ANN401 (a figure or a bare value)
+def _cell(told: str, cell: Any, longest: int) -> Text:  # noqa: ANN401 (a figure or a bare value)
     known = not isinstance(cell, Figure) or cell.known
-    text = " ".join(_parted(word, longest) for word in shown(cell, key, _DOUBT).split(" "))
+    text = " ".join(_parted(word, longest) for word in told.split(" "))
     return Text(text if known else text.replace(" ", "\n"), style="" if known else "dim italic")
 
 
