@@ -449,7 +449,7 @@ def _plain(thing: Any) -> Any:  # noqa: ANN401 (whatever charts are made of)
     return thing
 
 
-def small_svg(svg: str) -> str:
+def small_svg(svg: str, prefix: str = "n") -> str:
     """
     The same picture with fewer bytes.
 
@@ -458,8 +458,9 @@ def small_svg(svg: str) -> str:
 
     Args:
         svg: SVG as matplotlib writes it.
+        prefix: What names begin with.
     """
-    names = {name: f"n{place}" for place, name in enumerate(dict.fromkeys(_REFERENCE.findall(svg)))}
+    names = {name: f"{prefix}{place}" for place, name in enumerate(dict.fromkeys(_REFERENCE.findall(svg)))}
     svg = _METADATA.sub("", svg)
     svg = _FONT.sub("'DejaVu Sans', Verdana, sans-serif", svg)  # Verdana is as wide
     svg = _ID.sub(lambda found: f' id="{names[found[1]]}"' if found[1] in names else "", svg)
