@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, TypeAlias, get_typ
 import typer
 from typer.models import OptionInfo
 
-from rlsize.errors import InputError
+from rlsize.errors import InputError, Refused
 from rlsize.facts.fields import Quantity
 from rlsize.quantities.row import Switch, Text
 from rlsize.quantities.table import PLACES, QUANTITIES
@@ -334,7 +334,12 @@ def asks(
                 own = {**own}
                 for name, group in groups.items():
                     own[name] = group(**{each.name: own.pop(each.name) for each in fields(group)})
-                return command(inputs, **own)
+                try:
+                    return command(inputs, **own)
+                except Refused as refusal:  # the answer is no
+                    from rlsize.reports.running_loop import refused_report
+
+                    return refused_report(command.__name__, str(refusal), inputs.told())
 
             inputs = made(said, changes or ())
             try:

@@ -166,14 +166,10 @@ def _answer(inputs: Inputs, orders: Orders) -> Report:
     from rlsize.commands.simulate.runs import Job, leave, nothing_finished, record, run
     from rlsize.commands.simulate.setting import simulated
     from rlsize.loop.answer import answer_of
-    from rlsize.reports.running_loop import refused_report
     from rlsize.simulator.first_order import first_order, rungs
     from rlsize.simulator.run import stands_still
 
-    try:
-        found = simulated(inputs)
-    except Refused as refusal:
-        return refused_report("simulate", str(refusal), inputs.told())
+    found = simulated(inputs)
     results = {} if found.loop is None else answer_of(found.loop).results
     keys = ("train_seconds", "sync_seconds", "sync_exposed_seconds", "overhead_seconds")
     parts = tuple(results[key] for key in keys if key in results and results[key].known)
