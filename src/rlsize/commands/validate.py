@@ -37,7 +37,6 @@ if TYPE_CHECKING:
     from rlsize.facts.board import Board, BoardCell
     from rlsize.facts.model import Model
     from rlsize.facts.records import Listing, RefusedRecord
-    from rlsize.facts.run_log import RunSummary
     from rlsize.loop.resolve import Loop
     from rlsize.planner.options import Placement
     from rlsize.reports.report import Cell
@@ -313,7 +312,7 @@ def recorded(inputs: Inputs, log: str) -> dict[str, Any]:
         **_said(loop),
         "steps_averaged": len(run.steps),
         **times,
-        **_peaks(run),
+        **{name: _short(run.figure(key).number / _GIB) for key, name in _PEAKS.items() if run.figure(key).known},
     }
     return {key: value for key, value in row.items() if value is not None}
 
@@ -369,10 +368,6 @@ def _said(loop: Loop) -> Mapping[str, Any]:
         "response_len_max": problem.max_tokens,
     }
     return {key: _short(figure.number) for key, figure in figures.items() if figure.known}
-
-
-def _peaks(run: RunSummary) -> Mapping[str, float]:
-    return {name: _short(run.figure(key).number / _GIB) for key, name in _PEAKS.items() if run.figure(key).known}
 
 
 def _model_name(model: Model) -> str:
