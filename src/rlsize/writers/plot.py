@@ -74,7 +74,7 @@ _AGAIN = re.compile(r"(L[^A-Za-z]+)(?:\1)+(?=[A-Za-z]|$)")
 _INDENT = re.compile(r"\n\s+")
 
 
-def write_picture(chart: Picture | None, target: str, *, force: bool = False) -> None:
+def write_picture(chart: Picture, target: str, *, force: bool = False) -> None:
     """
     Draw a chart into a file.
 
@@ -87,8 +87,6 @@ def write_picture(chart: Picture | None, target: str, *, force: bool = False) ->
         InputError: The ending is none of png, svg and pdf, the file exists or cannot be written.
     """
     ending = check_picture(target, force)
-    if chart is None:
-        raise InputError(Fault(f"cannot draw to {target}", "--plot", "there is nothing to draw"))
     write_whole(target, picture(chart, ending), force=force)
 
 
