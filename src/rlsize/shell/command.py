@@ -191,8 +191,8 @@ class Command(Plain):
         from rlsize.shell.answer import deliver
 
         deliver(report, output)
-        if report.no:
-            raise typer.Exit(1)
+        if report.interrupted or report.no:
+            raise typer.Exit(INTERRUPTED if report.interrupted else 1)
         return report
 
 

@@ -6,14 +6,12 @@ from dataclasses import replace
 from statistics import fmean
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-import typer
-
 from rlsize.errors import suggestion
 from rlsize.facts.evidence import EngineLoad, Evidence
 from rlsize.facts.figure import Figure, absent
 from rlsize.reports.report import Report
 from rlsize.shell.access import blamed
-from rlsize.shell.answer import check_files, deliver
+from rlsize.shell.answer import check_files
 from rlsize.shell.command import Force, argument, option
 from rlsize.shell.inputs import Inputs
 from rlsize.shell.live_engines import WATCH, WatchFlags, check_watch, watched_engines
@@ -29,7 +27,6 @@ from rlsize.shell.observation import (
     save_observation,
     shown_by,
 )
-from rlsize.shell.progress import INTERRUPTED
 from rlsize.shell.quantity_flags import PRICES, Changes, Unassumed, asks
 
 if TYPE_CHECKING:
@@ -75,7 +72,6 @@ _RATES = (
 )
 def diagnose(
     inputs: Inputs,
-    context: typer.Context,
     watch: WatchFlags,
     sources: list[str] | None = argument(
         "SOURCE...",
@@ -136,10 +132,7 @@ def diagnose(
         save_observation(record, found.logs, report.results, (evidence.run, seen), pools, force=force)
         note = f"Recorded {record}; compare later with --before {record}."
         report = replace(report, notes=(*report.notes, note))
-    if seen is not None and seen.watched.interrupted:
-        deliver(report, context.obj)
-        raise typer.Exit(INTERRUPTED)
-    return report
+    return replace(report, interrupted=seen is not None and seen.watched.interrupted)
 
 
 def evidence_of(

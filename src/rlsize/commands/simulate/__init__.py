@@ -163,7 +163,7 @@ def _first_seed(inputs: Inputs, text: str) -> int:
 
 def _answer(inputs: Inputs, orders: Orders) -> Report:
     from rlsize.commands.simulate.report import SimulationAnswer, simulate_report
-    from rlsize.commands.simulate.runs import Job, leave, nothing_finished, record, run
+    from rlsize.commands.simulate.runs import Job, nothing_finished, record, run
     from rlsize.commands.simulate.setting import simulated
     from rlsize.loop.answer import answer_of
     from rlsize.simulator.first_order import first_order, rungs
@@ -204,8 +204,7 @@ def _answer(inputs: Inputs, orders: Orders) -> Report:
         done=tuple(done.values()),
         assumed=None if interrupted else _assumed(inputs, found, over[0].compiled, own[0]),
     )
-    report = simulate_report(answer, inputs)
-    return leave(report, orders) if interrupted else report
+    return replace(simulate_report(answer, inputs), interrupted=interrupted)
 
 
 def _assumed(inputs: Inputs, found: Simulated, compiled: bool, job: Job) -> tuple[Assumption, ...] | None:
