@@ -689,15 +689,13 @@ def _transfer_tables(grades: Sequence[TransferGrade]) -> dict[str, Table]:
 
 def _transfer_notes(moved: Transfer | None) -> list[str]:
     """What was left out of the pairs, and why."""
+    if moved is None:
+        return []
     notes = (
-        ()
-        if moved is None
-        else (
-            ("Families with many records give a seeded choice of their pairs", moved.chosen),
-            ("Records without another in their family give no pair", moved.alone),
-            ("Records that contradict their neighbours calibrate nothing", moved.odd),
-            ("Pairs that could not be calibrated or predicted", moved.left_out),
-        )
+        ("Families with many records give a seeded choice of their pairs", moved.chosen),
+        ("Records without another in their family give no pair", moved.alone),
+        ("Records that contradict their neighbours calibrate nothing", moved.odd),
+        ("Pairs that could not be calibrated or predicted", moved.left_out),
     )
     return [
         f"{text}: {', '.join(f'{name} {count}' for name, count in sorted(counts.items()))}."

@@ -241,11 +241,10 @@ def short(*keys: str) -> tuple[Asked, ...]:
 
 def texts_of(arguments: Mapping[str, Any]) -> dict[str, Any]:
     """What the flags of quantities say, by key, of all that a function was called with."""
-    said = {name.removeprefix(_PREFIX): text for name, text in arguments.items() if name.startswith(_PREFIX)}
     return {
-        key: ",".join(text) if isinstance(text, (list, tuple)) else text
-        for key, text in said.items()
-        if text is not None
+        name.removeprefix(_PREFIX): ",".join(text) if isinstance(text, (list, tuple)) else text
+        for name, text in arguments.items()
+        if name.startswith(_PREFIX) and text is not None
     }
 
 
@@ -334,12 +333,7 @@ def asks(
                 own = {**own}
                 for name, group in groups.items():
                     own[name] = group(**{each.name: own.pop(each.name) for each in fields(group)})
-                try:
-                    return command(inputs, **own)
-                except Refused as refusal:  # the answer is no
-                    from rlsize.reports.running_loop import refused_report
-
-                    return refused_report(command.__name__, str(refusal), inputs.told())
+                return _answer(command, inputs, own)
 
             inputs = made(said, changes or ())
             try:
@@ -375,6 +369,16 @@ def asks(
         return answer
 
     return decorated
+
+
+def _answer(command: Callable[..., Any], inputs: Inputs, own: Mapping[str, Any]) -> Any:
+    """What a command answers: no, where the loop that it needs cannot run."""
+    try:
+        return command(inputs, **own)
+    except Refused as refusal:
+        from rlsize.reports.running_loop import refused_report
+
+        return refused_report(command.__name__, str(refusal), inputs.told())
 
 
 def _finished(inputs: Inputs, report: Report, asked: Asks, again: Again | None) -> Report:

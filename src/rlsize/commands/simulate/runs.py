@@ -201,11 +201,9 @@ def played_by(done: Collection[Done]) -> str:
     if compiled == len(done):
         return "Played by the compiled kernel."
     rest = "by the specification, in Python"
-    return (
-        f"{compiled} of {len(done)} runs played by the compiled kernel, the rest {rest}."
-        if compiled
-        else (f"Played {rest}.")
-    )
+    if not compiled:
+        return f"Played {rest}."
+    return f"{compiled} of {len(done)} runs played by the compiled kernel, the rest {rest}."
 
 
 def compiled_figure(done: Collection[Done]) -> Figure:
