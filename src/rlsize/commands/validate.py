@@ -204,9 +204,8 @@ def _record(inputs: Inputs, sources: Sequence[str], changes: Sequence[str], targ
         raise InputError(Fault(what, "--record", "write `rlsize validate --record FILE run.log train.sh`"))
     inputs.read(launches[0] if launches else logs[0], changes)
     text = dumped([recorded(inputs, logs[0])], 110)
-    write_whole(
-        target, f"# A run without names, hosts, users and paths: look at it before you give it away.\n{text}", force
-    )
+    head = "# A run without names, hosts, users and paths: look at it before you give it away.\n"
+    write_whole(target, head + text, force)
     inputs.did(f"Wrote {target}, and sent nothing: it is yours to look at and to give away.")
     return target
 
@@ -513,9 +512,7 @@ def _scored(own: Score) -> dict[str, Cell]:
 
 
 def _classes(grades: Sequence[ClassGrade]) -> Table:
-    rows = tuple(
-        {**_named(grade), "graded_fields": ", ".join(grade.names), **_scored(grade.headline)} for grade in grades
-    )
+    rows = tuple({**_named(one), "graded_fields": ", ".join(one.names), **_scored(one.headline)} for one in grades)
     keys = ("class", "records", "sources", *_ERRORS, "bias_fraction", "coverage_fraction", "coverage_interval")
     note = (
         "from: how many sources; errors are |predicted/measured - 1|, bias their median\n"
@@ -544,9 +541,8 @@ def _cells(grades: Sequence[ClassGrade]) -> Table:
         if grade.trusted
         for name, own in grade.cells.items()
     )
-    return _table(
-        "By kind of model", ("class", "cell", "records", *_ERRORS, "bias_fraction", "coverage_fraction"), rows
-    )
+    keys = ("class", "cell", "records", *_ERRORS, "bias_fraction", "coverage_fraction")
+    return _table("By kind of model", keys, rows)
 
 
 def _named_by(cell: Callable[[Any], BoardCell]) -> tuple[Column | Unseen, ...]:

@@ -7,6 +7,7 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
+from rlsize.errors import Refused
 from rlsize.facts.figure import Figure
 from rlsize.loop.knobs import KINDS
 from rlsize.reports.chart import Chart, Mark, Series
@@ -64,7 +65,6 @@ def whatif(
     Example:  rlsize whatif examples/unmeasured-8b.yaml --set rollout.tensor_parallel=2
     """
     from rlsize.loop.knobs import Change, single_steps
-    from rlsize.reports.running_loop import refused_report
     from rlsize.shell.launches import can_change
     from rlsize.shell.progress import late_progress
     from rlsize.verdicts.whatif import outcome_in, outcomes, pairs
@@ -72,9 +72,8 @@ def whatif(
     inputs.read(scenario)
     base = outcome_in(inputs, Change({}))
     if base.found is None or base.loop is None or base.refused:
-        return refused_report(
-            "whatif", base.refused, inputs.told(notes=["`rlsize memory` names the changes that make it fit."])
-        )
+        inputs.notes.append("`rlsize memory` names the changes that make it fit.")
+        raise Refused(base.refused)
     shown, said = inputs.shown(), tuple(inputs.notes)
     own = list(_own(inputs, changes or (), base))
     every = [] if own_only else single_steps(inputs, base.loop, [] if other_gpus else _KINDS_OF_GPUS)

@@ -109,9 +109,8 @@ def _otherwise(inputs: Inputs, key: str, value: str | bool, made: Callable[..., 
     if key in inputs.texts:
         return made({**inputs.texts, key: value}, inputs.changes)
     place, text = QUANTITIES[key].scenario, value if isinstance(value, str) else "yes" if value else "no"
-    return made(
-        inputs.texts, (*(one for one in inputs.changes if one.partition("=")[0].strip() != place), f"{place}={text}")
-    )
+    others = (one for one in inputs.changes if one.partition("=")[0].strip() != place)
+    return made(inputs.texts, (*others, f"{place}={text}"))
 
 
 def _step(inputs: Inputs) -> tuple[float, frozenset[str]] | None:

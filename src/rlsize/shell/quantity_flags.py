@@ -363,9 +363,8 @@ def asks(
         ]
         answer.__signature__ = signature.replace(parameters=shared)  # type: ignore[attr-defined]  # what typer reads
         vars(answer)["rarer"] = asked.rarer(command.__doc__ or "", own)  # what help goes by
-        answer.__annotations__ = {one.name: one.annotation for one in shared} | {
-            "return": getattr(command, "__annotations__", {}).get("return")
-        }
+        answer.__annotations__ = {one.name: one.annotation for one in shared}
+        answer.__annotations__["return"] = getattr(command, "__annotations__", {}).get("return")
         return answer
 
     return decorated

@@ -98,9 +98,8 @@ class _Translation:
         self.tree = tree
         self.called: list[Callable[..., Any]] = []
         self._known: list[str] = []
-        self._assigned = {
-            node.id for node in ast.walk(tree) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)
-        }
+        names = (node for node in ast.walk(tree) if isinstance(node, ast.Name))
+        self._assigned = {name.id for name in names if isinstance(name.ctx, ast.Store)}
 
     def fault(self, construct: str, node: ast.AST) -> UntranslatableError:
         """What cannot be translated, and where it stands."""

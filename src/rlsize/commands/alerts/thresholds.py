@@ -437,9 +437,8 @@ def _of_plan(document: Document, lines: BudgetFile | None) -> PlannedLoop:
     from rlsize.readers.saved_files import read_plan
 
     plan = read_plan(document)
-    figures = {
-        key: one.figure(key) for part in (plan.inputs, plan.placement, plan.results) for key, one in part.items()
-    }
+    parts = (plan.inputs, plan.placement, plan.results)
+    figures = {key: one.figure(key) for part in parts for key, one in part.items()}
     routing = figures["routing"].value if "routing" in figures else ""
     return PlannedLoop(
         name=document.name,

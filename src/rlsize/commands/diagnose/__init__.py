@@ -208,10 +208,8 @@ def failing_words(inputs: Inputs, text: str | None, known: Collection[str], *, c
 def fails(words: Collection[str], found: Diagnosis, compared: Iterable[Compared]) -> bool:
     """Whether the exit code is to be 1."""
     worse = any(one.outcome == "worse" for one in compared)
-    verdicts = {FAILING.get(word) for word in words}
-    return (
-        ("worse" in words and worse) or found.verdict in verdicts or ("any" in words and (worse or bool(found.steps)))
-    )
+    bad = {"worse": worse, "any": worse or bool(found.steps)}
+    return found.verdict in {FAILING.get(word) for word in words} or any(bad.get(word) for word in words)
 
 
 def _check_kinds(inputs: Inputs, found: NamedInputs, *, engines: bool) -> None:
