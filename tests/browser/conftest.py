@@ -106,25 +106,12 @@ def browser() -> Iterator[Any]:
 def review() -> Page:
     """The page that `rlsize report` makes of an example."""
     from rlsize.commands.report import review_page
-    from rlsize.reports.plan import plan_report
     from rlsize.shell.inputs import Inputs
-    from rlsize.shell.planning import search
 
     inputs = Inputs(str(ROOT / "examples" / "unmeasured-8b.yaml"), texts={"gpu_hour_usd": "2.5"})
-    answer = search(inputs)[0].planned
-    assert answer.chosen is not None
-    return review_page(
-        answer,
-        answer.chosen,
-        inputs.shown(),
-        title="Review",
-        question="",
-        command="rlsize report",
-        made_with="rlsize",
-        warnings=inputs.warnings,
-        notes=inputs.notes,
-        decision=plan_report(answer, inputs.told()).decision,
-    )
+    page = review_page(inputs, "review.html", "Review")[1]
+    assert page is not None
+    return page
 
 
 @pytest.fixture(scope="session")

@@ -161,11 +161,11 @@ def test_each_doubt_says_the_value(before: GpuState, during: GpuState, said: str
 
 
 def test_gpus_that_were_not_used_are_not_doubted() -> None:
-    """With one of two GPUs at work, the other one's idling says nothing, unless it is named as used."""
+    """With one of two GPUs at work, the other one's idling says nothing; with none of them, that of both does."""
     samples = [[AT_WORK, IDLE]] * 9
     assert gpu_doubts([IDLE, IDLE], samples, [IDLE, IDLE]) == []
-    [doubt] = gpu_doubts([IDLE, IDLE], samples, [IDLE, IDLE], used=(0, 1))
-    assert doubt.startswith("GPU 1 (H100) was 0 % busy")
+    first, second = gpu_doubts([IDLE, IDLE], [[IDLE, IDLE]] * 9, [IDLE, IDLE])
+    assert (first[:14], second[:14]) == ("GPU 0 (H100) w", "GPU 1 (H100) w")
 
 
 def test_a_lowered_clock_between_kernels_is_none() -> None:

@@ -16,6 +16,7 @@ from rlsize.commands.diagnose.report import diagnose_report
 from rlsize.commands.diagnose.words import action, because
 from rlsize.facts.evidence import Diagnosis, Evidence
 from rlsize.facts.run_log import RunLog, RunMode
+from rlsize.shell.inputs import Inputs
 from rlsize.verdicts.diagnosis import diagnosis
 
 CONSUME = 39_321.6  # 512 samples of 1536 tokens in 20 s
@@ -24,7 +25,7 @@ CONSUME = 39_321.6  # 512 samples of 1536 tokens in 20 s
 def found(of: Evidence) -> Diagnosis:
     """The diagnosis, which also can be told in words."""
     answer = diagnosis(of, np.random.default_rng(0))
-    assert diagnose_report(of, answer, ()).headline
+    assert diagnose_report(of, answer, Inputs()).headline
     return answer
 
 
@@ -249,7 +250,7 @@ def test_a_log_and_a_given_rate_that_disagree_are_told() -> None:
     of = evidence(log(wait=4.6), engines([INSTANCE_RATE] * 8), consumption=20_000.0)
     answer = found(of)
     assert "pile up" not in because(answer.steps[0])
-    assert any("20,000 tok/s as given" in line for line in diagnose_report(of, answer, ()).warnings)
+    assert any("20,000 tok/s as given" in line for line in diagnose_report(of, answer, Inputs()).warnings)
 
 
 def test_a_prefix_cache_that_is_off_is_turned_on_first() -> None:

@@ -14,6 +14,7 @@ from rlsize.commands.diagnose.words import action, verification
 from rlsize.facts.evidence import Diagnosis, EngineLoad, Evidence
 from rlsize.facts.figure import Figure
 from rlsize.facts.run_log import RunSummary
+from rlsize.shell.inputs import Inputs
 from rlsize.verdicts.diagnosis import diagnosis, step_costs
 from rlsize.verdicts.usual_phases import SPREADS, band95, judged_phases
 
@@ -34,13 +35,13 @@ def run(mode: str = "colocated", **seconds: float) -> RunSummary:
 def told(found: Evidence) -> Diagnosis:
     """The diagnosis, which can be told in words."""
     answer = diagnosis(found, np.random.default_rng(0))
-    assert diagnose_report(found, answer, ()).headline
+    assert diagnose_report(found, answer, Inputs()).headline
     return answer
 
 
 def headline(found: Evidence) -> str:
     """What is said first."""
-    return diagnose_report(found, told(found), ()).headline
+    return diagnose_report(found, told(found), Inputs()).headline
 
 
 def test_an_update_that_takes_nine_tenths_of_a_step_is_said_first() -> None:

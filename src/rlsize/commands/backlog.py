@@ -13,7 +13,7 @@ from rlsize.loop.workload import samples
 from rlsize.planner.backlog import BacklogQuestion, grow_backlog
 from rlsize.reports.chart import Chart, Mark, Series
 from rlsize.reports.report import Report
-from rlsize.reports.running_loop import bounded, refused_report
+from rlsize.reports.running_loop import bounded
 from rlsize.shell.inputs import Inputs
 from rlsize.shell.quantity_flags import ANSWER, CHECKS, MATCH, REFUSED, WASTE, Unassumed, asks
 from rlsize.shell.rates import trainer_gpus
@@ -44,8 +44,6 @@ def backlog(inputs: Inputs) -> Report:
     Example:  rlsize backlog --instances 15 --per-instance 4000 --consume 39321.6 --batch-tokens 786432 --seconds 600
     """
     both = sides(inputs, full=PLAIN_HEADROOM)
-    if both.refused:
-        return refused_report("backlog", both.refused, inputs.told())
     size = instance_size(inputs, both)
     question = BacklogQuestion(
         instances=instances(inputs, fleet_gpus(inputs, both), size),

@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from rlsize.equations import matching
+from rlsize.errors import Refused
 from rlsize.estimates.figures import apply
 from rlsize.facts.figure import Figure, absent
 from rlsize.loop.plausible import judge
@@ -18,7 +19,7 @@ from rlsize.loop.workload import batch_tokens, samples
 from rlsize.planner.cost import POOLS, costs, pool_rows, price_step
 from rlsize.reports.chart import Chart, Series
 from rlsize.reports.report import Column, Report, Table
-from rlsize.reports.running_loop import bounded, refused_report
+from rlsize.reports.running_loop import bounded
 from rlsize.shell.inputs import Inputs
 from rlsize.shell.quantity_flags import ANSWER, PRICES, asks
 from rlsize.units import show
@@ -59,7 +60,7 @@ def cost(inputs: Inputs) -> Report:
     stated = inputs.by_flag("step_seconds") or inputs.by_flag("trainer_idle_fraction")
     loop, found = (None, None) if stated else described_loop(inputs)
     if loop is not None and loop.refused:
-        return refused_report("cost", loop.refused, inputs.told())
+        raise Refused(loop.refused)
     batch = batch_tokens(inputs)
     waits = {side: inputs.ask(f"{side}_idle_fraction") for side in ("trainer", "rollout")}
     prices = gpu_hours(inputs)

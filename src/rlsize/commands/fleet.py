@@ -10,7 +10,7 @@ from rlsize.loop.sides import IN_LOOP_RATE, sides
 from rlsize.planner.fleet import FleetAnswer, FleetQuestion, caching_savings, size_fleet
 from rlsize.reports.chart import Chart, Mark, Series
 from rlsize.reports.report import Column, Report, Table
-from rlsize.reports.running_loop import bounded, refused_report
+from rlsize.reports.running_loop import bounded
 from rlsize.shell.inputs import Inputs
 from rlsize.shell.quantity_flags import ANSWER, CHECKS, MATCH, PRICES, REFUSED, WASTE, asks
 from rlsize.shell.rates import fleet_question
@@ -41,8 +41,6 @@ def fleet(inputs: Inputs) -> Report:
     Example:  rlsize fleet --consume 39321 --per-instance 4000
     """
     both = sides(inputs)
-    if both.refused:
-        return refused_report("fleet", both.refused, inputs.told())
     if both.loop is None and "model" not in inputs.used:
         inputs.looked.discard("model")  # nothing came of it: no loop, and no rate that it was needed for
     question = fleet_question(inputs, both)

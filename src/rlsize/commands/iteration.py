@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from rlsize.equations import matching
+from rlsize.errors import Refused
 from rlsize.estimates.figures import apply
 from rlsize.facts.figure import Figure, absent
 from rlsize.loop.instance_count import instances
@@ -27,7 +28,7 @@ from rlsize.loop.workload import samples
 from rlsize.planner.iteration import NOTHING_THROWN_AWAY, IterationQuestion, Source, mode_rows, plan_iteration
 from rlsize.reports.chart import Chart, Series
 from rlsize.reports.report import Column, Report, Table, without_reasons
-from rlsize.reports.running_loop import bounded, refused_report
+from rlsize.reports.running_loop import bounded
 from rlsize.rules.phases import COLOCATED, OVERLAPPED, SYNC
 from rlsize.shell.inputs import Inputs
 from rlsize.shell.quantity_flags import ANSWER, REFUSED, asks
@@ -83,7 +84,7 @@ def iteration(inputs: Inputs) -> Report:
     own = bool({"rollout_seconds", "group_seconds"} & {*told}) or inputs.gives("group_seconds")
     loop, found = (None, None) if own else described_loop(inputs)
     if loop is not None and loop.refused:
-        return refused_report("iteration", loop.refused, inputs.told())
+        raise Refused(loop.refused)
     if loop is not None and found is not None:
         return _of_the_loop(inputs, loop, found)
     by_rate = inputs.gives("instance_tokens_per_second") or inputs.gives("model")

@@ -119,10 +119,7 @@ def report(
 
     Example:  rlsize report examples/unmeasured-8b.yaml -o review.html
     """
-    from rlsize.reports.plan import plan_report
-    from rlsize.shell.answer import facts_digest
-    from rlsize.shell.planning import assumed_by, search, with_engines
-    from rlsize.version import VERSION
+    from rlsize.shell.planning import with_engines
     from rlsize.writers.files import check_target, write_whole
     from rlsize.writers.html_page import html_text
     from rlsize.writers.markdown_page import page_markdown
@@ -134,28 +131,9 @@ def report(
         raise InputError(Fault(f"{path} is no page", "--output", f"end it in {' or '.join(FORMS)}"))
     check_target(path, force)
     inputs = with_engines(inputs)
-    found, ranked = search(inputs)
-    answer = found.planned
-    place = None if answer.chosen is None else answer.chosen.best.place
-    assumed = None if place is None else assumed_by(inputs, found.loop, place)
-    told = plan_report(answer, inputs.told(), ranked, assumed)
-    if answer.chosen is None:
+    told, page = review_page(inputs, path, title, question)
+    if page is None:
         return told
-    model = answer.outlook.problem.model
-    page = review_page(
-        answer,
-        answer.chosen,
-        inputs.shown(),
-        title=title or f"Capacity review: {model.title if model is not None else 'an RL loop'}",
-        question=question or "",
-        command=inputs.command_line("report", {"--title": title, "--question": question, "-o": path}),
-        made_with=f"rlsize {VERSION}, facts {facts_digest(inputs.folders)}",
-        warnings=inputs.warnings,
-        notes=inputs.notes,
-        ranked=ranked,
-        decision=told.decision,
-        grown=tuple(_grown(inputs, answer)),
-    )
     write_whole(path, html_text(page) if form == ".html" else page_markdown(page), force=force)
     best = tuple(replace(figure, key=told.of + figure.key) for figure in told.results if figure.known)
     return Report(
@@ -169,53 +147,45 @@ def report(
 
 
 def review_page(
-    answer: Planned,
-    chosen: Choice,
-    inputs: Sequence[Figure],
-    *,
-    title: str,
-    question: str,
-    command: str,
-    made_with: str,
-    warnings: Sequence[str] = (),
-    notes: Sequence[str] = (),
-    ranked: Sequence[Ranked] = (),
-    decision: Decision | None = None,
-    grown: Sequence[Grown] = (),
-) -> Page:
+    inputs: Inputs, path: str, title: str | None = None, question: str | None = None
+) -> tuple[Report, Page | None]:
     """
-    The page of a capacity review.
+    What `plan` says, and the page of a capacity review; None where there is no plan.
 
     Args:
-        answer: The plan.
-        chosen: Its choice.
-        inputs: What it was worked out from.
-        title: What the page is about.
-        question: What was asked; put into words where it is empty.
-        command: The command that made it.
-        made_with: Program, version and facts.
-        warnings: What the reader must know first.
-        notes: Why an input is what it is.
-        ranked: The best plans as the simulator ranks them.
-        decision: What `plan` says of it, which stands first.
-        grown: What is planned for more than what was asked.
+        inputs: What is asked.
+        path: Where the page goes.
+        title: What it is about; put into words where nobody said.
+        question: What was asked; likewise.
     """
-    results = chosen.evaluation.results
-    return Page(
-        title=title,
+    from rlsize.reports.plan import plan_report
+    from rlsize.shell.answer import facts_digest
+    from rlsize.shell.planning import assumed_by, search
+    from rlsize.version import VERSION
+
+    found, ranked = search(inputs)
+    answer, chosen = found.planned, found.planned.chosen
+    assumed = None if chosen is None else assumed_by(inputs, found.loop, chosen.best.place)
+    told = plan_report(answer, inputs.told(), ranked, assumed)
+    if chosen is None or told.decision is None:
+        return told, None
+    model, results, grown = answer.outlook.problem.model, chosen.evaluation.results, [*_grown(inputs, answer)]
+    page = Page(
+        title=title or f"Capacity review: {model.title if model is not None else 'an RL loop'}",
         question=question or _question(answer, chosen),
         recommendation=f"Take {headline(answer, chosen)}",
         facts=tuple(results[key] for key in _KEY if key in results and results[key].known),
         sections=(
-            *([] if decision is None else [_decision(answer, chosen, decision)]),
-            _risks(answer, chosen, inputs, decision, grown),
-            *_sections(answer, chosen, inputs, notes, ranked),
+            _decision(answer, chosen, told.decision),
+            _risks(answer, chosen, told, grown),
+            *_sections(answer, chosen, told.inputs, inputs.notes, ranked),
         ),
         widget=lesson_widget(_start(answer, chosen)),
-        warnings=(*warnings, *tight(chosen)),
-        command=command,
-        made_with=made_with,
+        warnings=(*inputs.warnings, *tight(chosen)),
+        command=inputs.command_line("report", {"--title": title, "--question": question, "-o": path}),
+        made_with=f"rlsize {VERSION}, facts {facts_digest(inputs.folders)}",
     )
+    return told, page
 
 
 def _question(answer: Planned, chosen: Choice) -> str:
@@ -318,20 +288,18 @@ def _grown(inputs: Inputs, answer: Planned) -> Iterator[Grown]:
             yield Grown(case, None, error.faults[0].what)
 
 
-def _risks(
-    answer: Planned, chosen: Choice, inputs: Sequence[Figure], decision: Decision | None, grown: Sequence[Grown]
-) -> Section:
+def _risks(answer: Planned, chosen: Choice, told: Report, grown: Sequence[Grown]) -> Section:
     """What would make the answer another one, and how it would show; what it rests on, and what more would need."""
-    kinds = Counter(figure.provenance for figure in inputs if not figure.equation)
-    told = ", ".join(f"{kinds[kind]} {words}" for kind, words in _SAID.items())
-    moved = "; ".join(one.told for one in (decision.assumed if decision is not None else None) or ())
+    kinds = Counter(figure.provenance for figure in told.inputs if not figure.equation)
+    known = ", ".join(f"{kinds[kind]} {words}" for kind, words in _SAID.items())
+    moved = "; ".join(one.told for one in (told.decision.assumed if told.decision else None) or ())
     return Section(
         title="Risks, and what would show them",
         text=(
-            f"Of the inputs, {told}. "
+            f"Of the inputs, {known}. "
             + (f"What nobody said moves a step so: {moved}." if moved else "None of the last moves a step by 5 %."),
         ),
-        tables=_there(_risk_table(answer, chosen), _growth(chosen, grown) if grown else None),
+        tables=_there(_risk_table(answer, chosen), _growth(chosen, grown)),
     )
 
 

@@ -16,7 +16,7 @@ from rlsize.loop.sides import instance_size, sides
 from rlsize.planner.split import AT_SPLIT, SplitQuestion, balanced, most_instances, split_gpus
 from rlsize.reports.chart import Chart, Mark, Series
 from rlsize.reports.report import Column, Report, Table
-from rlsize.reports.running_loop import bounded, refused_report
+from rlsize.reports.running_loop import bounded
 from rlsize.shell.inputs import Inputs
 from rlsize.shell.quantity_flags import ANSWER, CHECKS, MATCH, REFUSED, WASTE, asks
 from rlsize.units import show
@@ -49,8 +49,6 @@ def split(inputs: Inputs) -> Report:
     Example:  rlsize split --gpus 64 --rollout-tps 2000 --trainer-tps 6000
     """
     both = sides(inputs, full=PLAIN_HEADROOM, needed=False)
-    if both.refused:
-        return refused_report("split", both.refused, inputs.told())
     size = instance_size(inputs, both)
     if not size.known and not inputs.faults:
         source = "default of --gpus-per-instance"

@@ -37,7 +37,6 @@ if TYPE_CHECKING:
     from rlsize.facts.board import Board, BoardCell
     from rlsize.facts.model import Model
     from rlsize.facts.records import Listing, RefusedRecord
-    from rlsize.facts.run_log import RunSummary
     from rlsize.loop.resolve import Loop
     from rlsize.planner.options import Placement
     from rlsize.reports.report import Cell
@@ -205,9 +204,8 @@ def _record(inputs: Inputs, sources: Sequence[str], changes: Sequence[str], targ
         raise InputError(Fault(what, "--record", "write `rlsize validate --record FILE run.log train.sh`"))
     inputs.read(launches[0] if launches else logs[0], changes)
     text = dumped([recorded(inputs, logs[0])], 110)
-    write_whole(
-        target, f"# A run without names, hosts, users and paths: look at it before you give it away.\n{text}", force
-    )
+    head = "# A run without names, hosts, users and paths: look at it before you give it away.\n"
+    write_whole(target, head + text, force)
     inputs.did(f"Wrote {target}, and sent nothing: it is yours to look at and to give away.")
     return target
 
@@ -313,7 +311,7 @@ def recorded(inputs: Inputs, log: str) -> dict[str, Any]:
         **_said(loop),
         "steps_averaged": len(run.steps),
         **times,
-        **_peaks(run),
+        **{name: _short(run.figure(key).number / _GIB) for key, name in _PEAKS.items() if run.figure(key).known},
     }
     return {key: value for key, value in row.items() if value is not None}
 
@@ -369,10 +367,6 @@ def _said(loop: Loop) -> Mapping[str, Any]:
         "response_len_max": problem.max_tokens,
     }
     return {key: _short(figure.number) for key, figure in figures.items() if figure.known}
-
-
-def _peaks(run: RunSummary) -> Mapping[str, float]:
-    return {name: _short(run.figure(key).number / _GIB) for key, name in _PEAKS.items() if run.figure(key).known}
 
 
 def _model_name(model: Model) -> str:
@@ -518,9 +512,7 @@ def _scored(own: Score) -> dict[str, Cell]:
 
 
 def _classes(grades: Sequence[ClassGrade]) -> Table:
-    rows = tuple(
-        {**_named(grade), "graded_fields": ", ".join(grade.names), **_scored(grade.headline)} for grade in grades
-    )
+    rows = tuple({**_named(one), "graded_fields": ", ".join(one.names), **_scored(one.headline)} for one in grades)
     keys = ("class", "records", "sources", *_ERRORS, "bias_fraction", "coverage_fraction", "coverage_interval")
     note = (
         "from: how many sources; errors are |predicted/measured - 1|, bias their median\n"
@@ -549,9 +541,8 @@ def _cells(grades: Sequence[ClassGrade]) -> Table:
         if grade.trusted
         for name, own in grade.cells.items()
     )
-    return _table(
-        "By kind of model", ("class", "cell", "records", *_ERRORS, "bias_fraction", "coverage_fraction"), rows
-    )
+    keys = ("class", "cell", "records", *_ERRORS, "bias_fraction", "coverage_fraction")
+    return _table("By kind of model", keys, rows)
 
 
 def _named_by(cell: Callable[[Any], BoardCell]) -> tuple[Column | Unseen, ...]:
@@ -694,15 +685,13 @@ def _transfer_tables(grades: Sequence[TransferGrade]) -> dict[str, Table]:
 
 def _transfer_notes(moved: Transfer | None) -> list[str]:
     """What was left out of the pairs, and why."""
+    if moved is None:
+        return []
     notes = (
-        ()
-        if moved is None
-        else (
-            ("Families with many records give a seeded choice of their pairs", moved.chosen),
-            ("Records without another in their family give no pair", moved.alone),
-            ("Records that contradict their neighbours calibrate nothing", moved.odd),
-            ("Pairs that could not be calibrated or predicted", moved.left_out),
-        )
+        ("Families with many records give a seeded choice of their pairs", moved.chosen),
+        ("Records without another in their family give no pair", moved.alone),
+        ("Records that contradict their neighbours calibrate nothing", moved.odd),
+        ("Pairs that could not be calibrated or predicted", moved.left_out),
     )
     return [
         f"{text}: {', '.join(f'{name} {count}' for name, count in sorted(counts.items()))}."

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING
 
+from rlsize.errors import Refused
 from rlsize.facts.figure import Figure
 from rlsize.loop.knobs import KINDS
 from rlsize.reports.chart import Chart, Mark, Series
-from rlsize.reports.report import Column, Report, Table
+from rlsize.reports.report import Column, Report, Table, Unseen
 from rlsize.reports.wording import interval, peak_words
 from rlsize.shell.command import option, switch
 from rlsize.shell.inputs import Inputs
@@ -63,7 +65,6 @@ def whatif(
     Example:  rlsize whatif examples/unmeasured-8b.yaml --set rollout.tensor_parallel=2
     """
     from rlsize.loop.knobs import Change, single_steps
-    from rlsize.reports.running_loop import refused_report
     from rlsize.shell.launches import can_change
     from rlsize.shell.progress import late_progress
     from rlsize.verdicts.whatif import outcome_in, outcomes, pairs
@@ -71,9 +72,8 @@ def whatif(
     inputs.read(scenario)
     base = outcome_in(inputs, Change({}))
     if base.found is None or base.loop is None or base.refused:
-        return refused_report(
-            "whatif", base.refused, inputs.told(notes=["`rlsize memory` names the changes that make it fit."])
-        )
+        inputs.notes.append("`rlsize memory` names the changes that make it fit.")
+        raise Refused(base.refused)
     shown, said = inputs.shown(), tuple(inputs.notes)
     own = list(_own(inputs, changes or (), base))
     every = [] if own_only else single_steps(inputs, base.loop, [] if other_gpus else _KINDS_OF_GPUS)
@@ -203,37 +203,31 @@ def _table(
     left = 0 if shown is None else len(found) - shown
     what = "tokens per GPU-hour" if found[0].other_gpu else "trained tokens for what they cost"
     note = f"{what}, over those of the run as it is"
-    return Table(
-        title=title,
-        columns=(
-            Column("change", "change", "left", wide=True, pasted=True),
-            Column("relative_yield", "tokens/cost"),
-            Column("_band", "80 % band", "left"),
-            Column("step_seconds", "step"),
-            Column("verdict", "fits", "left"),
-            *((Column("training", "training", "left"),) if mixed else ()),
-        ),
-        rows=tuple(_row(inputs, one, base) for one in found),
-        shown=shown,
-        note=f"{note}; {left} more{'' if mixed else ' bring less'}: --json" if left > 0 else note,
+
+    def ends(one: Outcome) -> tuple[float | None, float | None]:
+        return (one.gain and one.gain.band) or (None, None)
+
+    def result(one: Outcome, key: str) -> Cell:
+        return None if one.found is None else one.found.results.get(key)
+
+    def kind(one: Outcome) -> str:
+        return one.change.kind.removeprefix("training ")
+
+    cells: tuple[Column | Unseen, ...] = (
+        Column("change", "change", "left", wide=True, pasted=True, of=partial(_words, inputs)),
+        Column("relative_yield", "tokens/cost", of=lambda one: one.gain),
+        Column("_band", "80 % band", "left", of=lambda one: interval(one.gain) if one.gain and one.gain.band else ""),
+        Unseen("low", lambda one: ends(one)[0]),
+        Unseen("high", lambda one: ends(one)[1]),
+        Column("step_seconds", "step", of=lambda one: result(one, "step_seconds")),
+        *(Unseen(key, partial(result, key=key)) for key in _RESULTS if key != "step_seconds"),
+        Unseen("worst_phase_bytes_per_gpu", lambda one: None if one.phases is None else _fullest(one.phases)),
+        Column("verdict", "fits", "left", of=lambda one: "no" if one.refused else _VERDICTS[one.verdict]),
+        Column("training", "training", "left", of=kind) if mixed else Unseen("training", kind),
+        Unseen("reason", lambda one: one.refused or _doubt(one, base)),
     )
-
-
-def _row(inputs: Inputs, one: Outcome, base: Outcome) -> dict[str, Cell]:
-    results = {} if one.found is None else {key: one.found.results.get(key) for key in _RESULTS}
-    gain = one.gain
-    return {
-        "change": _words(inputs, one),
-        "relative_yield": gain,
-        "_band": interval(gain) if gain is not None and gain.band else "",
-        "low": gain.band[0] if gain is not None and gain.band else None,
-        "high": gain.band[1] if gain is not None and gain.band else None,
-        **{key: results.get(key) for key in _RESULTS},
-        "worst_phase_bytes_per_gpu": None if one.phases is None else _fullest(one.phases),
-        "verdict": "no" if one.refused else _VERDICTS[one.verdict],
-        "training": one.change.kind.removeprefix("training "),
-        "reason": one.refused or _doubt(one, base),
-    }
+    note = f"{note}; {left} more{'' if mixed else ' bring less'}: --json" if left > 0 else note
+    return Table.of(title, found, cells, shown=shown, note=note)
 
 
 def _fullest(phases: Phases) -> Figure:

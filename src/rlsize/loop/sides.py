@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from rlsize.equations import matching, rollout_batch
-from rlsize.errors import InputError
+from rlsize.errors import InputError, Refused
 from rlsize.estimates.figures import Draw, apply
 from rlsize.facts.figure import Figure, absent
 from rlsize.facts.headroom import FULL_HEADROOM
@@ -66,11 +66,6 @@ class Sides:
     leaves: Mapping[str, Figure]
 
     @property
-    def refused(self) -> str:
-        """Why the loop cannot run; empty where it can, or where not enough is said for one."""
-        return "" if self.loop is None else self.loop.refused
-
-    @property
     def trainer_gpus(self) -> Figure | None:
         """GPUs of the loop's trainer; None where there is no loop."""
         return None if self.found is None else self.found.results["trainer_gpus"]
@@ -104,6 +99,7 @@ def sides(said: Said, *, full: float = FULL_HEADROOM, needed: bool = True) -> Si
 
     Raises:
         InputError: The loop that is described is wrong.
+        Refused: It cannot run.
     """
     refuse_wall_clock(said)
     said.load_rates()
@@ -131,6 +127,8 @@ def sides(said: Said, *, full: float = FULL_HEADROOM, needed: bool = True) -> Si
         if headroom != loop.known.headroom:
             said.drop("headroom")
         headroom = said.keep(loop.known.headroom)
+        if loop.refused:
+            raise Refused(loop.refused)
     return Sides(
         batch=batch,
         train_seconds=train,

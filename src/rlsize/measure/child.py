@@ -24,7 +24,6 @@ from rlsize.units import cut
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
-    from types import TracebackType
     from typing import Self
 
 WORKERS = Path(__file__).parent / "workers"
@@ -111,9 +110,7 @@ class Child:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.end()
 
     def tell(self, message: Mapping[str, Any]) -> None:

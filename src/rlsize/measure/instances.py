@@ -125,9 +125,8 @@ def phase(
         ChildDiedError: An instance died, or made no token for too long, however many pages it sent.
         UnfinishedError: A server has gone.
     """
-    notes = [
-        _Notes(instance, concurrency, own if refill else ()) for instance, own in zip(instances, groups, strict=True)
-    ]
+    each = zip(instances, groups, strict=True)
+    notes = [_Notes(instance, concurrency, own if refill else ()) for instance, own in each]
     for instance, own in zip(instances, groups, strict=True):
         told = {"do": "load", "phase": name, "groups": own, "refill": refill, "concurrency": concurrency}
         instance.child.tell({**told, "page_seconds": page_seconds})

@@ -18,7 +18,6 @@ from typing import TYPE_CHECKING, Self
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-    from types import TracebackType
 
 SAMPLE_SECONDS = 1.0
 BUSY = 0.1  # utilisation before the start from which other work is at it
@@ -92,13 +91,11 @@ class Watch:
     Looks at the GPUs before, every second during, and after what happens inside the `with`.
 
     Args:
-        used: Indices of the GPUs that are measured, among those that CUDA sees; without them those that are ever busy.
         own: Tells the ids of the processes that measure, as they come and go.
         look: Tells the state of all GPUs.
         every: Seconds between two looks. [s]
     """
 
-    used: Collection[int] = ()
     own: Callable[[], Collection[int]] = descendants
     look: Callable[[Collection[int]], list[GpuState]] = gpu_states
     every: float = SAMPLE_SECONDS
@@ -115,9 +112,7 @@ class Watch:
             self._thread.start()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._ended.set()
         if self._thread is not None:
             self._thread.join()
@@ -125,7 +120,7 @@ class Watch:
 
     def doubts(self) -> list[str]:
         """What speaks against the figures measured meanwhile."""
-        return gpu_doubts(self.before, self.samples, self.after, self.used)
+        return gpu_doubts(self.before, self.samples, self.after)
 
     def _sample(self) -> None:
         while not self._ended.wait(self.every):
@@ -133,29 +128,24 @@ class Watch:
 
 
 def gpu_doubts(
-    before: Sequence[GpuState],
-    samples: Sequence[Sequence[GpuState]],
-    after: Sequence[GpuState],
-    used: Collection[int] = (),
+    before: Sequence[GpuState], samples: Sequence[Sequence[GpuState]], after: Sequence[GpuState]
 ) -> list[str]:
     """
-    What the GPUs' states say against a measurement, a sentence each.
+    What the states of GPUs that were ever busy say against a measurement, a sentence each; of all where none was.
 
     Args:
         before: All GPUs before it began, when nothing of its own ran on them.
         samples: All GPUs, again and again while it ran.
         after: All GPUs when it was over; stands in for the samples of one too short to have any.
-        used: Indices of the GPUs that it ran on; without them those that were ever busy, or all where none was.
     """
     found: list[str] = []
     looks = samples or [after]
     during = [[states[index] for states in looks if index < len(states)] for index in range(len(before))]
     busy = [index for index, states in enumerate(during) if any(_busy(state) for state in states)]
-    for index in sorted(used or busy or range(len(before))):
-        if index < len(before):
-            name = f"GPU {index} ({before[index].name})" if len(before) > 1 else before[index].name
-            said = (*_before(before[index]), *_during(during[index], sampled=bool(samples)))
-            found += [f"{name} {sentence}" for sentence in said]
+    for index in busy or range(len(before)):
+        name = f"GPU {index} ({before[index].name})" if len(before) > 1 else before[index].name
+        said = (*_before(before[index]), *_during(during[index], sampled=bool(samples)))
+        found += [f"{name} {sentence}" for sentence in said]
     return found
 
 

@@ -122,11 +122,9 @@ def _longer_side(chosen: Choice) -> str:
     """What holds a step up, and what both sides take."""
     side = next(figure for figure in _placement(chosen) if figure.key == "bottleneck")
     parts = [f"{name} {show(chosen.best.results[key], key)}" for key, name in _SECONDS.items()]
-    return (
-        f"{str(side.value).capitalize()} decide: {', '.join(parts)}."
-        if side.value == "late samples"
-        else (f"The {side.value} is the longer side: {', '.join(parts)}.")
-    )
+    if side.value == "late samples":
+        return f"Late samples decide: {', '.join(parts)}."
+    return f"The {side.value} is the longer side: {', '.join(parts)}."
 
 
 def _swing(answer: Planned, chosen: Choice) -> Iterator[str]:
@@ -210,10 +208,8 @@ def _placement(chosen: Choice) -> Iterator[Figure]:
     longer, source = "rollout" if generated > trained else "trainer", "the side that takes longer for a step"
     beside = best.results["sync_exposed_seconds"] + best.results["overhead_seconds"]
     if best.place.loop == "async" and best.results["step_seconds"] - beside > _LONGER * max(generated, trained):
-        longer, source = (
-            "late samples",
-            "long samples hold both sides up: the cap on staleness lets few others start",
-        )
+        longer = "late samples"
+        source = "long samples hold both sides up: the cap on staleness lets few others start"
     yield Figure(key="bottleneck", value=longer, provenance="predicted", source=source)
 
 

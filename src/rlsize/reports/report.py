@@ -230,6 +230,7 @@ class Report:
         notes: What explains the answer.
         chart: The picture.
         no: Whether the answer is no (exit code 1).
+        interrupted: Whether it is what there was when the user broke it off (exit code 130).
         quiet: Keys of results that JSON carries and the table leaves out.
         of: What keys of results begin with in JSON, where they are of another loop than the one that was said.
         command: The command that asked; the shell says it where the answer leaves.
@@ -248,6 +249,7 @@ class Report:
     notes: tuple[str, ...] = ()
     chart: Picture | None = None
     no: bool = False
+    interrupted: bool = False
     quiet: frozenset[str] = frozenset()
     of: str = ""
     command: str = ""

@@ -31,7 +31,7 @@ def deliver(report: Report, output: Mapping[str, Any]) -> None:
     stop_waiting()
     form = check_form(output)
     report = replace(report, command=output.get("command") or report.command)
-    plot = output.get("plot")
+    plot = None if report.interrupted and report.chart is None else output.get("plot")
     if plot and plot != TERMINAL:  # the file first: if it cannot be written, nothing is answered
         if report.chart is None:
             raise InputError(Fault("there is nothing to draw for this question", "--plot", "leave it out"))

@@ -98,7 +98,7 @@ def _idle(
                 found = answer(asked)
         except (RlsizeError, Refused, typer.Exit):
             continue
-        if asked.refused or not _same(report, found):
+        if asked.refused or any(part(report) != part(found) for part in (_told, _figures, _rows)):
             return False
         answered.add(side)
     return 0 < len(answered) == len(sides)
@@ -109,9 +109,8 @@ def _otherwise(inputs: Inputs, key: str, value: str | bool, made: Callable[..., 
     if key in inputs.texts:
         return made({**inputs.texts, key: value}, inputs.changes)
     place, text = QUANTITIES[key].scenario, value if isinstance(value, str) else "yes" if value else "no"
-    return made(
-        inputs.texts, (*(one for one in inputs.changes if one.partition("=")[0].strip() != place), f"{place}={text}")
-    )
+    others = (one for one in inputs.changes if one.partition("=")[0].strip() != place)
+    return made(inputs.texts, (*others, f"{place}={text}"))
 
 
 def _step(inputs: Inputs) -> tuple[float, frozenset[str]] | None:
@@ -149,11 +148,6 @@ def _side(kind: Quantity, taken: float, factors: tuple[float, ...]) -> list[str 
         number = number if kind.least is None else max(number, kind.least)
         found += [f"{number:.9g}"] if number != taken else []
     return found
-
-
-def _same(one: Report, other: Report) -> bool:
-    """Whether two reports say the same: all but their inputs, which are what differs."""
-    return all(part(one) == part(other) for part in (_told, _figures, _rows))
 
 
 def _told(report: Report) -> tuple[Any, ...]:

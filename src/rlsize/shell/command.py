@@ -91,7 +91,7 @@ def _output_parameters() -> list[Any]:
     return [parameter for parameter in typer.main.get_command(app).params if parameter.name in _OUTPUT_NAMES]
 
 
-_OUTPUT_NAMES = ("json", "csv", "markdown", "plot", "full", "explain", "force", "profiles")
+_OUTPUT_NAMES = tuple(inspect.signature(_output_flags).parameters)
 
 
 class Plain(TyperCommand):
@@ -177,7 +177,7 @@ class Command(Plain):
 
     def parse_args(self, ctx: typer.Context, args: list[str]) -> list[str]:  # type: ignore[override]  # typer's context is the one it makes
         """Let `--plot` stand alone, drawing in the terminal, and options that are named for two values take two."""
-        return super().parse_args(ctx, _with_pairs(_with_plot_target(args), self.params))
+        return super().parse_args(ctx, _with_pairs(args, self.params))
 
     def answer(self, ctx: typer.Context) -> Any:
         """Run the command's function and show its report as the flags ask for; exit code 1 where the answer is no."""
@@ -192,8 +192,8 @@ class Command(Plain):
         from rlsize.shell.answer import deliver
 
         deliver(report, output)
-        if report.no:
-            raise typer.Exit(1)
+        if report.interrupted or report.no:
+            raise typer.Exit(INTERRUPTED if report.interrupted else 1)
         return report
 
 
@@ -292,20 +292,12 @@ class _AsTyped:
         return value
 
 
-def _with_plot_target(args: list[str]) -> list[str]:
-    result = list(args)
-    for index, arg in enumerate(args):
-        if arg == "--":
-            break
-        if arg == "--plot":
-            following = args[index + 1] if index + 1 < len(args) else ""
-            if not _names_a_file(following):
-                result[index] = f"--plot={TERMINAL}"
-    return result
-
-
 def _with_pairs(args: list[str], parameters: list[Any]) -> list[str]:
-    """Give each value a flag of its own, where a repeatable option takes two at a time: its metavar is two words."""
+    """
+    Give each value a flag of its own, where a repeatable option takes two at a time: its metavar is two words.
+
+    A `--plot` before no name of a file draws in the terminal.
+    """
     flags = {
         name
         for parameter in parameters
@@ -316,6 +308,8 @@ def _with_pairs(args: list[str], parameters: list[Any]) -> list[str]:
     left = list(args)
     while left and left[0] != "--":
         arg = left.pop(0)
+        if arg == "--plot" and not (left and _names_a_file(left[0])):
+            arg = f"--plot={TERMINAL}"
         name, equals, value = arg.partition("=")
         values = [value] if equals else []
         while name in flags and left and len(values) < _PAIR and not left[0].startswith("-"):

@@ -227,9 +227,8 @@ def engines_of(inputs: Inputs, watched: Watched) -> Engines:
         raise typer.Exit(INTERRUPTED)
     if not seen.used:  # there is nothing to answer
         todos = {reading.instance: reading.fault.todo for reading in watched.readings if reading.fault}
-        raise UnfinishedError(
-            *(Fault(one.left_out, one.instance, todos.get(one.instance, "watch it again")) for one in seen.instances)
-        )
+        left = ((one, todos.get(one.instance, "watch it again")) for one in seen.instances)
+        raise UnfinishedError(*(Fault(one.left_out, one.instance, todo) for one, todo in left))
     used = {one.instance for one in seen.used}
     kept = {name: each for name, each in found.items() if name in used}
     run, tail = _trained(inputs, watched.trainer, kept)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, TypeAlias, get_typ
 import typer
 from typer.models import OptionInfo
 
-from rlsize.errors import InputError
+from rlsize.errors import InputError, Refused
 from rlsize.facts.fields import Quantity
 from rlsize.quantities.row import Switch, Text
 from rlsize.quantities.table import PLACES, QUANTITIES
@@ -241,11 +241,10 @@ def short(*keys: str) -> tuple[Asked, ...]:
 
 def texts_of(arguments: Mapping[str, Any]) -> dict[str, Any]:
     """What the flags of quantities say, by key, of all that a function was called with."""
-    said = {name.removeprefix(_PREFIX): text for name, text in arguments.items() if name.startswith(_PREFIX)}
     return {
-        key: ",".join(text) if isinstance(text, (list, tuple)) else text
-        for key, text in said.items()
-        if text is not None
+        name.removeprefix(_PREFIX): ",".join(text) if isinstance(text, (list, tuple)) else text
+        for name, text in arguments.items()
+        if name.startswith(_PREFIX) and text is not None
     }
 
 
@@ -334,7 +333,7 @@ def asks(
                 own = {**own}
                 for name, group in groups.items():
                     own[name] = group(**{each.name: own.pop(each.name) for each in fields(group)})
-                return command(inputs, **own)
+                return _answer(command, inputs, own)
 
             inputs = made(said, changes or ())
             try:
@@ -364,12 +363,21 @@ def asks(
         ]
         answer.__signature__ = signature.replace(parameters=shared)  # type: ignore[attr-defined]  # what typer reads
         vars(answer)["rarer"] = asked.rarer(command.__doc__ or "", own)  # what help goes by
-        answer.__annotations__ = {one.name: one.annotation for one in shared} | {
-            "return": getattr(command, "__annotations__", {}).get("return")
-        }
+        answer.__annotations__ = {one.name: one.annotation for one in shared}
+        answer.__annotations__["return"] = getattr(command, "__annotations__", {}).get("return")
         return answer
 
     return decorated
+
+
+def _answer(command: Callable[..., Any], inputs: Inputs, own: Mapping[str, Any]) -> Any:
+    """What a command answers: no, where the loop that it needs cannot run."""
+    try:
+        return command(inputs, **own)
+    except Refused as refusal:
+        from rlsize.reports.running_loop import refused_report
+
+        return refused_report(command.__name__, str(refusal), inputs.told())
 
 
 def _finished(inputs: Inputs, report: Report, asked: Asks, again: Again | None) -> Report:

@@ -8,7 +8,7 @@ leaves 1 out.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -28,8 +28,7 @@ JUDGED = ("step_seconds", "trainer_idle_fraction", "cost_per_step_usd", "gpu_hou
 """What is compared; less is better for each."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Side:
+class Side(NamedTuple):
     """
     One side of a comparison.
 

@@ -30,14 +30,6 @@ _RESERVED = frozenset({
     "return", "static", "super", "switch", "this", "throw", "true", "try", "typeof", "undefined", "var", "void",
     "while", "with", "yield", "Math", "NaN", "Infinity",
 })  # fmt: skip
-_NAMES = {
-    ast.Pow: "a power", ast.Mod: "a remainder", ast.FloorDiv: "a whole division", ast.For: "a loop",
-    ast.While: "a loop", ast.If: "an if", ast.IfExp: "an if", ast.Compare: "a comparison",
-    ast.Attribute: "an attribute", ast.Subscript: "an index", ast.Call: "a call", ast.Lambda: "a function inside",
-    ast.FunctionDef: "a function inside", ast.BoolOp: "and, or", ast.Import: "an import",
-    ast.ImportFrom: "an import", ast.Return: "a return of nothing or before the end",
-    ast.AugAssign: "an assignment with an operator",
-}  # fmt: skip
 
 
 class UntranslatableError(Exception):
@@ -106,9 +98,8 @@ class _Translation:
         self.tree = tree
         self.called: list[Callable[..., Any]] = []
         self._known: list[str] = []
-        self._assigned = {
-            node.id for node in ast.walk(tree) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)
-        }
+        names = (node for node in ast.walk(tree) if isinstance(node, ast.Name))
+        self._assigned = {name.id for name in names if isinstance(name.ctx, ast.Store)}
 
     def fault(self, construct: str, node: ast.AST) -> UntranslatableError:
         """What cannot be translated, and where it stands."""
@@ -207,4 +198,4 @@ class _Translation:
         return [self._value(given[name]) for name in names]
 
     def _unknown(self, node: ast.AST, place: ast.AST | None = None) -> UntranslatableError:
-        return self.fault(_NAMES.get(type(node), type(node).__name__), place or node)
+        return self.fault(type(node).__name__, place or node)

@@ -17,7 +17,6 @@ from rlsize.writers.files import FileBeside
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
     from pathlib import Path
-    from types import TracebackType
     from typing import Self
 
     from rlsize.simulator.ledger import Event
@@ -73,9 +72,7 @@ class HistoryFile:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         try:
             if kind is None or issubclass(kind, KeyboardInterrupt):
                 self._file.put_in_place(self.size)  # an interruption may have come within a line

@@ -11,7 +11,7 @@ from xml.etree import ElementTree as ET
 
 from rlsize.writers.colours import page_colour
 from rlsize.writers.html_parts import Html, harmless
-from rlsize.writers.plot import drawing
+from rlsize.writers.plot import drawing, small_svg
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -37,9 +37,6 @@ _KEPT = _COLOURED | {
     "text-anchor", "clip-rule", "fill-rule",
 }  # fmt: skip
 _SIZE = re.compile(r"(?P<size>[\d.]+)px")
-_DECIMALS = re.compile(r"-?\d+\.\d{3,}")
-_REFERENCE = re.compile(r"url\(#([^)]+)\)")
-_NO_TURN = re.compile(r"rotate\(-?0(\.0+)? [^)]*\)")
 
 
 class Key(NamedTuple):
@@ -85,7 +82,8 @@ def inline_picture(picture: Picture, name: str, title: str, description: str) ->
             _fit(figure, width)
             stream = BytesIO()
             figure.savefig(stream, format="svg", transparent=True, metadata={"Date": None})
-        drawn[which] = _inlined(stream.getvalue(), f"{name}-{which}", which, title, description)
+        svg = small_svg(stream.getvalue().decode("utf-8"), f"{name}-{which}-")
+        drawn[which] = _inlined(svg, f"{name}-{which}", which, title, description)
     return InlinePicture(drawn["wide"], drawn["narrow"], legend)
 
 
@@ -129,13 +127,13 @@ def _fit(figure: Mpl, width: float) -> None:
                 label.set_horizontalalignment("right")
 
 
-def _inlined(svg: bytes, prefix: str, which: str, title: str, description: str) -> Html:
+def _inlined(svg: str, prefix: str, which: str, title: str, description: str) -> Html:
     """An SVG file as a part of a page."""
     root = ET.fromstring(svg)  # noqa: S314 (matplotlib wrote it a moment ago)
-    _without(root, {"metadata", "style"})
-    names = _renamed(root, prefix)
+    for definitions in root.findall(".//{*}style/.."):
+        definitions[:] = [part for part in definitions if _local(part.tag) != "style"]
     for node in root.iter():
-        _converted(node, names)
+        _converted(node)
     labels = (("title", title), ("desc", description))
     for place, (tag, text) in enumerate(labels):
         label = ET.Element(tag, {"id": f"{prefix}-{tag}"})
@@ -148,32 +146,13 @@ def _inlined(svg: bytes, prefix: str, which: str, title: str, description: str) 
     return Html(ET.tostring(root, encoding="unicode"))
 
 
-def _without(node: ET.Element, tags: set[str]) -> None:
-    for child in list(node):
-        if _local(child.tag) in tags:
-            node.remove(child)
-        else:
-            _without(child, tags)
-
-
-def _renamed(root: ET.Element, prefix: str) -> dict[str, str]:
-    """New ids for what others refer to; the other ids go."""
-    used: dict[str, str] = {}
-    for node in root.iter():
-        for name, value in node.attrib.items():
-            found = _REFERENCE.findall(value) + ([value[1:]] if _local(name) == "href" and value[0] == "#" else [])
-            for reference in found:
-                used.setdefault(reference, f"{prefix}-{len(used)}")
-    return used
-
-
-def _converted(node: ET.Element, names: dict[str, str]) -> None:
-    """Take namespaces, ids and style attributes off an element, and give it what they say in other ways."""
+def _converted(node: ET.Element) -> None:
+    """Take namespaces and style attributes off an element, and give it what they say in other ways."""
     node.tag = _local(node.tag)
     node.tail = None
     if node.tag not in {"text", "tspan"}:
         node.text = None
-    found = dict(_plain(node.attrib, names))
+    found = {_local(name): value for name, value in node.attrib.items() if name not in {"style", "version"}}
     for entry in node.attrib.get("style", "").split(";"):
         name, _, value = (part.strip() for part in entry.partition(":"))
         if name == "font" and (size := _SIZE.search(value)):
@@ -183,25 +162,6 @@ def _converted(node: ET.Element, names: dict[str, str]) -> None:
     if node.tag == "text" and found.get("fill") == page_colour("#000000"):
         del found["fill"]
     node.attrib = found
-
-
-def _plain(attributes: dict[str, str], names: dict[str, str]) -> Iterator[tuple[str, str]]:
-    for full, value in attributes.items():
-        name = _local(full)
-        if name == "id":
-            if value in names:
-                yield name, names[value]
-        elif name == "href" and value[0] == "#":
-            yield name, f"#{names[value[1:]]}"
-        elif name == "transform" and _NO_TURN.fullmatch(value):
-            continue
-        elif name not in {"style", "xmlns", "version"}:
-            yield name, _REFERENCE.sub(lambda found: f"url(#{names[found[1]]})", _rounded(" ".join(value.split())))
-
-
-def _rounded(value: str) -> str:
-    """Coordinates in hundredths of a point."""
-    return _DECIMALS.sub(lambda found: f"{float(found[0]):.2f}".rstrip("0").rstrip("."), value)
 
 
 def _local(name: str) -> str:

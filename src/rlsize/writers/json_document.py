@@ -105,9 +105,7 @@ def rows_text(records: Iterable[PredictedRecord], refused: Iterable[RefusedRecor
         low and high are null without a band) or `refused` with the reason.
     """
     lines = [(entry.place, _predicted(entry)) for entry in records]
-    lines += [
-        (entry.place, {"id": entry.id, "class": entry.class_name or None, "refused": entry.reason}) for entry in refused
-    ]
+    lines += [(one.place, {"id": one.id, "class": one.class_name or None, "refused": one.reason}) for one in refused]
     ordered = sorted(lines, key=lambda line: line[0])
     return "".join(f"{json.dumps(line, ensure_ascii=False, allow_nan=False)}\n" for _, line in ordered)
 
@@ -151,9 +149,8 @@ def csv_text(report: Report) -> str:
         keys = list(dict.fromkeys(key for row in table.rows for key in row if not key.startswith("_")))
         return _written(keys, ([_safe(cell_value(row.get(key))) for key in keys] for row in table.rows))
     header = ["key", "value", "provenance", "source"]
-    return _written(
-        header, ([f.key, _safe(f.value), f.provenance, _safe(f.equation or f.source)] for f in report.results)
-    )
+    rows = ([f.key, _safe(f.value), f.provenance, _safe(f.equation or f.source)] for f in report.results)
+    return _written(header, rows)
 
 
 def _safe(value: Any) -> Any:  # noqa: ANN401 (a CSV scalar)

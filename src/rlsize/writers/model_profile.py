@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from rlsize.errors import Fault, InputError
 from rlsize.writers.files import make_folder, write_whole
-from rlsize.writers.yaml_file import text
+from rlsize.writers.yaml_file import scalar, text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -60,16 +60,12 @@ def model_profile_text(model: Model) -> str:
 
 def _section(key: str, value: Any) -> str:  # noqa: ANN401 (any field of a profile)
     """A top-level key: blocks get a line for each entry, and stay on one line below that."""
-    if dataclasses.is_dataclass(value):
-        content = _stated(value)
-        if key.startswith("published"):
-            return f"{key}: {_inline(content)}\n"
-        return f"{key}:\n" + "".join(f"  {name}: {_inline(part)}\n" for name, part in content.items())
-    if isinstance(value, dict):
-        return f"{key}:\n" + "".join(f"  {text(name)}: {_inline(part)}\n" for name, part in value.items())
+    content = _stated(value) if dataclasses.is_dataclass(value) else value
+    if isinstance(content, dict) and not key.startswith("published"):
+        return f"{key}:\n" + "".join(f"  {text(name)}: {_inline(part)}\n" for name, part in content.items())
     if key == "notes":
         return f"{key}:\n" + "".join(f"  - {_inline(part)}\n" for part in value)
-    return f"{key}: {_inline(value)}\n"
+    return f"{key}: {_inline(content)}\n"
 
 
 def _stated(block: Any) -> dict[str, Any]:  # noqa: ANN401 (any dataclass)
@@ -99,13 +95,7 @@ def _inline(value: Any) -> str:  # noqa: ANN401 (any part of a profile)
         return "{" + ", ".join(f"{text(key)}: {_inline(part)}" for key, part in value.items()) + "}"
     if isinstance(value, (tuple, list)):
         return "[" + ", ".join(_inline(part) for part in value) + "]"
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    return text(value) if isinstance(value, str) else _number(value)
-
-
-def _number(value: float) -> str:
-    return str(int(value)) if value == int(value) else repr(value)
+    return scalar(value)
 
 
 class _Family(NamedTuple):

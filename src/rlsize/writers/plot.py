@@ -74,7 +74,7 @@ _AGAIN = re.compile(r"(L[^A-Za-z]+)(?:\1)+(?=[A-Za-z]|$)")
 _INDENT = re.compile(r"\n\s+")
 
 
-def write_picture(chart: Picture | None, target: str, *, force: bool = False) -> None:
+def write_picture(chart: Picture, target: str, *, force: bool = False) -> None:
     """
     Draw a chart into a file.
 
@@ -87,8 +87,6 @@ def write_picture(chart: Picture | None, target: str, *, force: bool = False) ->
         InputError: The ending is none of png, svg and pdf, the file exists or cannot be written.
     """
     ending = check_picture(target, force)
-    if chart is None:
-        raise InputError(Fault(f"cannot draw to {target}", "--plot", "there is nothing to draw"))
     write_whole(target, picture(chart, ending), force=force)
 
 
@@ -449,7 +447,7 @@ def _plain(thing: Any) -> Any:  # noqa: ANN401 (whatever charts are made of)
     return thing
 
 
-def small_svg(svg: str) -> str:
+def small_svg(svg: str, prefix: str = "n") -> str:
     """
     The same picture with fewer bytes.
 
@@ -458,8 +456,9 @@ def small_svg(svg: str) -> str:
 
     Args:
         svg: SVG as matplotlib writes it.
+        prefix: What names begin with.
     """
-    names = {name: f"n{place}" for place, name in enumerate(dict.fromkeys(_REFERENCE.findall(svg)))}
+    names = {name: f"{prefix}{place}" for place, name in enumerate(dict.fromkeys(_REFERENCE.findall(svg)))}
     svg = _METADATA.sub("", svg)
     svg = _FONT.sub("'DejaVu Sans', Verdana, sans-serif", svg)  # Verdana is as wide
     svg = _ID.sub(lambda found: f' id="{names[found[1]]}"' if found[1] in names else "", svg)

@@ -20,9 +20,8 @@ if TYPE_CHECKING:
 _NUMBER = re.compile(r"[-+]?(?:[0-9][0-9_]*\.?[0-9]*|\.[0-9]+)(?:[eE][-+]?[0-9]+)?")
 
 _PLAIN = re.compile(r"[A-Za-z][\w./+-]*(?: [\w./+-]+)*", re.ASCII)  # text that YAML takes for nothing else
-_WORDS = frozenset(
-    {"null", "true", "false", "yes", "no", "on", "off", "y", "n"}
-)  # no text to one YAML reader or another
+# no text to one YAML reader or another
+_WORDS = frozenset({"null", "true", "false", "yes", "no", "on", "off", "y", "n"})
 _ESCAPES = {'"': '\\"', "\\": "\\\\", "\n": "\\n", "\r": "\\r", "\t": "\\t"}
 _SHORT = {"token": (("k", 1e3),), "param": (("B", 1e9), ("M", 1e6)), "B/s": ((" GB/s", 1e9), (" MB/s", 1e6))}
 _EXACT = 1e15  # whole floats below it are written as they are

@@ -20,7 +20,7 @@ from rlsize.facts.figure import Figure
 from rlsize.reports.report import Column, Report, Table
 from rlsize.reports.wording import counted
 from rlsize.shell.answer import delivered
-from rlsize.shell.command import Force, argument, option, switch
+from rlsize.shell.command import Force, argument, in_own_words, option, switch
 from rlsize.shell.inputs import Inputs
 from rlsize.shell.quantity_flags import Changes, asks
 from rlsize.shell.selectors import LONGEST, brief, matchers
@@ -120,7 +120,8 @@ def alerts(
     try:
         loop = planned_loop(inputs, source, said.budget, changes or ())
     except InputError as error:
-        raise InputError(*dict.fromkeys((*before, *error.faults))) from None
+        told = in_own_words(error.faults, context, source or "PLAN|SCENARIO")
+        raise InputError(*dict.fromkeys((*before, *told))) from None
     setup = replace(setup, engine=_engine(inputs, loop))
     inputs.settle()
     rules = Rules(alert_plan(loop), setup)

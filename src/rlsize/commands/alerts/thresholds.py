@@ -437,9 +437,8 @@ def _of_plan(document: Document, lines: BudgetFile | None) -> PlannedLoop:
     from rlsize.readers.saved_files import read_plan
 
     plan = read_plan(document)
-    figures = {
-        key: one.figure(key) for part in (plan.inputs, plan.placement, plan.results) for key, one in part.items()
-    }
+    parts = (plan.inputs, plan.placement, plan.results)
+    figures = {key: one.figure(key) for part in parts for key, one in part.items()}
     routing = figures["routing"].value if "routing" in figures else ""
     return PlannedLoop(
         name=document.name,
@@ -481,19 +480,8 @@ def _worked_out(inputs: Inputs, source: str, lines: BudgetFile | None, changes: 
     from rlsize.readers.saved_files import budget_in
     from rlsize.version import VERSION
 
-    try:
-        inputs.read(source, changes)
-        loop = resolve(inputs)
-    except InputError as error:  # of flags that this command does not have, the file is to blame that may say them
-        own = {*inputs.flags.values(), "--profiles", "--set"}
-        raise InputError(
-            *(
-                Fault(fault.what, source, f"say it in the scenario; other commands have {fault.where} for it")
-                if fault.where.startswith("--") and fault.where not in own
-                else fault
-                for fault in error.faults
-            )
-        ) from None
+    inputs.read(source, changes)
+    loop = resolve(inputs)
     if loop.lacking:
         what = f"no threshold follows from a step with {loop.bound}"
         raise InputError(Fault(what, source, "`rlsize simulate` models it; write rules from an observation instead"))

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 from dataclasses import replace
 from statistics import fmean
-from typing import TYPE_CHECKING, Any
-
-import typer
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from rlsize.errors import suggestion
 from rlsize.facts.evidence import EngineLoad, Evidence
 from rlsize.facts.figure import Figure, absent
 from rlsize.reports.report import Report
 from rlsize.shell.access import blamed
-from rlsize.shell.answer import check_files, deliver
+from rlsize.shell.answer import check_files
 from rlsize.shell.command import Force, argument, option
 from rlsize.shell.inputs import Inputs
 from rlsize.shell.live_engines import WATCH, WatchFlags, check_watch, watched_engines
@@ -29,7 +27,6 @@ from rlsize.shell.observation import (
     save_observation,
     shown_by,
 )
-from rlsize.shell.progress import INTERRUPTED
 from rlsize.shell.quantity_flags import PRICES, Changes, Unassumed, asks
 
 if TYPE_CHECKING:
@@ -42,6 +39,8 @@ if TYPE_CHECKING:
     from rlsize.loop.assumed import Assumption
     from rlsize.loop.usual import Usual
     from rlsize.verdicts.before_after import Compared
+
+    Baseline: TypeAlias = tuple[str, RunObservation] | None
 
 FAILING = {
     "any": "",
@@ -73,7 +72,6 @@ _RATES = (
 )
 def diagnose(
     inputs: Inputs,
-    context: typer.Context,
     watch: WatchFlags,
     sources: list[str] | None = argument(
         "SOURCE...",
@@ -114,12 +112,12 @@ def diagnose(
     words = failing_words(inputs, fail_on, FAILING, compared=before is not None)
     engines = check_watch(inputs, found, watch)
     _check_kinds(inputs, found, engines=engines)
-    baseline: RunObservation | None = None
+    baseline: Baseline = None
     if before is not None:
         from rlsize.readers.saved_files import read_observation
 
         with blamed(inputs, before):
-            baseline = read_observation(before)
+            baseline = before, read_observation(before)
     run = read_run(inputs, found.logs, watch.format, watch.map or ())
     if not engines:
         inputs.settle()
@@ -128,15 +126,13 @@ def diagnose(
     evidence, loop = evidence_of(inputs, run, pools, asked)
     if seen:
         evidence = replace(evidence, fleet=seen.seen, load=seen.load, tail_of_wait=seen.tail)
-    report = _answer(inputs, evidence, pools, (before, baseline), words, seen.doubts if seen else [], loop)
+        inputs.warnings[:0] = seen.doubts
+    report = _answer(inputs, evidence, pools, loop, baseline, words)
     if record is not None:
         save_observation(record, found.logs, report.results, (evidence.run, seen), pools, force=force)
         note = f"Recorded {record}; compare later with --before {record}."
         report = replace(report, notes=(*report.notes, note))
-    if seen is not None and seen.watched.interrupted:
-        deliver(report, context.obj)
-        raise typer.Exit(INTERRUPTED)
-    return report
+    return replace(report, interrupted=seen is not None and seen.watched.interrupted)
 
 
 def evidence_of(
@@ -212,10 +208,8 @@ def failing_words(inputs: Inputs, text: str | None, known: Collection[str], *, c
 def fails(words: Collection[str], found: Diagnosis, compared: Iterable[Compared]) -> bool:
     """Whether the exit code is to be 1."""
     worse = any(one.outcome == "worse" for one in compared)
-    verdicts = {FAILING.get(word) for word in words}
-    return (
-        ("worse" in words and worse) or found.verdict in verdicts or ("any" in words and (worse or bool(found.steps)))
-    )
+    bad = {"worse": worse, "any": worse or bool(found.steps)}
+    return found.verdict in {FAILING.get(word) for word in words} or any(bad.get(word) for word in words)
 
 
 def _check_kinds(inputs: Inputs, found: NamedInputs, *, engines: bool) -> None:
@@ -230,13 +224,7 @@ def _check_kinds(inputs: Inputs, found: NamedInputs, *, engines: bool) -> None:
 
 
 def _answer(
-    inputs: Inputs,
-    evidence: Evidence,
-    pools: ObservedPools,
-    before: tuple[str | None, RunObservation | None],
-    words: list[str],
-    doubts: list[str],
-    loop: Inputs,
+    inputs: Inputs, evidence: Evidence, pools: ObservedPools, loop: Inputs, before: Baseline, words: list[str]
 ) -> Report:
     """The diagnosis, and the comparison where a baseline is given."""
     import numpy as np
@@ -246,40 +234,33 @@ def _answer(
     from rlsize.verdicts.before_after import Side, compared
     from rlsize.verdicts.diagnosis import diagnosis, step_costs
 
-    random = np.random.default_rng(_SEED)
+    random, run = np.random.default_rng(_SEED), evidence.run
     found = diagnosis(evidence, random)
-    path, baseline = before
     judged: tuple[Compared, ...] = ()
     back: list[str] = []  # what became of it, and how to go back
-    if baseline is not None and path is not None:
-        now = Side(
-            columns=evidence.run.columns,
-            allocation=allocation_of(pools, evidence.run, evidence.fleet),
-            prices=prices_of(pools),
-        )
-        then = Side(columns=baseline.columns, allocation=baseline.allocation, prices=baseline.prices)
-        judged = compared(then, now, random)
+    if before is not None:
+        path, then = before
+        now = Side(run.columns, allocation_of(pools, run, evidence.fleet), prices_of(pools))
+        judged = compared(Side(then.columns, then.allocation, then.prices), now, random)
         keys = ("prefix_cache_hit_fraction", "sync_pause_fraction")  # shares that may have got better since
         shares = {key: one.figures[key] for one in found.findings for key in keys if key in one.figures}
-        shares |= {key: evidence.run.figures[key] for key in keys if key in evidence.run.figures}
-        back = [outcome_words(judged, path), *rollback_words(baseline, path, shares)]
-    told = ([*doubts, *inputs.warnings], inputs.notes)
+        shares |= {key: run.figures[key] for key in keys if key in run.figures}
+        back = [outcome_words(judged, path), *rollback_words(then, path, shares)]
 
     def own_keys(change: Mapping[str, Value]) -> str:  # as the launch says it
         said = {key: value for key, value in change.items() if value is not None or inputs.gives(key)}
         return in_own_keys(inputs, said) if said and inputs.file is not None and can_change(inputs, said) else ""
 
-    return diagnose_report(
+    report = diagnose_report(
         evidence,
         found,
-        inputs.shown(),
+        inputs,
         (judged, back),
-        told,
         changes=[own_keys(cause.change) for cause in found.causes],
         assumed=_assumed(inputs, evidence, found, loop),
-        costs=step_costs(found, evidence, _paid(inputs, pools, shared=evidence.run.mode == "colocated")),
-        no=fails(words, found, judged),
+        costs=step_costs(found, evidence, _paid(inputs, pools, shared=run.mode == "colocated")),
     )
+    return replace(report, no=fails(words, found, judged))
 
 
 def _assumed(inputs: Inputs, evidence: Evidence, found: Diagnosis, loop: Inputs) -> tuple[Assumption, ...] | None:

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from rlsize.facts.evidence import Diagnosis, Evidence, Finding
     from rlsize.facts.observations import ObservedAllocation, RunObservation
     from rlsize.loop.assumed import Assumption
+    from rlsize.shell.inputs import Inputs
     from rlsize.verdicts.before_after import Compared
 
 _LASTING = {  # what stands by itself when it got better, and whether more of it is better
@@ -40,14 +41,12 @@ _STATES = {"fault": "mend", "note": "note", "fine": "fine", "unknown": "not know
 def diagnose_report(
     evidence: Evidence,
     found: Diagnosis,
-    inputs: Sequence[Figure],
+    inputs: Inputs,
     comparison: tuple[Sequence[Compared], Sequence[str]] = ((), ()),
-    told: tuple[Sequence[str], Sequence[str]] = ((), ()),
     *,
     changes: Sequence[str] = (),
     costs: Sequence[Figure] = (),
     assumed: Sequence[Assumption] | None = None,
-    no: bool = False,
 ) -> Report:
     """
     The report of `rlsize diagnose`.
@@ -55,15 +54,13 @@ def diagnose_report(
     Args:
         evidence: What was looked at.
         found: What it means.
-        inputs: What was asked.
+        inputs: What was asked, with warnings and notes from reading.
         comparison: Before and after, and how to go back.
-        told: Warnings and notes from reading.
         changes: What to set for each cause.
         costs: What a step costs, and what it would after the first thing to do.
         assumed: What nobody said and that moves what is usual, or the fleet that matches; None where there is neither.
-        no: Whether `--fail-on` asked for exit code 1.
     """
-    run, fleet, (compared, rollback), (warnings, notes) = evidence.run, evidence.fleet, comparison, told
+    run, fleet, (compared, rollback) = evidence.run, evidence.fleet, comparison
     tables = {
         "steps": _steps_table(found, changes),
         "phases": phases_table(found.phases),
@@ -85,12 +82,11 @@ def diagnose_report(
     return Report(
         headline=headline(found, evidence.lacking),
         results=(verdict, found.trainer_idle, *waits, *logged, *rates, *costs),
-        inputs=tuple(inputs),
+        inputs=inputs.shown(),
         tables={name: table for name, table in tables.items() if table.rows},
-        warnings=(*(fleet.warnings if fleet else ()), *run.warnings, *_doubts(evidence), *warnings),
-        notes=(*apart_words(run), *rollback, *notes),
+        warnings=(*(fleet.warnings if fleet else ()), *run.warnings, *_doubts(evidence), *inputs.warnings),
+        notes=(*apart_words(run), *rollback, *inputs.notes),
         done=tuple(rollback[1:]),
-        no=no,
         decision=Decision(
             take=[f"{place}. {_todo(one, found, changes)}." for place, one in enumerate(found.steps, 1)],
             figures=[one.key for one in (found.trainer_idle, *waits, *logged[:2], *rates, *costs) if one.known],

@@ -260,9 +260,8 @@ def watch(
     from rlsize.shell.webhook import read_webhook
 
     urls = [name for name in sources or [] if is_address(name)]
-    log, scenario = _files(
-        inputs, [name for name in sources or [] if name not in urls], alone=not (urls or said.prometheus)
-    )
+    files = [name for name in sources or [] if name not in urls]
+    log, scenario = _files(inputs, files, alone=not (urls or said.prometheus))
     with blamed(inputs, scenario or "--set"):
         inputs.read(scenario, changes or [])
     inputs.load_rates()

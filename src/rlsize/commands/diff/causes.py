@@ -70,10 +70,8 @@ def cause_tables(split: Split, differences: Sequence[Difference], of: str) -> di
     cells = _cells(columns, before)
     main = [(cause, of) for cause in rows]
     effects = Table.of("What each change does to each result", every, _effect(before), shown=0)
-    return {
-        "causes": Table.of("Causes, each change by itself", main, cells, note=note, shown=shown),
-        "effects": effects,
-    }
+    found = Table.of("Causes, each change by itself", main, cells, note=note, shown=shown)
+    return {"causes": found, "effects": effects}
 
 
 def _tells(cause: Cause, keys: Sequence[str], before: Mapping[str, float]) -> bool:

@@ -440,8 +440,6 @@ def _match(side: Inputs) -> dict[str, Figure]:
         Refused: The loop cannot run.
     """
     both = sides(side)
-    if both.refused:
-        raise Refused(both.refused)
     question = fleet_question(side, both)
     side.settle()
     answer = size_fleet(question, both.draws(side, question))

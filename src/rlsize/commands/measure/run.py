@@ -175,11 +175,8 @@ def run_stage(stage: Stage, bench: Workbench, results: StageResults) -> None:
             raise KeyboardInterrupt
         if found.partial:
             raise UnfinishedStageError(Fault(found.partial, stage, "its whole log: --log FILE"))
-    seen = (
-        []
-        if stage == "rollout" and asked.targets
-        else _seen(watch, on_gpus=bool(on_gpus) or stage == "rollout", cpu=before)
-    )
+    elsewhere, on_gpu = stage == "rollout" and asked.targets, bool(on_gpus) or stage == "rollout"
+    seen = [] if elsewhere else _seen(watch, on_gpus=on_gpu, cpu=before)
     results.doubts += seen
     if journal is not None:
         journal.keep_stage(stage, replace(found, doubts=[*found.doubts, *seen]))

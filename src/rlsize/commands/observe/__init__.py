@@ -25,7 +25,6 @@ from rlsize.shell.inputs import Inputs
 from rlsize.shell.live_engines import WATCH, WatchFlags, check_watch, watched_engines
 from rlsize.shell.named_inputs import NamedInputs, named_inputs
 from rlsize.shell.observation import POOLS, pools_of, rates_of, read_run, save_observation
-from rlsize.shell.progress import INTERRUPTED
 from rlsize.shell.quantity_flags import PRICES, asks
 from rlsize.units import listed, show
 
@@ -101,11 +100,9 @@ def observe(
         notes.append(f"Recorded {record}; compare later with `rlsize diagnose ... --before {record}`.")
     report = _with_done(report, notes)
     nothing = save is not None and rates is None
-    if not (nothing or (seen is not None and seen.watched.interrupted)):
-        return report
-    deliver(report, context.obj)
     if not nothing:
-        raise typer.Exit(INTERRUPTED)
+        return replace(report, interrupted=seen is not None and seen.watched.interrupted)
+    deliver(report, context.obj)
     why = "the log tells neither train times nor tokens" if seen is None else "no instance generated a token"
     raise UnfinishedError(Fault(f"{why}, so there is no rate to save", save or "", "watch a fleet at work"))
 

@@ -294,9 +294,7 @@ def _levels(outlook: RolloutOutlook) -> Table:
 
 def _parts(outlook: RolloutOutlook) -> Table:
     parts = outlook.sweep.asked.parts
-    ranked = [
-        name for _, name in sorted(((seconds, name) for name, seconds in parts.items() if seconds > 0), reverse=True)
-    ]
+    ranked = sorted((name for name in parts if parts[name] > 0), key=parts.__getitem__, reverse=True)
     cells = (
         Column("part", "part", "left", of=_PARTS.__getitem__),
         Unseen("name", str),

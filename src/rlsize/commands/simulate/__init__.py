@@ -163,17 +163,13 @@ def _first_seed(inputs: Inputs, text: str) -> int:
 
 def _answer(inputs: Inputs, orders: Orders) -> Report:
     from rlsize.commands.simulate.report import SimulationAnswer, simulate_report
-    from rlsize.commands.simulate.runs import Job, leave, nothing_finished, record, run, settled
+    from rlsize.commands.simulate.runs import Job, nothing_finished, record, run, settled
     from rlsize.commands.simulate.setting import simulated
     from rlsize.loop.answer import answer_of
-    from rlsize.reports.running_loop import refused_report
     from rlsize.simulator.first_order import first_order, rungs
     from rlsize.simulator.run import stands_still
 
-    try:
-        found = simulated(inputs)
-    except Refused as refusal:
-        return refused_report("simulate", str(refusal), inputs.told())
+    found = simulated(inputs)
     results = {} if found.loop is None else answer_of(found.loop).results
     keys = ("train_seconds", "sync_seconds", "sync_exposed_seconds", "overhead_seconds")
     parts = tuple(results[key] for key in keys if key in results and results[key].known)
@@ -209,8 +205,7 @@ def _answer(inputs: Inputs, orders: Orders) -> Report:
         done=tuple(done.values()),
         assumed=None if interrupted else _assumed(inputs, found, over[0].compiled, own[0]),
     )
-    report = simulate_report(answer, inputs)
-    return leave(report, orders) if interrupted else report
+    return replace(simulate_report(answer, inputs), interrupted=interrupted)
 
 
 def _assumed(inputs: Inputs, found: Simulated, compiled: bool, job: Job) -> tuple[Assumption, ...] | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from itertools import islice
 from math import ceil
+from statistics import fmean
 from typing import TYPE_CHECKING, Any
 
 from rlsize.reports.chart import Bar, Chart, Gantt, Mark, Panels, Series
@@ -109,12 +110,8 @@ def gantt(spans: Sequence[Span], slots: int, title: str, subtitle: str = "") -> 
     )
 
 
-def _mean(values: Sequence[float]) -> float:
-    return sum(values) / len(values)
-
-
 def _series(
-    ledger: Ledger, name: str, column: str, role: Role, worth: Callable[[Sequence[float]], float] = _mean
+    ledger: Ledger, name: str, column: str, role: Role, worth: Callable[[Sequence[float]], float] = fmean
 ) -> Series:
     columns = ledger.columns
     if column == "staleness_mean":

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import product
 from math import isfinite
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -11,7 +12,6 @@ from rlsize.commands.simulate.runs import (
     COMPILED,
     Job,
     compiled_figure,
-    leave,
     nothing_finished,
     played_by,
     run,
@@ -108,8 +108,7 @@ def grid_report(inputs: Inputs, sweeps: Sequence[str], orders: Orders) -> Report
         raise stands_still(next(iter(done.values())).steps)
     if interrupted:
         inputs.warnings.append(f"interrupted: {len(done)} of {len(jobs)} runs are in this answer")
-    report = _report(rows, inputs, done.values())
-    return leave(report, orders) if interrupted else report
+    return replace(_report(rows, inputs, done.values()), interrupted=interrupted)
 
 
 def points_of(inputs: Inputs, sweeps: Sequence[str]) -> list[dict[str, str]]:

@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Sequence
 
     from rlsize.commands.simulate import Orders
-    from rlsize.reports.report import Report
     from rlsize.shell.inputs import Inputs
     from rlsize.simulator.first_order import Pools
     from rlsize.simulator.ledger import Event, Ledger, Span
@@ -228,11 +227,9 @@ def played_by(done: Collection[Done]) -> str:
     if compiled == len(done):
         return "Played by the compiled kernel."
     rest = "by the specification, in Python"
-    return (
-        f"{compiled} of {len(done)} runs played by the compiled kernel, the rest {rest}."
-        if compiled
-        else (f"Played {rest}.")
-    )
+    if not compiled:
+        return f"Played {rest}."
+    return f"{compiled} of {len(done)} runs played by the compiled kernel, the rest {rest}."
 
 
 def compiled_figure(done: Collection[Done]) -> Figure:
@@ -370,15 +367,6 @@ def nothing_finished() -> typer.Exit:
     """Say that Ctrl-C came before there was anything to answer with."""
     sys.stderr.write("interrupted: no run was finished\n")
     return typer.Exit(INTERRUPTED)
-
-
-def leave(report: Report, orders: Orders) -> Report:
-    """Say what is finished, and go with the exit code of an interruption."""
-    from rlsize.shell.answer import deliver
-
-    deliver(report, {**orders.output, "plot": None})
-    sys.stdout.flush()
-    raise typer.Exit(INTERRUPTED)
 
 
 class KeptRuns:

@@ -236,11 +236,7 @@ def with_others(inputs: Inputs, setting: Setting, pools: Pools) -> tuple[Setting
         inputs.fault(str(error), where, _FORM)
         return setting, pools
     if setting.rules.mode == "colocated" or setting.rules.resizes:
-        what = (
-            "colocated instances are all of the trainer's kind"
-            if not setting.rules.resizes
-            else "which kind is resized"
-        )
+        what = "which kind is resized" if setting.rules.resizes else "colocated instances are all of the trainer's kind"
         inputs.fault(what, where, "leave one of them out")
         return setting, pools
     inputs.keep(Figure(key=KEY, value=str(text), source=where))

@@ -8,13 +8,14 @@ import re
 import shlex
 from collections import Counter
 from dataclasses import dataclass
+from itertools import takewhile
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from rlsize.writers.launch.edits import Edit, Lines
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping
 
     from rlsize.facts.launch import Setting
 
@@ -171,7 +172,7 @@ class ShellEditor:
         """A word for a key that is not set, or cannot be changed where it is: behind its nearest kin."""
         if value is None:
             return None
-        group = next((prefix for prefix in AROUND if key.startswith(prefix)), "")
+        group = _group(key)
         after = self.order.index(key) if key in self.order else -1
         kin = [
             (_common(key, other), self._nearness(key, other), at, other)
@@ -264,11 +265,5 @@ def _group(key: str) -> str:
 
 def _common(one: str, other: str) -> int:
     """How many parts two keys have in common from the left."""
-    return sum(1 for _ in _same_parts(re.split(r"[._]", one), re.split(r"[._]", other)))
-
-
-def _same_parts(one: Sequence[str], other: Sequence[str]) -> Iterator[str]:
-    for left, right in zip(one, other, strict=False):
-        if left != right:
-            return
-        yield left
+    pairs = zip(re.split(r"[._]", one), re.split(r"[._]", other), strict=False)
+    return len([*takewhile(lambda pair: pair[0] == pair[1], pairs)])

@@ -53,11 +53,7 @@ def resize(pods: Pods, wanted: Wanted, faults: list[Fault]) -> Resize:
             "Pinned to the matched count: --min and --max give it room."
             if pinned
             else f"Between {low} and {high} replicas; {pods.replicas} where Prometheus does not answer.",
-            *(
-                []
-                if wanted.query
-                else ["Prometheus must evaluate the rules of `rlsize alerts`, which record the query."]
-            ),
+            *(["Prometheus must evaluate the rules of `rlsize alerts`, which record the query."] * (not wanted.query)),
         ),
     )
 
