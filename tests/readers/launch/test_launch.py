@@ -538,13 +538,19 @@ def test_arguments_that_only_a_command_would_print_are_named(tmp_path: Path, wor
         ("pip install verl==0.3.0.post1", "verl@0.3.0.post1"),
         ("pip install verl", "verl"),
         ("pip install my-verl==0.1 verl==0.5 || pip install verl==0.6", "verl"),
+        ("# verl 0.5.0, vllm 0.9.1", "verl@0.5.0"),
+        ("# with verl v0.6", "verl@0.6"),
+        ("pip install git+https://github.com/volcengine/verl@v0.4.1", "verl@0.4.1"),
+        ("# verl 8 GPUs, verl v1, verl 0.6 or so", "verl"),
+        ("# verl v0.6.x", "verl@0.6"),
     ],
 )
-def test_a_version_is_the_one_that_a_launch_installs(tmp_path: Path, installed: str, dated: str) -> None:
-    """Where it installs one alone; what is said beside it goes before."""
+def test_a_version_is_the_one_that_a_launch_installs_or_names(tmp_path: Path, installed: str, dated: str) -> None:
+    """Where it is one alone; what is said beside it goes before. Two numbers without a mark may be of anything."""
     launch = _launch(tmp_path, f"{installed}\n{VERL}\n")
     assert launch.dated == dated
-    assert any("is installed there" in note for note in launch.notes) is ("@" in dated)
+    how = "installed" if "==" in installed else "named"
+    assert any(f"is {how} there" in note for note in launch.notes) is ("@" in dated)
     assert _launch(tmp_path, f"{installed}\n{VERL}\n", framework="verl@0.9").dated == "verl@0.9"
 
 
@@ -792,3 +798,152 @@ def test_trainers_that_are_not_read_are_refused_by_name(tmp_path: Path, name: st
     with pytest.raises(InputError, match=f"is of {trainer}, which is not read") as raised:
         _launch(tmp_path, text, name)
     assert "rlsize init" in raised.value.faults[0].todo
+
+
+def test_a_sweep_is_read_with_the_first_of_its_values(tmp_path: Path) -> None:
+    """And says so; `256,512` prompts were read as 256,512."""
+    launch = _launch(tmp_path, f"{VERL} --multirun data.train_batch_size=256,512 'data.seed=choice(1,2)' a.b=[1,2]\n")
+    assert launch.reading.value("loop.prompts_per_step") == 256
+    assert sum("is swept: read with the first value" in note for note in launch.notes) == 2
+    sweep = """program: verl.trainer.main_ppo
+method: grid
+parameters:
+  data.train_batch_size: {values: [64, 128]}
+  actor_rollout_ref.rollout.n: {value: 8}
+command: ["${env}", python3, -m, "${program}", algorithm.adv_estimator=grpo, "${args_no_hyphens}"]
+"""
+    launch = _launch(tmp_path, sweep, "sweep.yaml")
+    asked = [launch.reading.value(f"loop.{key}") for key in ("prompts_per_step", "group_size", "critic", "mode")]
+    assert asked == [64, 8, False, "colocated"]
+    assert any("data.train_batch_size is swept" in note for note in launch.notes)
+
+
+def test_lines_of_a_job_and_its_variables_are_a_script(tmp_path: Path) -> None:
+    """As dstack has them; `$$` of docker compose is a `$`, and its variables may be a list."""
+    dstack = """type: task
+nodes: 2
+env: [HF_TOKEN, M=Qwen/Qwen3-8B]
+commands:
+  - pip install x
+  - |
+    if [ $DSTACK_NODE_RANK = 0 ]; then
+      python3 -m verl.trainer.main_ppo trainer.nnodes=$DSTACK_NODES_NUM actor_rollout_ref.model.path=$M
+    fi
+resources: {gpu: "H200:8"}
+"""
+    reading = _launch(tmp_path, dstack, ".dstack.yml").reading
+    assert [reading.value(f"loop.{key}") for key in ("gpus", "gpu", "model")] == [16, "H200", "Qwen/Qwen3-8B"]
+    compose = """services:
+  a:
+    environment: [M=Qwen/Qwen3-4B]
+    command: >
+      bash -c "python3 -m verl.trainer.main_ppo trainer.nnodes=1 actor_rollout_ref.model.path=$${M}"
+"""
+    assert _launch(tmp_path, compose, "compose.yaml").reading.value("loop.model") == "Qwen/Qwen3-4B"
+
+
+def test_gpus_of_a_task_and_commands_typed_into_tmux_are_read(tmp_path: Path) -> None:
+    """Slurm tells both to the script."""
+    text = """#!/bin/bash
+#SBATCH --nodes=2 --gpus-per-task=h100:8
+tmux send-keys -t x "python3 -m verl.trainer.main_ppo trainer.nnodes=$SLURM_NNODES trainer.n_gpus_per_node=\\
+$SLURM_GPUS_PER_TASK" C-m
+"""
+    assert _launch(tmp_path, text).reading.value("loop.gpus") == 16
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        'PyTorch(entry_point="run.py", hyperparameters={"actor_rollout_ref.rollout.n": 6, "trainer.n_gpus_per_node": 2})',
+        'client.submit_job(entrypoint="python -m verl.trainer.main_ppo actor_rollout_ref.rollout.n=6")',
+        'task = sky.Task(run=f"python -m verl.trainer.main_ppo actor_rollout_ref.rollout.n={3 + 3}")',
+    ],
+)
+def test_what_a_job_hands_on_in_python_is_read(tmp_path: Path, code: str) -> None:
+    """SageMaker's hyperparameters, and the commands of Ray's, Azure's and SkyPilot's jobs."""
+    assert _launch(tmp_path, code, "job.py").reading.value("loop.group_size") == 6
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "gpu"),
+    [
+        ("x.sh", f"# on p4de.24xlarge\n{VERL}", "a100-80-sxm"),
+        ("x.ipynb", json.dumps({"cells": [], "metadata": {"gpuType": "T4"}}), "t4"),
+    ],
+)
+def test_a_machine_of_a_cloud_names_its_gpu(tmp_path: Path, name: str, text: str, gpu: str) -> None:
+    """And so does a notebook of Colab."""
+    if name.endswith("ipynb"):
+        cell = {"cell_type": "code", "source": ["GRPOConfig(num_generations=4, beta=0)"]}
+        text = json.dumps({**json.loads(text), "cells": [cell]})
+    launch = _launch(tmp_path, text, name)
+    assert scenario_of_launch(launch, CATALOGUE)[0].data["cluster"]["gpu"] == gpu
+
+
+def test_recipes_of_verl_are_read_as_they_train(tmp_path: Path) -> None:
+    """SPPO and SPIN have no critic, SPIN a reference, PRIME a reward model, and batches that it cuts."""
+    sppo, spin, prime = (
+        _launch(tmp_path, f"python3 -m recipe.{name}.main_{name} trainer.nnodes=1 {more}")
+        for name, more in (("sppo", ""), ("spin", ""), ("prime", "data.oversample_factor=4"))
+    )
+    assert [one.reading.value("loop.critic") for one in (sppo, spin)] == [False, False]
+    assert [one.reading.value("loop.reference") for one in (sppo, spin)] == [False, True]
+    assert prime.reading.value("loop.kept_fraction") == 0.25
+    assert any("A reward model" in one for one in doubts(prime))
+    assert not any("A reward model" in one for one in doubts(sppo))
+
+
+@pytest.mark.parametrize(
+    ("keys", "said"),
+    [("trainer.device=npu", "NPUs"), ("reward_model.enable=True", "reward model"), ("trainer.device=cuda", "")],
+)
+def test_what_a_launch_does_and_is_not_counted_is_told(tmp_path: Path, keys: str, said: str) -> None:
+    """By the framework's own expressions."""
+    told = [*_launch(tmp_path, VERL + keys).reading.uncounted()]
+    assert len(told) == bool(said)
+    assert all(said in one for one in told)
+
+
+def test_gradients_of_megatron_leave_with_its_weights(tmp_path: Path) -> None:
+    """In verl and ms-swift, whatever verl's grad_offload says: their code frees both buffers."""
+    megatron = "actor_rollout_ref.actor.strategy=megatron actor_rollout_ref.actor.megatron."
+    for keys, moved in (("param_offload=True", ("params", "gradients")), ("grad_offload=True", ())):
+        assert _launch(tmp_path, VERL + megatron + keys).reading.value("loop.offloaded_between") == moved
+    swift = "swift rlhf --rlhf_type grpo --model a/b --offload_model true --vllm_mode colocate --use_vllm true"
+    for command, moved in ((f"megatron{swift[5:]}", ("params", "gradients")), (swift, ("params",))):
+        assert _launch(tmp_path, command).reading.value("loop.offloaded_between") == moved
+
+
+def test_the_longest_sample_of_skyrls_agent_is_its_context(tmp_path: Path) -> None:
+    """What it reads between turns counts; it was taken to end with one turn's answer."""
+    text = (
+        "uv run -m skyrl_train.entrypoints.main_base generator.n_samples_per_prompt=5 trainer.max_prompt_length=6000 "
+        "generator.max_input_length=29000 generator.sampling_params.max_generate_length=3000 generator.max_turns="
+    )
+    agent, single = _launch(tmp_path, f"{text}6").reading, _launch(tmp_path, f"{text}1").reading
+    assert [one.value("loop.max_response_tokens") for one in (agent, single)] == [26000, 3000]
+    asked = changes(agent, {"max_response_tokens": 20000})
+    assert agent.changed(asked.keys).value("loop.max_response_tokens") == 20000
+    assert asked.keys == {"generator.max_input_length": 23000}
+
+
+def test_areal_before_its_launchers_is_read(tmp_path: Path) -> None:
+    """Its keys had other names, and tensors the letter m."""
+    text = (
+        "python3 training/main_async_ppo.py n_nodes=24 n_gpus_per_node=8 allocation_mode=sglang.d144p1m1+d12p2m2 "
+        "dataset.train_bs_n_seqs=512 group_size=16 ppo.gen.max_new_tokens=30720 max_head_offpolicyness=4"
+    )
+    reading = _launch(tmp_path, text).reading
+    keys = ("gpus", "trainer_gpus", "tensor_parallel", "trainer_backend", "prompts_per_step", "group_size")
+    assert [reading.value(f"loop.{key}") for key in keys] == [192, 48, 2, "megatron", 512, 16]
+    assert [reading.value(f"loop.{key}") for key in ("max_response_tokens", "max_staleness")] == [30720, 4]
+
+
+def test_easyr1_has_a_reference_unless_kl_is_off(tmp_path: Path) -> None:
+    """By its own key."""
+    text = "python3 -m verl.trainer.main worker.rollout.n=5 algorithm.disable_kl="
+    assert [_launch(tmp_path, text + said).reading.value("loop.reference") for said in ("true", "false")] == [
+        False,
+        True,
+    ]

@@ -137,6 +137,7 @@ def doubts(launch: Launch, model: str = "") -> Iterator[str]:
         yield f"Nobody has read the dimensions of {written}: it is taken for {model}, which has its size (--model)."
     yield from (f"{launch.name}: {key} is not read: {why}." for key, why in launch.reading.faults.items())
     yield from launch.reading.asserted()
+    yield from launch.reading.uncounted()
     mode, fleet, trainer = (launch.reading.value(f"loop.{key}") for key in ("mode", "rollout_gpus", "trainer_gpus"))
     if mode == "colocated" and fleet and trainer and fleet != trainer:
         yield f"Engines have {fleet} of the {trainer} GPUs that they share with the trainer: read as if they had all."

@@ -136,8 +136,8 @@ def _script(texts: list[str]) -> int:
                     return after + 1
                 if not texts[after].startswith("-"):
                     break
-    remote = len(texts) > 2 and posixpath.basename(texts[0]) in ("ssh", "pdsh")  # noqa: PLR2004 (with host and script)
-    return len(texts) - 1 if remote and " " in texts[-1] else 0
+    elsewhere = posixpath.basename(texts[0]) in ("ssh", "pdsh", "tmux")
+    return next((at for at in range(len(texts) - 1, 1, -1) if " " in texts[at]), 0) if elsewhere else 0
 
 
 def _inner(shell: Shell, words: list[Field], index: int, variables: dict[str, Word]) -> bool:
