@@ -33,6 +33,11 @@ _SIZES = re.compile(
 """What keys are named like that have to do with sizes."""
 _MOST_NAMED = 12
 _ALIKE = 0.9  # of a key's characters: a slip of the pen
+_SAVED = re.compile(
+    r"(?<=[^/])(?:/(?:(?:global_)?step[_-]?\d+|checkpoint[_-]\d+|iter_?\d+|epoch[_-]?\d+|snapshots/\w+|actor|hf|"
+    r"hf_model|huggingface|policy|merged|final|latest|last|best))+$"
+)
+"""What trainers and caches put behind the name of a model that they save."""
 _RANKS = ("fsdp", "data_parallel")
 
 
@@ -114,7 +119,7 @@ def model_name(written: str, catalogue: Catalogue) -> str:
     Returns:
         The profile's name; where there is none, a model scaled to the size that the name says, else what was written.
     """
-    text = written.strip().rstrip("/")
+    text = _SAVED.sub("", written.strip().rstrip("/")).replace("/models--", "/")
     with suppress(Refused):
         found, note = model_named(text, catalogue)
         return text.rpartition("/")[2] if note and text.startswith((".", "/", "~")) else text if note else found
