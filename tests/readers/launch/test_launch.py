@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from rlsize.errors import InputError
-from rlsize.frameworks.wanted import changes
+from rlsize.frameworks.wanted import changes, spelled
 from rlsize.readers.frameworks import framework, frameworks
 from rlsize.readers.launch.launch import Launch, read_launch
 from rlsize.readers.launch.scenario import doubts, model_name, scenario_of_launch
@@ -950,3 +950,19 @@ def test_easyr1_has_a_reference_unless_kl_is_off(tmp_path: Path) -> None:
         False,
         True,
     ]
+
+
+def test_a_new_key_has_no_name_that_its_program_lacks(tmp_path: Path) -> None:
+    """Beside an older name (`torch_dtype`), TRL's recomputing was written by the one of newer libraries."""
+    text = "accelerate launch --num_processes 8 -m trl.scripts.grpo --model_name_or_path a/b --torch_dtype bfloat16"
+    reading = _launch(tmp_path, f"{text} --use_peft --num_generations 8").reading
+    names = ("gradient_checkpointing", "lora_r", "vllm_gpu_memory_utilization")
+    assert [spelled(reading, key) for key in names] == [*names]
+
+
+def test_shards_of_pipelinerl_are_those_of_deepspeeds_third_stage() -> None:
+    """They were read as plain data parallelism, and a plan for them gave GPUs of the trainer away."""
+    text = "python -m pipelinerl.launch world.actor_fraction=8 world.finetune_fraction=8 attempts=16 deepspeed_config="
+    for stage, shards, ranks in (("deepspeed_stage3_bf16", 8, None), ("deepspeed_stage1_bf16", None, 8)):
+        reading = read_launch("-", KNOWN, text=text + stage, given={"gpus": 16}).reading
+        assert [reading.value(f"loop.{key}") for key in ("fsdp", "data_parallel")] == [shards, ranks]
