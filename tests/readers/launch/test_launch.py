@@ -44,6 +44,9 @@ def test_every_framework_that_ships_can_be_read() -> None:
         "ray job submit --address=http://h:8265 --runtime-env-json='{{\"a\": 1}}' -- {}",
         'docker run --gpus all -v /a:/b image bash -c "{}"',
         "srun --nodes=2 --ntasks-per-node=1 {}",
+        "sbatch -N 2 --wrap='{}'",
+        'dlc create job --workers=2 --command="cd /x && {}"',
+        "gcloud run --command 'set -x; {}' --quiet",
         "uv run --frozen {}",
         "CUDA_VISIBLE_DEVICES=0,1 nohup {} > log.txt 2>&1 &",
         'if [ -n "$X" ]; then\n  echo no\nelse\n  {}\nfi',
@@ -495,7 +498,16 @@ def test_turns_of_an_agent_are_the_most_that_its_keys_allow(tmp_path: Path, text
 
 @pytest.mark.parametrize(
     "said",
-    ["8xH100", "one node of H100s", "4 H100 GPUs", "nvidia-h100-80gb", "an 8*H100 box", "8x H100 and H100-only images"],
+    [
+        "8xH100",
+        "one node of H100s",
+        "4 H100 GPUs",
+        "nvidia-h100-80gb",
+        "an 8*H100 box",
+        "8x H100 and H100-only images",
+        "tags: [h100x8]",
+        "a3-highgpu-8g of NVIDIA_H100_80GB",
+    ],
 )
 def test_a_kind_of_gpu_is_read_as_people_count_it(tmp_path: Path, said: str) -> None:
     """`8xH100` and `H100s` are H100; a longer word with those letters is none."""
@@ -966,3 +978,39 @@ def test_shards_of_pipelinerl_are_those_of_deepspeeds_third_stage() -> None:
     for stage, shards, ranks in (("deepspeed_stage3_bf16", 8, None), ("deepspeed_stage1_bf16", None, 8)):
         reading = read_launch("-", KNOWN, text=text + stage, given={"gpus": 16}).reading
         assert [reading.value(f"loop.{key}") for key in ("fsdp", "data_parallel")] == [shards, ranks]
+
+
+def test_variables_of_a_file_that_is_printed_into_export_are_read(tmp_path: Path) -> None:
+    """`export $(grep -v '^#' .env | xargs)`, and `$(cat FILE)`: of files beside the script alone."""
+    (tmp_path / ".env").write_text("# sizes\nN=8\nTP=2\n", encoding="utf-8")
+    (tmp_path / "model.txt").write_text("Qwen/Qwen3-8B\n", encoding="utf-8")
+    rollout = "actor_rollout_ref.rollout."
+    text = (
+        f"export $(grep -v '^#' .env | xargs)\n{VERL} {rollout}n=$N {rollout}tensor_model_parallel_size=$TP "
+        "actor_rollout_ref.model.path=$(cat model.txt) data.seed=$(cat /etc/hostname)\n"
+    )
+    reading = _launch(tmp_path, text).reading
+    asked = [reading.value(f"loop.{key}") for key in ("group_size", "rollout_tensor_parallel", "model")]
+    assert asked == [8, 2, "Qwen/Qwen3-8B"]
+    assert reading.settings["data.seed"].unknown
+
+
+def test_a_sum_within_a_text_of_python_is_a_number(tmp_path: Path) -> None:
+    """`f"{512 + 1024}"` was read as 5121024."""
+    code = 'import os\nA = 512\nos.system(f"python -m verl.trainer.main_ppo data.max_response_length={A + 1024}")\n'
+    assert _launch(tmp_path, code, "x.py").reading.value("loop.max_response_tokens") == 1536
+
+
+def test_objects_that_a_log_prints_side_by_side_are_read_together(tmp_path: Path) -> None:
+    """TRL's programs print what trains, and which model."""
+    log = "INFO args: GRPOConfig(\nnum_generations=8,\nuse_vllm=True,\nvllm_mode=colocate,\nbeta=0.0,\n)\n"
+    log += "ModelConfig(model_name_or_path='Qwen/Qwen3-8B', use_peft=False)\n{'loss': 0.1}\n"
+    reading = _launch(tmp_path, log, "log.txt").reading
+    assert [reading.value(f"loop.{key}") for key in ("model", "group_size")] == ["Qwen/Qwen3-8B", 8]
+
+
+def test_options_of_a_recipe_that_goes_on_keep_their_dashes(tmp_path: Path) -> None:
+    """What make does not echo begins with a sign; `--num_generations` at the begin of a line is no such command."""
+    text = "train:\n\t-@swift rlhf --rlhf_type grpo --model a/b \\\n\t  --num_generations 16 \\\n\t  --use_vllm true\n"
+    reading = _launch(tmp_path, text, "Makefile").reading
+    assert [reading.value(f"loop.{key}") for key in ("group_size", "model")] == [16, "a/b"]

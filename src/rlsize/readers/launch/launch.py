@@ -39,11 +39,12 @@ _FILES = (".yaml", ".yml", ".toml", ".json")
 _GPU = re.compile(
     r"(?:(?<![^\W_])|(?<=\d[x*]))((?:GB[23]00|B[23]00|H[12]00|H800|H20|A100|A800|L40S?|A6000|V100|MI\d{3}X?)"
     r"(?:[- ](?:SXM|PCIE|NVL))?|GH200|A10G|RTX[- ]?(?:[345]090|6000[- ]Ada)|Tesla[- ]T4"
-    r"|(?<=gpuType\": \")[TL]4|(?<=gpuType\":\")[TL]4"
-    r"|p(?:5|5e|5en|4d|4de|6-b200)\.\d+xlarge|a[234]-(?:ultra|high|mega)gpu-8g)(?:s|GPUs?)?(?![^\W_])",
+    r"|(?<=gpuType\": \")[TL]4|(?<=gpuType\":\")[TL]4)(?:s|GPUs?|[x*]\d{1,4})?(?![^\W_])",
     re.IGNORECASE,
 )
-"""A kind of GPU among words, as people count them too: `8xH100`, `H100s`; a cloud's name for machines of one."""
+"""A kind of GPU among words, as people count them too: `8xH100`, `H100s`."""
+_MACHINE = re.compile(r"\b(p(?:5|5e|5en|4d|4de|6-b200)\.48xlarge|p4de?\.24xlarge|a[234]-(?:ultra|high|mega)gpu-8g)\b")
+"""A cloud's name for machines with GPUs of one kind."""
 _MISSING = re.compile(r"(?:parent )?(\S+) is missing: ")
 """How a note tells of a configuration that is not there."""
 _PRINTED = re.compile(r"\$\(|`|<\(|what is read")
@@ -213,7 +214,7 @@ def _undated(chosen: Framework, era: Era | None, reading: Reading) -> Iterator[s
 
 def _named_gpu(path: str, text: str) -> Iterator[Setting]:
     """The kind of GPU that a script names anywhere, in a comment for one; none where it names several."""
-    found = list(_GPU.finditer(text[:_HEAD]))
+    found = list(_GPU.finditer(text[:_HEAD])) or list(_MACHINE.finditer(text[:_HEAD]))
     if len({match[1].upper() for match in found}) == 1:
         yield Setting("cluster.gpu", found[0][1], Span(path, text.count("\n", 0, found[0].start()) + 1))
 
@@ -559,7 +560,7 @@ def _cluster(settings: Iterable[Setting]) -> Iterator[Setting]:
 def _variables(settings: Iterable[Setting]) -> Iterator[tuple[str, str]]:
     """Variables that a job file sets: `env: {A: 1}`, `environment: [A=1]`."""
     for setting in settings:
-        found = re.search(r"(?:^|\.)(?:envs?|environment)(?:\.([A-Za-z_]\w*))?$", setting.key)
+        found = re.search(r"(?:^|\.)(?:envs?|environment|variables)(?:\.([A-Za-z_]\w*))?$", setting.key)
         if found and isinstance(setting.value, list):
             pairs = (str(one).partition("=") for one in setting.value)
             yield from ((name, value) for name, equals, value in pairs if equals)
