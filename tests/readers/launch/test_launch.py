@@ -1014,3 +1014,25 @@ def test_options_of_a_recipe_that_goes_on_keep_their_dashes(tmp_path: Path) -> N
     text = "train:\n\t-@swift rlhf --rlhf_type grpo --model a/b \\\n\t  --num_generations 16 \\\n\t  --use_vllm true\n"
     reading = _launch(tmp_path, text, "Makefile").reading
     assert [reading.value(f"loop.{key}") for key in ("group_size", "model")] == [16, "a/b"]
+
+
+def test_gpus_that_a_critic_has_beside_shared_ones_are_not_the_trainers(tmp_path: Path) -> None:
+    """Slime's critic has its own; its launch was refused, as a layout that does not fill them."""
+    text = (
+        "python3 train.py --colocate --actor-num-nodes 1 --actor-num-gpus-per-node 4 --critic-num-gpus-per-node 4 "
+        "--advantage-estimator ppo --rollout-batch-size 32 --hf-checkpoint Qwen/Qwen3-4B"
+    )
+    launch = _launch(tmp_path, text)
+    data = scenario_of_launch(launch, CATALOGUE)[0].data
+    assert (launch.reading.value("loop.gpus"), data["placement"]["trainer_gpus"]) == (8, 4)
+    assert "gpus" not in data["cluster"]
+
+
+def test_a_sync_by_files_is_read_and_written(tmp_path: Path) -> None:
+    """AReaL has it for LoRA; a plan of such a launch was refused, as its keys said nothing."""
+    text = (
+        "actor: {path: a/b, weight_update_mode: disk}\nallocation_mode: 'sglang:d2+fsdp:d2'\ngconfig: {n_samples: 4}\n"
+    )
+    reading = _launch(tmp_path, text, "x.yaml").reading
+    assert reading.value("loop.transport") == "store"
+    assert not changes(reading, {"transport": "store"}).refused

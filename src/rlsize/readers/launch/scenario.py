@@ -81,6 +81,8 @@ def _kept(told: Mapping[str, Told]) -> Iterator[tuple[str, Told]]:
     shared = told["mode"].value == "colocated" if "mode" in told else False
     left_out = {"instances"} if "rollout_gpus" in told and "rollout_tensor_parallel" in told else set()
     left_out |= {"rollout_gpus", "trainer_gpus"} if shared and "gpus" in told else {"gpus"}
+    if shared and told.keys() >= {"gpus", "trainer_gpus"} and told["gpus"].value > told["trainer_gpus"].value:
+        left_out ^= {"trainer_gpus", "gpus"}  # a critic has the others
     left_out |= {"samples_per_step"} if "prompts_per_step" in told and "group_size" in told else set()
     left_out |= set() if "mode" in told and told["mode"].value == "async" else {"max_staleness"}
     for key, one in told.items():
