@@ -475,6 +475,8 @@ def test_a_bare_name_that_a_framework_ships_is_no_file_beside_the_script(tmp_pat
         (VERL + "{0}enable=True", None),
         (VERL + "{0}enable=True {0}max_assistant_turns=5", 5),
         (VERL + "{0}enable=True {0}max_user_turns=5", 6),
+        (VERL + "{0}max_assistant_turns=5 actor_rollout_ref.rollout.agent.agent_loop_config_path=a.yaml", 5),
+        ("python examples/start_agentic_pipeline.py max_actions_per_traj=10 train_env_manager.group_size=8", 10),
         (VERL + "{0}enable=True {0}max_user_turns=3 {0}max_assistant_turns=5", 4),
         (VERL + "{0}enable=True {0}max_user_turns=8 {0}max_assistant_turns=5", 5),
         ("python -m skyrl.train.entrypoints.main_base trainer.policy.model.path=m", 1),
