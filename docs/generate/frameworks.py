@@ -170,6 +170,7 @@ def _doubts(one: Framework) -> str:
             lines.append(f"A launch is taken for one of before {era.below} where it sets {_codes(era.signs)}.")
     if one.silent:
         lines.append(f"Set without effect on a size: {_codes(one.silent)}.")
+    lines += [f"Where {_code(text)}: {says[:1].lower()}{says[1:]}." for text, says in one.uncounted.items()]
     return "".join(f"\n{line}\n" for line in lines)
 
 

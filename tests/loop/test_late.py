@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+from typing import Any
+
 import pytest
 from tests.effort import NIGHTLY
 
+from rlsize.estimates import step_assembly
 from rlsize.estimates.step_assembly import REFILLING
 from rlsize.facts.figure import Figure
 from rlsize.loop.answer import answer_of
@@ -191,3 +195,11 @@ def test_a_search_prices_late_samples_as_the_loop_that_it_finds(late: str) -> No
     assert {one.place.loop in REFILLING for one in families} == {True, False}
     for one in families:
         assert one.results["step_seconds"] == pytest.approx(one.family.step_seconds)
+
+
+def test_waste_that_makes_more_of_it_necessary_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The search for it began between ends that did not hold it, and came to none at all."""
+    monkeypatch.setattr(step_assembly, "_needed", lambda _parts, _rule, _cycle, waste: 1.1194 + 0.03 * (waste - 1.0))
+    nothing: Any = SimpleNamespace(cycle=None)
+    found: Any = step_assembly._waste(nothing, nothing)
+    assert found == pytest.approx(1.1231, rel=2e-3)

@@ -18,7 +18,7 @@ from rlsize.equations import (
     rollout_batch,
     train_step,
 )
-from rlsize.equations._ops import exp, log, maximum, where
+from rlsize.equations._ops import exp, log, maximum, minimum, where
 from rlsize.equations.agents import quicker_training
 from rlsize.estimates.figures import added, apply, bare, entries, numbers, predicted
 from rlsize.estimates.flow import Flow, by_result, rule
@@ -238,8 +238,10 @@ def _waste(parts: LoopParts, rule: LateRule) -> Worked:
     cycle = None if parts.cycle is None else _cycle_seconds(numbers, parts, parts.cycle)
     rhythm = _in_rhythm(parts, rule)
     needed = partial(_needed, parts, rule, cycle)
-    low, high = 0.0, log(needed(1.0))
-    over, under = high, log(needed(exp(high))) - high
+    low, over = 0.0, log(needed(1.0))
+    # where more waste makes more of it necessary, the search ends twice as far ahead
+    high = over + 2.0 * maximum(log(needed(exp(over))) - over, 0.0)
+    under = minimum(log(needed(exp(high))) - high, 0.0)
     middle = 0.0
     for _ in range(_LINES):
         middle = low + (high - low) * over / maximum(over - under, 1e-12)

@@ -119,6 +119,9 @@ class Framework:
         dict[str, str],
         Says("Expressions over keys that its code checks as it starts, each with its words where one does not hold."),
     ] = field(default_factory=dict)
+    uncounted: Annotated[
+        dict[str, str], Says("Expressions over keys that hold where a launch does what is not counted, each with what.")
+    ] = field(default_factory=dict)
     refuses: Annotated[
         dict[str, tuple[str, ...]], Says("Modes that it cannot run: why, and the mode that comes nearest.")
     ] = field(default_factory=dict)

@@ -99,7 +99,8 @@ def degree(value: object, side: str, letter: str) -> int:
         elif side == "experts":
             text = text.rpartition(":")[2]
     text = re.sub(r"^[a-z]+[:.]", "", text)
-    found = re.search(rf"{re.escape(letter)}(\d{{1,6}})", text)
+    letters = "tm" if letter == "t" else re.escape(letter)  # m: tensors, before 0.3.1
+    found = re.search(rf"[{letters}](\d{{1,6}})", text)
     return int(found[1]) if found else (1 if text else 0)
 
 

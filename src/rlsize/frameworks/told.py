@@ -75,7 +75,7 @@ def inherited(child: Framework, parent: Framework) -> Framework:
     """A fork, with all that holds for its parent and that it does not say itself."""
     merged: dict[str, Any] = {
         name: {**getattr(parent, name), **getattr(child, name)}
-        for name in ("renamed", "defaults", "quantities", "writes")
+        for name in ("renamed", "defaults", "quantities", "writes", "uncounted")
     }
     taken: dict[str, Any] = {
         name: getattr(child, name) or getattr(parent, name)
@@ -289,6 +289,10 @@ class Reading:
                 if all(self.value(key) is not None for key in asked) and not evaluate(text, self):
                     words = re.sub(r"\{([\w.]+)\}", lambda found: str(self.value(found[1])), says)
                     yield f"{self.framework.title} stops as it starts: {words}."
+
+    def uncounted(self) -> Iterator[str]:
+        """What the launch does that is not counted."""
+        yield from (f"{says}." for text, says in self.framework.uncounted.items() if evaluate(text, self))
 
     def as_it_writes(self, key: str) -> bool:
         """Whether a key, such as one of the critic, says what would be written there for the loop that was read."""

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from rlsize.errors import InputError
-from rlsize.frameworks.wanted import changes
+from rlsize.frameworks.wanted import changes, spelled
 from rlsize.readers.frameworks import framework, frameworks
 from rlsize.readers.launch.launch import Launch, read_launch
 from rlsize.readers.launch.scenario import doubts, model_name, scenario_of_launch
@@ -44,6 +44,9 @@ def test_every_framework_that_ships_can_be_read() -> None:
         "ray job submit --address=http://h:8265 --runtime-env-json='{{\"a\": 1}}' -- {}",
         'docker run --gpus all -v /a:/b image bash -c "{}"',
         "srun --nodes=2 --ntasks-per-node=1 {}",
+        "sbatch -N 2 --wrap='{}'",
+        'dlc create job --workers=2 --command="cd /x && {}"',
+        "gcloud run --command 'set -x; {}' --quiet",
         "uv run --frozen {}",
         "CUDA_VISIBLE_DEVICES=0,1 nohup {} > log.txt 2>&1 &",
         'if [ -n "$X" ]; then\n  echo no\nelse\n  {}\nfi',
@@ -397,6 +400,8 @@ def test_secrets_stay_in_the_script(tmp_path: Path) -> None:
         ("meta-llama/Llama-3.1-8B-Instruct/", "llama3.1-8b"),
         ("OpenRLHF/Llama-3-8b-sft-mixture", "llama3-8b"),
         ("Qwen/Qwen3-30B-A3B-Instruct-2507", "qwen3-30b-a3b"),
+        ("ckpt/Qwen2.5-32B-Instruct/global_step_372/actor/huggingface", "qwen2.5-32b"),
+        ("/hub/models--Qwen--Qwen2.5-7B/snapshots/0a1b2c", "qwen2.5-7b"),
         ("somebody/unheard-of-9b", "internlm3-8b@9B"),
         ("somebody/unheard-of", "somebody/unheard-of"),
     ],
@@ -470,6 +475,8 @@ def test_a_bare_name_that_a_framework_ships_is_no_file_beside_the_script(tmp_pat
         (VERL + "{0}enable=True", None),
         (VERL + "{0}enable=True {0}max_assistant_turns=5", 5),
         (VERL + "{0}enable=True {0}max_user_turns=5", 6),
+        (VERL + "{0}max_assistant_turns=5 actor_rollout_ref.rollout.agent.agent_loop_config_path=a.yaml", 5),
+        ("python examples/start_agentic_pipeline.py max_actions_per_traj=10 train_env_manager.group_size=8", 10),
         (VERL + "{0}enable=True {0}max_user_turns=3 {0}max_assistant_turns=5", 4),
         (VERL + "{0}enable=True {0}max_user_turns=8 {0}max_assistant_turns=5", 5),
         ("python -m skyrl.train.entrypoints.main_base trainer.policy.model.path=m", 1),
@@ -493,7 +500,16 @@ def test_turns_of_an_agent_are_the_most_that_its_keys_allow(tmp_path: Path, text
 
 @pytest.mark.parametrize(
     "said",
-    ["8xH100", "one node of H100s", "4 H100 GPUs", "nvidia-h100-80gb", "an 8*H100 box", "8x H100 and H100-only images"],
+    [
+        "8xH100",
+        "one node of H100s",
+        "4 H100 GPUs",
+        "nvidia-h100-80gb",
+        "an 8*H100 box",
+        "8x H100 and H100-only images",
+        "tags: [h100x8]",
+        "a3-highgpu-8g of NVIDIA_H100_80GB",
+    ],
 )
 def test_a_kind_of_gpu_is_read_as_people_count_it(tmp_path: Path, said: str) -> None:
     """`8xH100` and `H100s` are H100; a longer word with those letters is none."""
@@ -538,13 +554,19 @@ def test_arguments_that_only_a_command_would_print_are_named(tmp_path: Path, wor
         ("pip install verl==0.3.0.post1", "verl@0.3.0.post1"),
         ("pip install verl", "verl"),
         ("pip install my-verl==0.1 verl==0.5 || pip install verl==0.6", "verl"),
+        ("# verl 0.5.0, vllm 0.9.1", "verl@0.5.0"),
+        ("# with verl v0.6", "verl@0.6"),
+        ("pip install git+https://github.com/volcengine/verl@v0.4.1", "verl@0.4.1"),
+        ("# verl 8 GPUs, verl v1, verl 0.6 or so", "verl"),
+        ("# verl v0.6.x", "verl@0.6"),
     ],
 )
-def test_a_version_is_the_one_that_a_launch_installs(tmp_path: Path, installed: str, dated: str) -> None:
-    """Where it installs one alone; what is said beside it goes before."""
+def test_a_version_is_the_one_that_a_launch_installs_or_names(tmp_path: Path, installed: str, dated: str) -> None:
+    """Where it is one alone; what is said beside it goes before. Two numbers without a mark may be of anything."""
     launch = _launch(tmp_path, f"{installed}\n{VERL}\n")
     assert launch.dated == dated
-    assert any("is installed there" in note for note in launch.notes) is ("@" in dated)
+    how = "installed" if "==" in installed else "named"
+    assert any(f"is {how} there" in note for note in launch.notes) is ("@" in dated)
     assert _launch(tmp_path, f"{installed}\n{VERL}\n", framework="verl@0.9").dated == "verl@0.9"
 
 
@@ -792,3 +814,227 @@ def test_trainers_that_are_not_read_are_refused_by_name(tmp_path: Path, name: st
     with pytest.raises(InputError, match=f"is of {trainer}, which is not read") as raised:
         _launch(tmp_path, text, name)
     assert "rlsize init" in raised.value.faults[0].todo
+
+
+def test_a_sweep_is_read_with_the_first_of_its_values(tmp_path: Path) -> None:
+    """And says so; `256,512` prompts were read as 256,512."""
+    launch = _launch(tmp_path, f"{VERL} --multirun data.train_batch_size=256,512 'data.seed=choice(1,2)' a.b=[1,2]\n")
+    assert launch.reading.value("loop.prompts_per_step") == 256
+    assert sum("is swept: read with the first value" in note for note in launch.notes) == 2
+    sweep = """program: verl.trainer.main_ppo
+method: grid
+parameters:
+  data.train_batch_size: {values: [64, 128]}
+  actor_rollout_ref.rollout.n: {value: 8}
+command: ["${env}", python3, -m, "${program}", algorithm.adv_estimator=grpo, "${args_no_hyphens}"]
+"""
+    launch = _launch(tmp_path, sweep, "sweep.yaml")
+    asked = [launch.reading.value(f"loop.{key}") for key in ("prompts_per_step", "group_size", "critic", "mode")]
+    assert asked == [64, 8, False, "colocated"]
+    assert any("data.train_batch_size is swept" in note for note in launch.notes)
+
+
+def test_lines_of_a_job_and_its_variables_are_a_script(tmp_path: Path) -> None:
+    """As dstack has them; `$$` of docker compose is a `$`, and its variables may be a list."""
+    dstack = """type: task
+nodes: 2
+env: [HF_TOKEN, M=Qwen/Qwen3-8B]
+commands:
+  - pip install x
+  - |
+    if [ $DSTACK_NODE_RANK = 0 ]; then
+      python3 -m verl.trainer.main_ppo trainer.nnodes=$DSTACK_NODES_NUM actor_rollout_ref.model.path=$M
+    fi
+resources: {gpu: "H200:8"}
+"""
+    reading = _launch(tmp_path, dstack, ".dstack.yml").reading
+    assert [reading.value(f"loop.{key}") for key in ("gpus", "gpu", "model")] == [16, "H200", "Qwen/Qwen3-8B"]
+    compose = """services:
+  a:
+    environment: [M=Qwen/Qwen3-4B]
+    command: >
+      bash -c "python3 -m verl.trainer.main_ppo trainer.nnodes=1 actor_rollout_ref.model.path=$${M}"
+"""
+    assert _launch(tmp_path, compose, "compose.yaml").reading.value("loop.model") == "Qwen/Qwen3-4B"
+
+
+def test_gpus_of_a_task_and_commands_typed_into_tmux_are_read(tmp_path: Path) -> None:
+    """Slurm tells both to the script."""
+    text = """#!/bin/bash
+#SBATCH --nodes=2 --gpus-per-task=h100:8
+tmux send-keys -t x "python3 -m verl.trainer.main_ppo trainer.nnodes=$SLURM_NNODES trainer.n_gpus_per_node=\\
+$SLURM_GPUS_PER_TASK" C-m
+"""
+    assert _launch(tmp_path, text).reading.value("loop.gpus") == 16
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        'PyTorch(hyperparameters={"actor_rollout_ref.rollout.n": 6, "trainer.n_gpus_per_node": 2})',
+        'client.submit_job(entrypoint="python -m verl.trainer.main_ppo actor_rollout_ref.rollout.n=6")',
+        'task = sky.Task(run=f"python -m verl.trainer.main_ppo actor_rollout_ref.rollout.n={3 + 3}")',
+    ],
+)
+def test_what_a_job_hands_on_in_python_is_read(tmp_path: Path, code: str) -> None:
+    """SageMaker's hyperparameters, and the commands of Ray's, Azure's and SkyPilot's jobs."""
+    assert _launch(tmp_path, code, "job.py").reading.value("loop.group_size") == 6
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "gpu"),
+    [
+        ("x.sh", f"# on p4de.24xlarge\n{VERL}", "a100-80-sxm"),
+        ("x.ipynb", json.dumps({"cells": [], "metadata": {"gpuType": "T4"}}), "t4"),
+    ],
+)
+def test_a_machine_of_a_cloud_names_its_gpu(tmp_path: Path, name: str, text: str, gpu: str) -> None:
+    """And so does a notebook of Colab."""
+    if name.endswith("ipynb"):
+        cell = {"cell_type": "code", "source": ["GRPOConfig(num_generations=4, beta=0)"]}
+        text = json.dumps({**json.loads(text), "cells": [cell]})
+    launch = _launch(tmp_path, text, name)
+    assert scenario_of_launch(launch, CATALOGUE)[0].data["cluster"]["gpu"] == gpu
+
+
+def test_recipes_of_verl_are_read_as_they_train(tmp_path: Path) -> None:
+    """SPPO and SPIN have no critic, SPIN a reference, PRIME a reward model, and batches that it cuts."""
+    sppo, spin, prime = (
+        _launch(tmp_path, f"python3 -m recipe.{name}.main_{name} trainer.nnodes=1 {more}")
+        for name, more in (("sppo", ""), ("spin", ""), ("prime", "data.oversample_factor=4"))
+    )
+    assert [one.reading.value("loop.critic") for one in (sppo, spin)] == [False, False]
+    assert [one.reading.value("loop.reference") for one in (sppo, spin)] == [False, True]
+    assert prime.reading.value("loop.kept_fraction") == 0.25
+    assert any("A reward model" in one for one in doubts(prime))
+    assert not any("A reward model" in one for one in doubts(sppo))
+
+
+@pytest.mark.parametrize(
+    ("keys", "said"),
+    [("trainer.device=npu", "NPUs"), ("reward_model.enable=True", "reward model"), ("trainer.device=cuda", "")],
+)
+def test_what_a_launch_does_and_is_not_counted_is_told(tmp_path: Path, keys: str, said: str) -> None:
+    """By the framework's own expressions."""
+    told = [*_launch(tmp_path, VERL + keys).reading.uncounted()]
+    assert len(told) == bool(said)
+    assert all(said in one for one in told)
+
+
+def test_gradients_of_megatron_leave_with_its_weights(tmp_path: Path) -> None:
+    """In verl and ms-swift, whatever verl's grad_offload says: their code frees both buffers."""
+    megatron = "actor_rollout_ref.actor.strategy=megatron actor_rollout_ref.actor.megatron."
+    for keys, moved in (("param_offload=True", ("params", "gradients")), ("grad_offload=True", ())):
+        assert _launch(tmp_path, VERL + megatron + keys).reading.value("loop.offloaded_between") == moved
+    swift = "swift rlhf --rlhf_type grpo --model a/b --offload_model true --vllm_mode colocate --use_vllm true"
+    commands = (f"megatron{swift[5:]}", swift)
+    told = [_launch(tmp_path, command).reading.value("loop.offloaded_between") for command in commands]
+    assert told == [("params", "gradients"), ("params",)]
+
+
+def test_the_longest_sample_of_skyrls_agent_is_its_context(tmp_path: Path) -> None:
+    """What it reads between turns counts; it was taken to end with one turn's answer."""
+    text = (
+        "uv run -m skyrl_train.entrypoints.main_base generator.n_samples_per_prompt=5 trainer.max_prompt_length=6000 "
+        "generator.max_input_length=29000 generator.sampling_params.max_generate_length=3000 generator.max_turns="
+    )
+    agent, single = _launch(tmp_path, f"{text}6").reading, _launch(tmp_path, f"{text}1").reading
+    assert [one.value("loop.max_response_tokens") for one in (agent, single)] == [26000, 3000]
+    asked = changes(agent, {"max_response_tokens": 20000})
+    assert agent.changed(asked.keys).value("loop.max_response_tokens") == 20000
+    assert asked.keys == {"generator.max_input_length": 23000}
+
+
+def test_areal_before_its_launchers_is_read(tmp_path: Path) -> None:
+    """Its keys had other names, and tensors the letter m."""
+    text = (
+        "python3 training/main_async_ppo.py n_nodes=24 n_gpus_per_node=8 allocation_mode=sglang.d144p1m1+d12p2m2 "
+        "dataset.train_bs_n_seqs=512 group_size=16 ppo.gen.max_new_tokens=30720 max_head_offpolicyness=4"
+    )
+    reading = _launch(tmp_path, text).reading
+    keys = ("gpus", "trainer_gpus", "tensor_parallel", "trainer_backend", "prompts_per_step", "group_size")
+    assert [reading.value(f"loop.{key}") for key in keys] == [192, 48, 2, "megatron", 512, 16]
+    assert [reading.value(f"loop.{key}") for key in ("max_response_tokens", "max_staleness")] == [30720, 4]
+
+
+def test_easyr1_has_a_reference_unless_kl_is_off(tmp_path: Path) -> None:
+    """By its own key."""
+    text = "python3 -m verl.trainer.main worker.rollout.n=5 algorithm.disable_kl="
+    assert [_launch(tmp_path, text + said).reading.value("loop.reference") for said in ("true", "false")] == [
+        False,
+        True,
+    ]
+
+
+def test_a_new_key_has_no_name_that_its_program_lacks(tmp_path: Path) -> None:
+    """Beside an older name (`torch_dtype`), TRL's recomputing was written by the one of newer libraries."""
+    text = "accelerate launch --num_processes 8 -m trl.scripts.grpo --model_name_or_path a/b --torch_dtype bfloat16"
+    reading = _launch(tmp_path, f"{text} --use_peft --num_generations 8").reading
+    names = ("gradient_checkpointing", "lora_r", "vllm_gpu_memory_utilization")
+    assert [spelled(reading, key) for key in names] == [*names]
+
+
+def test_shards_of_pipelinerl_are_those_of_deepspeeds_third_stage() -> None:
+    """They were read as plain data parallelism, and a plan for them gave GPUs of the trainer away."""
+    text = "python -m pipelinerl.launch world.actor_fraction=8 world.finetune_fraction=8 attempts=16 deepspeed_config="
+    for stage, shards, ranks in (("deepspeed_stage3_bf16", 8, None), ("deepspeed_stage1_bf16", None, 8)):
+        reading = read_launch("-", KNOWN, text=text + stage, given={"gpus": 16}).reading
+        assert [reading.value(f"loop.{key}") for key in ("fsdp", "data_parallel")] == [shards, ranks]
+
+
+def test_variables_of_a_file_that_is_printed_into_export_are_read(tmp_path: Path) -> None:
+    """`export $(grep -v '^#' .env | xargs)`, and `$(cat FILE)`: of files beside the script alone."""
+    (tmp_path / ".env").write_text("# sizes\nN=8\nTP=2\n", encoding="utf-8")
+    (tmp_path / "model.txt").write_text("Qwen/Qwen3-8B\n", encoding="utf-8")
+    rollout = "actor_rollout_ref.rollout."
+    text = (
+        f"export $(grep -v '^#' .env | xargs)\n{VERL} {rollout}n=$N {rollout}tensor_model_parallel_size=$TP "
+        "actor_rollout_ref.model.path=$(cat model.txt) data.seed=$(cat /etc/hostname)\n"
+    )
+    reading = _launch(tmp_path, text).reading
+    asked = [reading.value(f"loop.{key}") for key in ("group_size", "rollout_tensor_parallel", "model")]
+    assert asked == [8, 2, "Qwen/Qwen3-8B"]
+    assert reading.settings["data.seed"].unknown
+
+
+def test_a_sum_within_a_text_of_python_is_a_number(tmp_path: Path) -> None:
+    """`f"{512 + 1024}"` was read as 5121024."""
+    code = 'import os\nA = 512\nos.system(f"python -m verl.trainer.main_ppo data.max_response_length={A + 1024}")\n'
+    assert _launch(tmp_path, code, "x.py").reading.value("loop.max_response_tokens") == 1536
+
+
+def test_objects_that_a_log_prints_side_by_side_are_read_together(tmp_path: Path) -> None:
+    """TRL's programs print what trains, and which model."""
+    log = "INFO args: GRPOConfig(\nnum_generations=8,\nuse_vllm=True,\nvllm_mode=colocate,\nbeta=0.0,\n)\n"
+    log += "ModelConfig(model_name_or_path='Qwen/Qwen3-8B', use_peft=False)\n{'loss': 0.1}\n"
+    reading = _launch(tmp_path, log, "log.txt").reading
+    assert [reading.value(f"loop.{key}") for key in ("model", "group_size")] == ["Qwen/Qwen3-8B", 8]
+
+
+def test_options_of_a_recipe_that_goes_on_keep_their_dashes(tmp_path: Path) -> None:
+    """What make does not echo begins with a sign; `--num_generations` at the begin of a line is no such command."""
+    text = "train:\n\t-@swift rlhf --rlhf_type grpo --model a/b \\\n\t  --num_generations 16 \\\n\t  --use_vllm true\n"
+    reading = _launch(tmp_path, text, "Makefile").reading
+    assert [reading.value(f"loop.{key}") for key in ("group_size", "model")] == [16, "a/b"]
+
+
+def test_gpus_that_a_critic_has_beside_shared_ones_are_not_the_trainers(tmp_path: Path) -> None:
+    """Slime's critic has its own; its launch was refused, as a layout that does not fill them."""
+    text = (
+        "python3 train.py --colocate --actor-num-nodes 1 --actor-num-gpus-per-node 4 --critic-num-gpus-per-node 4 "
+        "--advantage-estimator ppo --rollout-batch-size 32 --hf-checkpoint Qwen/Qwen3-4B"
+    )
+    launch = _launch(tmp_path, text)
+    data = scenario_of_launch(launch, CATALOGUE)[0].data
+    assert (launch.reading.value("loop.gpus"), data["placement"]["trainer_gpus"]) == (8, 4)
+    assert "gpus" not in data["cluster"]
+
+
+def test_a_sync_by_files_is_read_and_written(tmp_path: Path) -> None:
+    """AReaL has it for LoRA; a plan of such a launch was refused, as its keys said nothing."""
+    text = (
+        "actor: {path: a/b, weight_update_mode: disk}\nallocation_mode: 'sglang:d2+fsdp:d2'\ngconfig: {n_samples: 4}\n"
+    )
+    reading = _launch(tmp_path, text, "x.yaml").reading
+    assert reading.value("loop.transport") == "store"
+    assert not changes(reading, {"transport": "store"}).refused

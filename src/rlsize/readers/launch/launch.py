@@ -11,7 +11,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from rlsize.errors import Fault, InputError, suggestion
-from rlsize.facts.launch import GAP, Program, Setting, Span
+from rlsize.facts.launch import GAP, Program, Setting, Span, Word
 from rlsize.frameworks.told import Reading, era_of, in_era, matching, named_version, normal, own_name
 from rlsize.readers.launch.arguments import positional, scalar, settings_of
 from rlsize.readers.launch.bash import read_script
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from rlsize.facts.framework import Era, Framework
-    from rlsize.facts.launch import Script, Word
+    from rlsize.facts.launch import Script, Value
     from rlsize.frameworks.told import Told
 
 _NAMED = 2  # keys of a quantity that follows from several
@@ -38,14 +38,24 @@ _SHELL = re.compile(
 _FILES = (".yaml", ".yml", ".toml", ".json")
 _GPU = re.compile(
     r"(?:(?<![^\W_])|(?<=\d[x*]))((?:GB[23]00|B[23]00|H[12]00|H800|H20|A100|A800|L40S?|A6000|V100|MI\d{3}X?)"
-    r"(?:[- ](?:SXM|PCIE|NVL))?|GH200|A10G|RTX[- ]?(?:[345]090|6000[- ]Ada)|Tesla[- ]T4)(?:s|GPUs?)?(?![^\W_])",
+    r"(?:[- ](?:SXM|PCIE|NVL))?|GH200|A10G|RTX[- ]?(?:[345]090|6000[- ]Ada)|Tesla[- ]T4"
+    r"|(?<=gpuType\": \")[TL]4|(?<=gpuType\":\")[TL]4)(?:s|GPUs?|[x*]\d{1,4})?(?![^\W_])",
     re.IGNORECASE,
 )
 """A kind of GPU among words, as people count them too: `8xH100`, `H100s`."""
+_MACHINE = re.compile(r"\b(p(?:5|5e|5en|4d|4de|6-b200)\.48xlarge|p4de?\.24xlarge|a[234]-(?:ultra|high|mega)gpu-8g)\b")
+"""A cloud's name for machines with GPUs of one kind."""
 _MISSING = re.compile(r"(?:parent )?(\S+) is missing: ")
 """How a note tells of a configuration that is not there."""
 _PRINTED = re.compile(r"\$\(|`|<\(|what is read")
 """What a word is named by that only a command of the outside would print."""
+_SWEPT = re.compile(r"(?:choice\()?([^\s,()\[\]{}]{1,200})(?:,[^\s,()\[\]{}]+)+\)?")
+"""Values of a key that Hydra sweeps."""
+_DATED = (
+    r"(?:(?:\[[\w,-]*\])?==|(?:[ :@]|:? version |: )(?=v\d+\.\d|\d+\.\d+\.\d))v?"
+    r"(\d+(?:\.\d+)*(?:\.?(?:post|rc|dev)\d*)?)"
+)
+"""How a version follows a name: `==0.6`, ` v0.6`, `:v0.6`, `@0.6.1`, ` 0.6.1`; two numbers alone may be of anything."""
 _HEAD = 262144  # characters in which a script names its GPUs, if it does
 _BESIDE = {
     "config_file": "accelerate.",
@@ -58,7 +68,7 @@ _BESIDE = {
 }
 _GPUS = re.compile(r"(?:gpu:)?(?:([A-Za-z][\w.-]*):)?(\d{1,6})")
 """GPUs of a node as Slurm writes them: `8`, `gpu:8`, `gpu:h100:8`."""
-_FIRST = {"SKYPILOT_NODE_RANK": "0", "SLURM_NODEID": "0", "SLURM_PROCID": "0"}
+_FIRST = dict.fromkeys(("SKYPILOT_NODE_RANK", "DSTACK_NODE_RANK", "SLURM_NODEID", "SLURM_PROCID"), "0")
 """What schedulers tell the first node, for which a script is read."""
 
 
@@ -165,13 +175,15 @@ def read_launch(
 
 
 def _installed(chosen: Framework, text: str, notes: list[str]) -> tuple[str, str] | None:
-    """The package and the version of a framework that a launch installs itself, `pip install verl==0.6.1`."""
+    """The package and version of a framework that a launch installs or names alone: `verl==0.6.1`, `verl v0.6`."""
     names = "|".join(re.escape(name) for name in (chosen.name, *chosen.aliases))
-    found = list(re.finditer(rf"(?<![\w./-])({names})(?:\[[\w,-]*\])?==(\d+(?:\.\w+)*)", text, re.IGNORECASE))
-    if len({match[0] for match in found}) != 1:
+    pattern = rf"(?<![\w.-])({names}){_DATED}"
+    found = list(re.finditer(pattern, text[:_HEAD], re.IGNORECASE))
+    if len({(match[1].lower(), match[2]) for match in found}) != 1:
         return None
     line = text.count("\n", 0, found[0].start()) + 1
-    notes.append(f"line {line}: read as {chosen.title} {found[0][2]}, which is installed there")
+    how = "installed" if "==" in found[0][0] else "named"
+    notes.append(f"line {line}: read as {chosen.title} {found[0][2]}, which is {how} there")
     return named_version(f"{found[0][1]}@{found[0][2]}")
 
 
@@ -202,7 +214,7 @@ def _undated(chosen: Framework, era: Era | None, reading: Reading) -> Iterator[s
 
 def _named_gpu(path: str, text: str) -> Iterator[Setting]:
     """The kind of GPU that a script names anywhere, in a comment for one; none where it names several."""
-    found = list(_GPU.finditer(text[:_HEAD]))
+    found = list(_GPU.finditer(text[:_HEAD])) or list(_MACHINE.finditer(text[:_HEAD]))
     if len({match[1].upper() for match in found}) == 1:
         yield Setting("cluster.gpu", found[0][1], Span(path, text.count("\n", 0, found[0].start()) + 1))
 
@@ -371,13 +383,21 @@ def _of_program(framework: Framework, program: Program, at: int, context: Contex
         yield from code
     texts = [word.text for word in before]
     prefix = next((key for words, key in framework.parts.items() if at and _at(texts, words.split()) == at), "")
-    arguments = list(settings_of(after))
+    arguments = list(_first_of_sweep(list(settings_of(after)), context))
     _note_untold(framework, program.words[max(at - 1, 0) :], context)
     files = [word.text for word in positional(after)]
     configured = list(_configurations(framework, arguments, files, context, prefix))
     yield from configured
     yield from _beside([*launcher, *configured, *arguments], context)
     yield from (replace(setting, key=prefix + setting.key) for setting in arguments)
+
+
+def _first_of_sweep(arguments: Sequence[Setting], context: Context) -> Iterator[Setting]:
+    """Arguments of a run; of those that Hydra's `--multirun` sweeps, the first value of each."""
+    sweeps = any(normal(one.key) in {"m", "multirun"} for one in arguments)
+    for one in arguments:
+        values = _SWEPT.fullmatch(str(one.value)) if sweeps else None
+        yield _first(one, scalar(values[1]), context) if values else one
 
 
 def _code(program: Program, at: int, context: Context) -> list[Setting]:
@@ -444,12 +464,10 @@ def _of_configuration(text: str, context: Context) -> tuple[Framework, list[Sett
     """The framework that a configuration is for, and what it sets; a script inside it goes before."""
     settings, scripts = context.settings(text, context.name)
     surroundings = list(_cluster(settings))
-    variables = {
-        setting.key.rpartition(".")[2]: str(setting.value)
-        for setting in settings
-        if re.match(r"envs?\.\w+$", setting.key) and not isinstance(setting.value, (dict, list))
-    }
-    variables |= {key: str(setting.value) for key, setting in _sky(surroundings)}
+    variables = dict(_variables(settings)) | dict(_sky(surroundings))
+    swept = list(_sweep(settings, context))
+    if swept:
+        settings = [one for one in settings if not one.key.startswith("parameters.")]
     chosen: Framework | None = None
     beside: list[Source] = []
     for script in scripts:
@@ -464,7 +482,9 @@ def _of_configuration(text: str, context: Context) -> tuple[Framework, list[Sett
         for source in beside:  # the engines' server, as a service of its own
             for program in read_script(source, context.name, context.beside).programs:
                 surroundings += _of_server(chosen, program)
-        return chosen, [*(replace(setting, key=f"values.{setting.key}") for setting in settings), *surroundings]
+        held = [replace(setting, key=f"values.{setting.key}") for setting in settings]
+        return chosen, [*held, *surroundings, *swept]
+    settings += swept
     check_rollout(settings, context.name)
     if context.name.endswith(".py") and not context.asked and (trainer := unread_by((), text)):
         raise unread(trainer, context.name)
@@ -498,16 +518,38 @@ def _as_shown(framework: Framework, program: Program, at: int, context: Context)
     yield from found
 
 
+def _sweep(settings: Sequence[Setting], context: Context) -> Iterator[Setting]:
+    """What a sweep of Weights & Biases sets: `parameters: {KEY: {value: V}}`; of several values the first."""
+    if not any(setting.key.startswith("parameters.") for setting in settings):
+        return
+    for setting in settings:
+        found = re.fullmatch(r"parameters\.(.+)\.values?", setting.key)
+        if setting.key == "program":
+            yield replace(setting, key="launcher.program")
+        elif setting.key == "command" and isinstance(setting.value, list):
+            yield from settings_of([Word(str(one), setting.span) for one in setting.value])
+        elif found and isinstance(setting.value, list) and setting.value:
+            yield _first(replace(setting, key=found[1]), setting.value[0], context)
+        elif found:
+            yield replace(setting, key=found[1])
+
+
+def _first(setting: Setting, value: Value, context: Context) -> Setting:
+    """A setting that is swept, with the first of its values."""
+    context.notes.append(f"line {setting.span.line}: {setting.key} is swept: read with the first value, {value}")
+    return replace(setting, value=value)
+
+
 def _cluster(settings: Iterable[Setting]) -> Iterator[Setting]:
     """Nodes and GPUs as job files say them: SkyPilot, Kubernetes, Helm."""
     for setting in settings:
         key = setting.key
-        if key == "num_nodes":
+        if key in {"num_nodes", "nodes"}:
             yield replace(setting, key="cluster.nodes")
         elif re.fullmatch(r"resources\.accelerators\.[\w.-]+", key):
             yield replace(setting, key="cluster.gpu", value=key.rpartition(".")[2])
             yield replace(setting, key="cluster.gpus_per_node")
-        elif key == "resources.accelerators" and isinstance(setting.value, str):
+        elif key in {"resources.accelerators", "resources.gpu"} and isinstance(setting.value, str):
             kind, _, count = setting.value.partition(":")
             yield replace(setting, key="cluster.gpu", value=kind)
             yield replace(setting, key="cluster.gpus_per_node", value=int(count) if count.isdigit() else 1)
@@ -515,9 +557,21 @@ def _cluster(settings: Iterable[Setting]) -> Iterator[Setting]:
             yield replace(setting, key="cluster.gpus_per_node")
 
 
-def _sky(surroundings: Iterable[Setting]) -> Iterator[tuple[str, Setting]]:
-    """Variables that SkyPilot sets."""
-    names = {"cluster.nodes": "SKYPILOT_NUM_NODES", "cluster.gpus_per_node": "SKYPILOT_NUM_GPUS_PER_NODE"}
-    for setting in surroundings:
-        if setting.key in names:
-            yield names[setting.key], setting
+def _variables(settings: Iterable[Setting]) -> Iterator[tuple[str, str]]:
+    """Variables that a job file sets: `env: {A: 1}`, `environment: [A=1]`."""
+    for setting in settings:
+        found = re.search(r"(?:^|\.)(?:envs?|environment|variables)(?:\.([A-Za-z_]\w*))?$", setting.key)
+        if found and isinstance(setting.value, list):
+            pairs = (str(one).partition("=") for one in setting.value)
+            yield from ((name, value) for name, equals, value in pairs if equals)
+        elif found and found[1] and not isinstance(setting.value, dict):
+            yield found[1], str(setting.value)
+
+
+def _sky(surroundings: Iterable[Setting]) -> Iterator[tuple[str, str]]:
+    """Variables that SkyPilot and dstack set."""
+    names = {
+        "cluster.nodes": ("SKYPILOT_NUM_NODES", "DSTACK_NODES_NUM"),
+        "cluster.gpus_per_node": ("SKYPILOT_NUM_GPUS_PER_NODE", "DSTACK_GPUS_PER_NODE"),
+    }
+    yield from ((name, str(setting.value)) for setting in surroundings for name in names.get(setting.key, ()))

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from rlsize.errors import Fault, InputError
 from rlsize.readers.launch.literals import Literals, word
-from rlsize.readers.launch.nodes import Count, Node, Places, UnreadableError, leaves
+from rlsize.readers.launch.nodes import Count, Node, Places, UnreadableError, leaves, merged
 from rlsize.readers.launch.yaml_trees import one_tree, yaml_trees
 from rlsize.readers.logs.numbers import plain
 
@@ -32,6 +32,7 @@ _STAMP = re.compile(
 )
 _REPEATED = re.compile(r" \[repeated \d+x across cluster\].*$")
 _OPENS = re.compile(r"\{(?=\s*['\"\w])|(?<![\w.'\"])[A-Za-z_][\w.]*\((?=\s*[A-Za-z_]\w*=)")
+_CLASS = re.compile(r"[A-Z]\w*(?:Config|Arguments|Args)(?![\w.])")
 _DOTTED = re.compile(r"\s*(?:--)?([A-Za-z_][\w.-]*?) ?\.{3,}+ ?(.*)")
 _YAML_LINE = re.compile(r"\s*(?:- \S.*|(?:- )?['\"]?[A-Za-z_][\w./-]*['\"]?:(?: .*)?)")
 _CONTINUED = re.compile(r"\s\s+\S.*")
@@ -60,7 +61,16 @@ def log_settings(text: str, name: str, notes: list[str]) -> Node:
         raise InputError(Fault(what, name, f"{todo}; .yaml, .toml, .json and .py files are read as just that"))
     node = found[sizes.index(size)]
     notes.append(f"{node.span}: read from here: {size} settings that a log prints")
+    for one in reversed(found):  # beside an object, those of other classes: GRPOConfig(...), ModelConfig(...)
+        if _classes(one) and _classes(node) and not _classes(one) & _classes(node):
+            node = merged(one, node)
     return node
+
+
+def _classes(node: Node) -> set[str]:
+    """The classes of an object that was printed; none of anything else."""
+    keys = set(node.value) if isinstance(node.value, dict) else set()
+    return keys if all(map(_CLASS.fullmatch, keys)) else set()
 
 
 def _processes(text: str) -> Iterator[tuple[list[str], list[int]]]:
@@ -88,7 +98,7 @@ def _printed(body: str, places: Places, *, small: bool) -> Iterator[Node]:
     while left > 0 and (opens := _OPENS.search(body, at)) is not None:
         literals = Literals(body, places, count)
         line = body[opens.start() : opens.start() + _SHORT].partition("\n")
-        if not small and line[1] and line[0].rstrip().endswith((")", "}")):
+        if not small and not _CLASS.match(line[0]) and line[1] and line[0].rstrip().endswith((")", "}")):
             at = opens.start() + len(line[0])
             continue
         try:

@@ -12,6 +12,7 @@ from __future__ import annotations
 import ast
 import re
 from bisect import bisect_left
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from itertools import chain
 from typing import TYPE_CHECKING, Any
@@ -31,6 +32,8 @@ _LONGEST = 10_000
 _CALLED = re.compile(r"\w*(?:Config|Trainer|Arguments|Args|Params|LLM|Engine)")
 _FIRST = {"LLM": "model", "from_pretrained": "pretrained_model_name_or_path"}
 _STARTS = {"run", "Popen", "call", "check_call", "check_output", "system"}
+_HANDED_ON = ("entrypoint", "command", "run")
+"""What jobs call the command that they run: of Ray, Azure and SkyPilot."""
 _SAME = {"join", "split", "dedent", "strip", "replace"}
 """Methods that give a text, or its words, much as they are: `replace` where it puts other blanks."""
 _MAKES: dict[str, Callable[..., Any]] = {"int": int, "float": float, "str": str}
@@ -215,14 +218,21 @@ class _Reader:
         module = getattr(func.value, "id", "") if isinstance(func, ast.Attribute) else ""
         name = func.attr if isinstance(func, ast.Attribute) else getattr(func, "id", "")
         given = {word.arg: word.value for word in call.keywords}
+        if "hyperparameters" in given:  # SageMaker hands them to its program as options
+            with suppress(UnreadableError):
+                held = self._held(given["hyperparameters"], scope)
+                self.found |= held if isinstance(held, dict) else {}
         if name == "execute_train" and "train_args" in given:
             program = self._text(given["train_script"], scope) if "train_script" in given else "train.py"
             text = f"python3 {program} {self._text(given['train_args'], scope)}"
             self.scripts.append((Word(text, self._span(given["train_args"])),))
             return
-        if module not in {"subprocess", "sp", "os"} or name not in _STARTS or not call.args:
+        first = next((given[key] for key in _HANDED_ON if key in given), None)
+        if module in {"subprocess", "sp", "os"} and name in _STARTS and call.args:
+            first = call.args[0]
+        if first is None:
             return
-        command, around = self._followed(call.args[0], scope)
+        command, around = self._followed(first, scope)
         if words := self._words(command, around, 0):
             before = self._environment(given["env"], scope) if "env" in given else ()
             self.scripts.append((*before, *words))
@@ -234,16 +244,16 @@ class _Reader:
         node, scope = self._followed(node, scope, depth)
         if isinstance(node, ast.Call) and getattr(node.func, "id", "") in _MAKES and node.args:
             node = node.args[0]  # its name says more than that of a conversion
-        parts: list[ast.expr] = list(node.values) if isinstance(node, ast.JoinedStr) else []
-        if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add):
-            parts = [node.left, node.right]
-        if parts and depth <= DEEPEST:
-            inner = (part.value if isinstance(part, ast.FormattedValue) else part for part in parts)
-            return "".join(self._text(part, scope, depth + 1) for part in inner)[:_LONGEST]
         try:
             held = self._held(node, scope, depth)
         except UnreadableError:
             held = None
+        parts: list[ast.expr] = list(node.values) if isinstance(node, ast.JoinedStr) else []
+        if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add):
+            parts = [node.left, node.right]
+        if held is None and parts and depth <= DEEPEST:
+            inner = (part.value if isinstance(part, ast.FormattedValue) else part for part in parts)
+            return "".join(self._text(part, scope, depth + 1) for part in inner)[:_LONGEST]
         return f"${{{_name_of(node)}}}" if held is None or isinstance(held, dict | list) else str(held)
 
     def _environment(self, node: ast.expr, scope: _Scope) -> Iterator[Word]:

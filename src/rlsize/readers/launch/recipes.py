@@ -26,7 +26,7 @@ _MENDS = (
     (re.compile(r"\$\((\w+)\)"), r"${\1}"),  # a variable of make's
     (re.compile(r"\{\{\s*(\w+)\s*\}\}"), r"${\1}"),  # one of just's
     (re.compile(r"\$\$"), "$"),
-    (re.compile(r"^[ \t]+[@-]+(?=\w)", re.MULTILINE), "  "),  # a command that is not echoed, or that may fail
+    (re.compile(r"^[ \t]+(?!--)[@-]+(?=\w)", re.MULTILINE), "  "),  # a command that is not echoed, or that may fail
 )
 
 

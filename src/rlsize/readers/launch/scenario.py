@@ -33,6 +33,11 @@ _SIZES = re.compile(
 """What keys are named like that have to do with sizes."""
 _MOST_NAMED = 12
 _ALIKE = 0.9  # of a key's characters: a slip of the pen
+_SAVED = re.compile(
+    r"(?<=[^/])(?:/(?:(?:global_)?step[_-]?\d+|checkpoint[_-]\d+|iter_?\d+|epoch[_-]?\d+|snapshots/\w+|actor|hf|"
+    r"hf_model|huggingface|policy|merged|final|latest|last|best))+$"
+)
+"""What trainers and caches put behind the name of a model that they save."""
 _RANKS = ("fsdp", "data_parallel")
 
 
@@ -76,6 +81,8 @@ def _kept(told: Mapping[str, Told]) -> Iterator[tuple[str, Told]]:
     shared = told["mode"].value == "colocated" if "mode" in told else False
     left_out = {"instances"} if "rollout_gpus" in told and "rollout_tensor_parallel" in told else set()
     left_out |= {"rollout_gpus", "trainer_gpus"} if shared and "gpus" in told else {"gpus"}
+    if shared and told.keys() >= {"gpus", "trainer_gpus"} and told["gpus"].value > told["trainer_gpus"].value:
+        left_out ^= {"trainer_gpus", "gpus"}  # a critic has the others
     left_out |= {"samples_per_step"} if "prompts_per_step" in told and "group_size" in told else set()
     left_out |= set() if "mode" in told and told["mode"].value == "async" else {"max_staleness"}
     for key, one in told.items():
@@ -114,7 +121,7 @@ def model_name(written: str, catalogue: Catalogue) -> str:
     Returns:
         The profile's name; where there is none, a model scaled to the size that the name says, else what was written.
     """
-    text = written.strip().rstrip("/")
+    text = _SAVED.sub("", written.strip().rstrip("/")).replace("/models--", "/")
     with suppress(Refused):
         found, note = model_named(text, catalogue)
         return text.rpartition("/")[2] if note and text.startswith((".", "/", "~")) else text if note else found
@@ -137,6 +144,7 @@ def doubts(launch: Launch, model: str = "") -> Iterator[str]:
         yield f"Nobody has read the dimensions of {written}: it is taken for {model}, which has its size (--model)."
     yield from (f"{launch.name}: {key} is not read: {why}." for key, why in launch.reading.faults.items())
     yield from launch.reading.asserted()
+    yield from launch.reading.uncounted()
     mode, fleet, trainer = (launch.reading.value(f"loop.{key}") for key in ("mode", "rollout_gpus", "trainer_gpus"))
     if mode == "colocated" and fleet and trainer and fleet != trainer:
         yield f"Engines have {fleet} of the {trainer} GPUs that they share with the trainer: read as if they had all."

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import posixpath
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import reduce
 from typing import TYPE_CHECKING
 
@@ -25,7 +25,9 @@ if TYPE_CHECKING:
     from rlsize.facts.launch import Setting
 
 _MOST_FILES = 50
-_SCRIPTS = ("setup", "run", "entrypoint", "script", "cmd", "command", "args")
+_SCRIPTS = ("setup", "run", "entrypoint", "script", "commands", "cmd", "command", "args")
+_LINES = ("setup", "run", "script", "commands")
+"""Keys whose lists are lines of a script; others' are the words of one command."""
 _PACKAGE = re.compile(r"\A(?:[ \t]*(?:#[^\n]*)?\n)*?[ \t]*#[ \t]*@package[ \t]+([\w.]+)")
 
 
@@ -170,8 +172,12 @@ def scripts_in(node: Node) -> Iterator[tuple[tuple[Word, ...], list[Node]]]:
     known = dict(word.text.split("=", 1) for word in environment)
     for key in _SCRIPTS:
         value = held[key].value if key in held else None
-        if isinstance(value, str) and re.search(r"\s", value.strip()):
-            yield (Word(value, held[key].span),), [held[key]]
+        if key in _LINES and isinstance(value, list) and value and all(isinstance(line.value, str) for line in value):
+            span = replace(value[0].span, end=value[-1].span.end)
+            yield (Word("\n".join(str(line.value) for line in value), span),), [held[key], *value]
+        elif isinstance(value, str) and re.search(r"\s", value.strip()):
+            # a container's file has $$ for a $ of the shell's own
+            yield (Word(re.sub(r"\$\$(?=[{A-Za-z_])", "$", value), held[key].span),), [held[key]]
         elif isinstance(value, list) and all(isinstance(word.value, str | int | float) for word in value):
             words += value
             nodes += [held[key], *value]

@@ -45,6 +45,8 @@ class RowEditor:
             return iter([Edit(setting.span.start, setting.span.end, written)])
         table, _, bare = self.spelled(key).rpartition(".")
         near = [one for other, one in self.own.items() if other.rpartition(".")[0] == key.rpartition(".")[0]]
+        # older names of keys that are together today may be of other tables
+        near = [one for one in near if self.python or one.key.rpartition(".")[0] in {table, key.rpartition(".")[0]}]
         calls = Counter(one.key.rpartition(".")[0] for one in near)
         if self.python and calls:  # keys of several calls have one name: that of the call which has most of them
             call = calls.most_common(1)[0][0]

@@ -212,7 +212,7 @@ def _kept(data: bytes, content: bytes, name: str, reading: Reading, keys: Iterab
 
 def _said(reading: Reading) -> dict[str, Any]:
     """Values by key, but for what follows from others: variables of batch systems, programs, scripts, nothing."""
-    follows = ("env.SLURM_", "env.SKYPILOT_", "env.COMMAND", "values.", "launcher.program")
+    follows = ("env.SLURM_", "env.SKYPILOT_", "env.DSTACK_", "env.COMMAND", "values.", "launcher.program")
     said = {key: setting.value for key, setting in reading.settings.items() if setting.value != {}}
     return {
         key: value

@@ -8,7 +8,7 @@ from dataclasses import replace
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from rlsize.facts.launch import GAP, Program, Word
+from rlsize.facts.launch import GAP, Program, Span, Word
 from rlsize.readers.launch.bash.conditions import Condition
 from rlsize.readers.launch.bash.pure import FILTERS, PURE
 from rlsize.readers.launch.bash.shell import NOWHERE, LeaveError, known, plain
@@ -30,6 +30,8 @@ _GOES_ON = re.compile(r"--?[A-Za-z][^=]*(=.*)?|[+~]{0,2}[A-Za-z_]\w*([./][^=\s/]
 _ON = "a line that starts with an option or key=value goes on from the command before it, as all such lines do"
 _ENVIRONMENT = re.compile(r"(?:^|/)(?:activate|conda\.sh)$")
 """Files that choose a Python and set nothing of a training."""
+_WRAPS = re.compile(r"--(?:wrap|command|cmd|entrypoint)=")
+"""How an option of a scheduler begins that hands a script on."""
 _TRANSPARENT = ("exec", "command", "builtin")
 
 
@@ -127,6 +129,12 @@ def _program(shell: Shell, words: list[Field], variables: dict[str, Word], at: i
     return not _ABSENT.search(name)
 
 
+def _handed(before: str, text: str) -> bool:
+    """Whether a word is a script that an option hands on: `--wrap="..."`, `--command '...'`."""
+    option, inside = _WRAPS.match(text), re.search(r"\S\s+\S", text)
+    return inside is not None and (option is not None or _WRAPS.fullmatch(f"{before}=") is not None)
+
+
 def _script(texts: list[str]) -> int:
     """Which word is a script itself, as in `srun bash -c '...'` or `ssh host '...'`; 0: none."""
     for index, text in enumerate(texts):
@@ -136,8 +144,11 @@ def _script(texts: list[str]) -> int:
                     return after + 1
                 if not texts[after].startswith("-"):
                     break
-    remote = len(texts) > 2 and posixpath.basename(texts[0]) in ("ssh", "pdsh")  # noqa: PLR2004 (with host and script)
-    return len(texts) - 1 if remote and " " in texts[-1] else 0
+    handed = next((at for at, text in enumerate(texts) if at and _handed(texts[at - 1], text)), 0)
+    if handed:
+        return handed
+    elsewhere = posixpath.basename(texts[0]) in ("ssh", "pdsh", "tmux")
+    return next((at for at in range(len(texts) - 1, 1, -1) if " " in texts[at]), 0) if elsewhere else 0
 
 
 def _inner(shell: Shell, words: list[Field], index: int, variables: dict[str, Word]) -> bool:
@@ -153,7 +164,9 @@ def _inner(shell: Shell, words: list[Field], index: int, variables: dict[str, Wo
     inner.variables = {name: value for name, value in inner.variables.items() if "x" in inner.flags.get(name, "")}
     inner.variables |= {name: {0: word} for name, word in variables.items()}
     shell.record.spend(_WORK_OF_SCRIPT * len(words[index].text))
-    return inner.run(words[index].nested())
+    script = words[index].nested()
+    option = _WRAPS.match(script.text)
+    return inner.run(script.part(option.end(), len(script.text)) if option else script)
 
 
 def _pure(shell: Shell, words: list[Word]) -> bool:
@@ -166,9 +179,8 @@ def _pure(shell: Shell, words: list[Word]) -> bool:
                 record.write(text, Word(given.text, given.extent))
     if sink is None:
         return True
-    if name == "cat" and len(texts) == 1 and texts[0] in record.files:
-        sink.words.append(record.files[texts[0]])
-        return True
+    if given is None and (given := _beside(shell, name, texts)) is not None:
+        texts.pop()
     output, span = None, words[0].span
     told = all(map(known, texts))
     if name in PURE and (told or name == "echo"):
@@ -183,6 +195,16 @@ def _pure(shell: Shell, words: list[Word]) -> bool:
         record.spend(len(output))
         sink.words.append(Word(output, span))
     return True
+
+
+def _beside(shell: Shell, name: str, texts: list[str]) -> Source | None:
+    """A file that `cat` or `grep` reads, of the script's own or beside it; None where it is none."""
+    if name not in FILTERS or not texts or not known(texts[-1]) or (name != "grep" and len(texts) > 1):
+        return None
+    if (word := shell.record.files.get(texts[-1])) is not None:
+        return Source.made(word.text, word.span)
+    text = shell.record.sourced(texts[-1])
+    return None if text is None else Source.made(text, Span(texts[-1], 1))
 
 
 # What the shell does itself
@@ -363,7 +385,9 @@ def _leave(shell: Shell, words: list[Word], at: int) -> bool:
 
 
 def _grep(shell: Shell, words: list[Word], _: int) -> bool:
-    """Finds what is there on a machine with NVIDIA GPUs."""
+    """Leaves comments out (`grep -v '^#'`), else finds what is there on a machine with NVIDIA GPUs."""
+    if shell.sink is not None and [word.text for word in words[1:2]] == ["-v"]:
+        return _pure(shell, words)
     _impure(shell)
     shell.record.outside.append("grep")
     return not any(re.search(r"npu|rocm|ascend|amd|hpu", word.text, re.IGNORECASE) for word in words[1:])

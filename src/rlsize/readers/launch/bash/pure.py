@@ -75,6 +75,17 @@ def _awk(arguments: list[str], given: str) -> str | None:
     return "".join(f"{len(line.split(asked[1])) if line else 0}\n" for line in given.splitlines())
 
 
+def _grep(arguments: list[str], given: str) -> str | None:
+    """Only the idioms that leave comments out."""
+    if arguments not in (["-v", "^#"], ["-v", "#"], ["-v", "^\\s*#"]):
+        return None
+    return "".join(f"{line}\n" for line in given.splitlines() if not line.lstrip().startswith("#"))
+
+
+def _xargs(arguments: list[str], given: str) -> str | None:
+    return None if arguments else f"{' '.join(given.split())}\n"
+
+
 def _seq(arguments: list[str], _: str) -> str | None:
     separator, numbers = "\n", list[int]()
     rest = iter(arguments)
@@ -137,6 +148,6 @@ PURE: dict[str, Callable[[list[str], str], str | None]] = {
 """What a command prints, from its arguments; None: that cannot be told."""
 
 FILTERS: dict[str, Callable[[list[str], str], str | None]] = {
-    one.__name__[1:]: one for one in (_cat, _tee, _tr, _wc, _awk)
+    one.__name__[1:]: one for one in (_cat, _tee, _tr, _wc, _awk, _grep, _xargs)
 }
 """What a command makes of what it is given to read."""

@@ -148,6 +148,7 @@ _VARIABLES = {
     "SLURM_JOB_NUM_NODES": "nodes",
     "SLURM_GPUS_ON_NODE": "gpus-per-node",
     "SLURM_GPUS_PER_NODE": "gpus-per-node",
+    "SLURM_GPUS_PER_TASK": "gpus-per-task",
     "SLURM_GPUS": "gpus",
     "SLURM_NTASKS_PER_NODE": "ntasks-per-node",
     "SLURM_CPUS_PER_TASK": "cpus-per-task",
@@ -179,9 +180,9 @@ def variables_of(headers: dict[str, Word]) -> dict[str, Word]:
     said = dict(headers)
     gres = headers.get("gres")
     cards = re.search(r"gpu(?::[\w.-]+)??:(\d+)", gres.text) if gres else None
-    if "gpus-per-node" in said:
-        said["gpus-per-node"] = replace(said["gpus-per-node"], text=said["gpus-per-node"].text.rpartition(":")[2])
-    elif gres and cards:
+    for option in said.keys() & {"gpus-per-node", "gpus-per-task", "gpus"}:
+        said[option] = replace(said[option], text=said[option].text.rpartition(":")[2])
+    if "gpus-per-node" not in said and gres and cards:
         said["gpus-per-node"] = Word(cards[1], gres.span)
     set_here = {
         variable: said[option]
