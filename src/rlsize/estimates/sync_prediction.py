@@ -152,7 +152,7 @@ def sync_time(work: Work, question: SyncTimeQuestion, values: Mapping[str, Real]
     transport, gpu, shape = TRANSPORTS[question.transport], question.gpu.specification, question.model.architecture
     ready = transport.link == "pipeline"  # from host memory, where weights lie quantised already
     narrow = not ready and WIDTHS[question.dtype] < _TRAINED_WIDTH
-    fact = gpu.nic or gpu.pcie  # the host link where a profile names no adapter
+    fact = gpu.adapter
     reach = reach_of(question.gpu, question.trainer_gpus) if transport.colocated else _BEYOND
     reach = reach if isinstance(reach, int) else reach.max()
     if reach < _BEYOND:
@@ -180,7 +180,7 @@ def sync_time(work: Work, question: SyncTimeQuestion, values: Mapping[str, Real]
 
 def reach_of(gpu: Gpu, trainer_gpus: Real) -> Real:
     """How far weights go on shared GPUs: 0 never off the GPU, 1 over its fast links, 2 over the adapters of nodes."""
-    return 1 * (trainer_gpus > 1) + (trainer_gpus > gpu.specification.scale_up.domain_gpus.value)
+    return 1 * (trainer_gpus > 1) + (trainer_gpus > gpu.specification.joined_gpus.value)
 
 
 def sync_bytes(work: Work, question: SyncTimeQuestion) -> Worked:

@@ -236,6 +236,17 @@ class TrainQuestion:
         return self.native_attention or self.keeps.facts.fused
 
     @property
+    def experts_apart(self) -> bool:
+        """
+        Whether narrow experts are launched one by one, as Transformer Engine does.
+
+        Trainers that shard weights or gradients are others where nobody says: torchao has one product for all experts
+        of a GPU, as what drops tokens has.
+        """
+        own = self.keeps.backend == "megatron" or (not self.keeps.backend and self.sharding in _ONCE)
+        return self.dtype != "bf16" and self.model.architecture.moe is not None and own and not self.dropping
+
+    @property
     def degrees(self) -> Degrees:
         """The degrees that model parallelism cuts the model by."""
         return Degrees(self.tensor, self.pipeline, self.context, self.expert)
@@ -290,7 +301,7 @@ def branches(question: TrainQuestion) -> tuple[float, ...]:
     Degrees of questions that agree in it, and in all else, may be arrays of one question. A single rank of tensors or
     of contexts sends nothing by the equations themselves.
     """
-    keeps, domain = question.keeps, question.gpu.specification.scale_up.domain_gpus.value
+    keeps, domain = question.keeps, question.gpu.specification.joined_gpus.value
     kept = keeps.padded, keeps.param_offload, keeps.activation_offload, keeps.weight_width
     staged = question.pipeline > 1 and question.sharding not in _ONCE
     return (staged, question.expert > 1, question.expert > domain, *kept)
@@ -376,7 +387,7 @@ def train_gpu(gpu: Gpu, dtype: str, ranks: int, tensor: Real, expert: Real) -> d
     if kernels is None:
         raise ValueError(f"the profile of {gpu.name} has no kernels")
     says = _Profile(gpu)
-    domain = int(spec.scale_up.domain_gpus.value)
+    domain = int(spec.joined_gpus.value)
     name, gemm = pick(kernels.gemm, dtype)
     expert_kernel = pick(kernels.moe, dtype)[1]
     wide_kernel = pick(kernels.moe, "bf16")[1]
@@ -403,9 +414,9 @@ def train_gpu(gpu: Gpu, dtype: str, ranks: int, tensor: Real, expert: Real) -> d
         "memory_bandwidth": says.fact("memory_bandwidth_bytes_per_second", spec.memory_bandwidth),
         "power": says.fact("power_watts", spec.power, _NO_POWER_LIMIT),
         "scale_up": says.fact("scale_up_bytes_per_second", link),
-        "nic": says.fact("nic_bytes_per_second", spec.nic or spec.pcie or link),
+        "nic": says.fact("nic_bytes_per_second", spec.adapter or link),
         "pcie": says.fact("pcie_bytes_per_second", spec.pcie or spec.nic or link),
-        "domain_gpus": says.fact("domain_gpus", spec.scale_up.domain_gpus),
+        "domain_gpus": says.fact("domain_gpus", spec.joined_gpus),
         "gather_fraction": says.kernel("gather_link_fraction", among(gathers, min(ranks, domain)).link_fraction),
         "tensor_fraction": says.kernel("tensor_link_fraction", _link_fraction(gathers, tensor, domain)),
         "exchange_fraction": says.kernel("exchange_link_fraction", _link_fraction(exchanges, expert, domain)),
@@ -547,7 +558,7 @@ def _extra(work: Work, question: TrainQuestion, values: Mapping[str, Real], name
 
 def _flow(work: Work, question: TrainQuestion, values: Mapping[str, Real], cost: PassCost) -> Flow:
     """All that follows for one pass over the tokens, and for the update around it."""
-    domain = int(question.gpu.specification.scale_up.domain_gpus.value)
+    domain = int(question.gpu.specification.joined_gpus.value)
     if question.lora_rank is not None:
         cost = _adapted(cost)
     if (share := question.keeps.logit_share) < 1:
@@ -627,7 +638,7 @@ def _decided(question: TrainQuestion) -> dict[str, Any]:
         "launch_seconds": "train_launch_fused" if asked.fused_layers else "train_launch",
         "layer_launch_seconds": (
             "launch_seconds",
-            *(("experts_launch_seconds",) if experts and narrow and not asked.dropping else ()),
+            *(("experts_launch_seconds",) if asked.experts_apart else ()),
         ),
         "expert_launch_seconds": "train_expert_launch" if scaling == "block" else "tensor/expert_launch_seconds",
         "layer_bytes_per_token": "elementwise_bytes_per_token" if asked.fused_layers else "eager_bytes_per_token",

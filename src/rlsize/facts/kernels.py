@@ -12,13 +12,14 @@ from __future__ import annotations
 
 import dataclasses
 from dataclasses import dataclass, field
+from math import prod
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Annotated, Literal, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar
 
 from rlsize.facts.fields import Quantity, Says
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
     from rlsize.facts.gpu import Gpu
 
@@ -211,6 +212,9 @@ FAMILIES: tuple[str, ...] = tuple(
 )
 """The families of kernels: the fields of `Kernels` that hold times."""
 
+_OF_LINKS = ("all_reduce", "nccl")
+_OF_HOST = "host_launch"  # a board comes with the hosts of its generation, a card goes into any
+
 _NEXT: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {
         "fp8_block": ("fp8",),
@@ -264,11 +268,20 @@ def engine_all_reduce(kernels: Kernels, engine: str, gpus: int) -> Transfer:
     return among(tables.get(engine) or tables.get("vllm") or next(iter(tables.values())), gpus)
 
 
+def _amid(tables: Sequence[Any]) -> Any:
+    """Times and shares amid those of several tables of one form: geometric means."""
+    first = tables[0]
+    if isinstance(first, Transfer):
+        fixed, share = (prod(each) ** (1 / len(tables)) for each in zip(*map(dataclasses.astuple, tables), strict=True))
+        return Transfer(fixed=fixed, link_fraction=share)
+    return {key: _amid([table[key] for table in tables]) for key in first}
+
+
 def kernels_of(
     gpu: Gpu, like: Callable[[str], Gpu], borrowers: tuple[str, ...] = ()
 ) -> tuple[Kernels | None, dict[str, str]]:
     """
-    The kernels of a GPU, those that were not measured on it taken from the one that its profile calls alike.
+    The kernels of a GPU, those that were not measured on it taken from the ones that its profile calls alike.
 
     Args:
         gpu: The profile as it was written.
@@ -284,12 +297,20 @@ def kernels_of(
     theirs, their_sources = kernels_of(lender, like, (*borrowers, gpu.name))
     if theirs is None:
         return gpu.kernels, gpu.sources
-    said = their_sources[theirs.source]
-    if gpu.kernels is None:
+    said, own = their_sources[theirs.source], gpu.kernels
+    if gpu.collectives_like:
+        hosts = [found for name in gpu.collectives_like if (found := like(name).kernels)]
+        linked = {name: _amid([getattr(one, name) for one in hosts]) for name in _OF_LINKS}
+        theirs = dataclasses.replace(theirs, **linked)
+        own = own and dataclasses.replace(own, **dict.fromkeys(_OF_LINKS, {}))
+        said = f"{said}; collectives between those of {' and '.join(gpu.collectives_like)}"
+    if gpu.specification.card:
+        theirs = dataclasses.replace(theirs, **{_OF_HOST: None})
+    if own is None:
         whole = dataclasses.replace(theirs, source=_SOURCE, measured_on=lender.name, borrowed=FAMILIES)
         return whole, {**gpu.sources, _SOURCE: said}
-    missing = {name: getattr(theirs, name) for name in FAMILIES if getattr(gpu.kernels, name) in ({}, None)}
-    return dataclasses.replace(gpu.kernels, measured_on=gpu.name, borrowed=tuple(missing), **missing), {
+    missing = {name: getattr(theirs, name) for name in FAMILIES if getattr(own, name) in ({}, None)}
+    return dataclasses.replace(own, measured_on=gpu.name, borrowed=tuple(missing), **missing), {
         **gpu.sources,
         _BORROWED: said,
     }
