@@ -21,6 +21,7 @@ from rlsize.estimates.train_prediction import (
     TrainQuestion,
     TrainStep,
     objections,
+    train_gpu,
     train_step,
 )
 from rlsize.estimates.trainer_keeping import Keeping
@@ -183,20 +184,49 @@ def test_narrow_frozen_weights_are_widened_for_each_micro_batch() -> None:
 
 
 def test_narrow_experts_of_small_micro_batches_wait_for_their_host() -> None:
-    """Each is launched by itself, so fewer on a GPU wait less; those that drop tokens, or in bf16, do not."""
-    small = question("qwen3-30b-a3b", "b200-sxm", gpus=8, expert=8, dtype="fp8", micro_batch_tokens=4096.0)
+    """Megatron launches each by itself, so fewer wait less; one product for all, bf16 and large batches do not."""
+    small = question(
+        "qwen3-30b-a3b", "b200-sxm", gpus=8, expert=8, dtype="fp8", micro_batch_tokens=4096.0, sharding="optimizer"
+    )
     waits = seconds(small).parts["host_wait"]
     assert waits > 0.3 * seconds(small).update_seconds
     assert seconds(replace(small, gpus=32, expert=32, sequences=2048)).parts.get("host_wait", 0.0) < 0.3 * waits
-    for quick in ({"dropping": True}, {"dtype": "bf16"}, {"micro_batch_tokens": 65536.0}):
+    assert seconds(replace(small, keeps=Keeping(backend="megatron"))).parts["host_wait"] > 0.5 * waits
+    for quick in (
+        {"dropping": True},
+        {"dtype": "bf16"},
+        {"micro_batch_tokens": 65536.0},
+        {"sharding": "full"},
+        {"keeps": Keeping(backend="fsdp2")},
+    ):
         assert seconds(replace(small, **quick)).parts.get("host_wait", 0.0) < 0.1 * waits
 
 
 def test_tensors_with_one_scale_each_take_more_launches_than_blocks() -> None:
     """Their largest value is sought before they are scaled, so a host that the GPU waits for takes longer."""
-    small = question("qwen3-30b-a3b", gpus=8, expert=8, dtype="fp8", micro_batch_tokens=2048.0)
+    small = question("qwen3-30b-a3b", gpus=8, expert=8, dtype="fp8", micro_batch_tokens=2048.0, sharding="optimizer")
     blocks, tensors = (seconds(replace(small, scaling=scaling)) for scaling in ("block", "tensor"))
     assert tensors.parts["host_wait"] > 1.2 * blocks.parts["host_wait"]
+
+
+def test_fp8_without_expert_parallelism_is_no_slower_where_experts_share_a_product() -> None:
+    """All experts of a sharded model are on each GPU; launched one by one, 128 of them kept it waiting."""
+    narrow, wide = (
+        seconds(question("qwen3-30b-a3b", gpus=32, dtype=dtype)).update_seconds for dtype in ("fp8", "bf16")
+    )
+    assert narrow < wide
+
+
+@pytest.mark.parametrize("gpu", ["a10", "a6000", "l40s", "t4", "rtx-4090", "h100-pcie", "rtx-pro-6000-server"])
+def test_cards_of_a_node_gather_over_the_host(gpu: str) -> None:
+    """They need no network, share what PCIe gives, and send nothing over an adapter quicker than over PCIe."""
+    spec = (profile := Catalogue().get("gpu", gpu)).specification
+    brings = [train_gpu(profile, "bf16", ranks, 1, 1) for ranks in (2, 4, 8)]
+    shares = [one["gather_fraction"].number for one in brings]
+    assert sorted(shares, reverse=True) == shares
+    assert shares[2] < 0.4
+    assert brings[0]["domain_gpus"].number == spec.gpus_per_node.value
+    assert brings[0]["nic"].number <= spec.pcie.value
 
 
 def test_experts_that_drop_tokens_are_sent_a_copy_each() -> None:

@@ -400,7 +400,10 @@ def _links(question: EngineQuestion, kernels: Kernels, engine: InferenceEngine) 
     inside, between = link * min(there.link_fraction, back.link_fraction), _between(question)
     copies = prompts = _copies(question, engine)
     if sends_over_nodes(question):
-        each, nodes = moe.experts_per_token if moe else 0, ceil(layout.tensor * layout.data / question.gpu.specification.joined_gpus.value)
+        each, nodes = (
+            moe.experts_per_token if moe else 0,
+            ceil(layout.tensor * layout.data / question.gpu.specification.joined_gpus.value),
+        )
         prompts = max(copies_sent(experts_per_token=each, ranks=nodes), copies * between / inside)
         copies = copies_for_each_expert(experts_per_token=each, ranks=nodes)
     return {

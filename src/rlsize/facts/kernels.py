@@ -14,7 +14,7 @@ import dataclasses
 from dataclasses import dataclass, field
 from math import prod
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar
+from typing import TYPE_CHECKING, Annotated, Literal, TypeVar
 
 from rlsize.facts.fields import Quantity, Says
 
@@ -212,9 +212,6 @@ FAMILIES: tuple[str, ...] = tuple(
 )
 """The families of kernels: the fields of `Kernels` that hold times."""
 
-_OF_LINKS = ("all_reduce", "nccl")
-_OF_HOST = "host_launch"  # a board comes with the hosts of its generation, a card goes into any
-
 _NEXT: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {
         "fp8_block": ("fp8",),
@@ -268,13 +265,16 @@ def engine_all_reduce(kernels: Kernels, engine: str, gpus: int) -> Transfer:
     return among(tables.get(engine) or tables.get("vllm") or next(iter(tables.values())), gpus)
 
 
-def _amid(tables: Sequence[Any]) -> Any:
-    """Times and shares amid those of several tables of one form: geometric means."""
-    first = tables[0]
-    if isinstance(first, Transfer):
-        fixed, share = (prod(each) ** (1 / len(tables)) for each in zip(*map(dataclasses.astuple, tables), strict=True))
+def _amid(tables: Sequence[Mapping[str, Mapping[str, Transfer]]]) -> dict[str, dict[str, Transfer]]:
+    """Collectives amid those of several tables: geometric means of their times and shares."""
+
+    def amid(transfers: list[Transfer]) -> Transfer:
+        fixed, share = (
+            prod(each) ** (1 / len(each)) for each in zip(*map(dataclasses.astuple, transfers), strict=True)
+        )
         return Transfer(fixed=fixed, link_fraction=share)
-    return {key: _amid([table[key] for table in tables]) for key in first}
+
+    return {way: {size: amid([one[way][size] for one in tables]) for size in sizes} for way, sizes in tables[0].items()}
 
 
 def kernels_of(
@@ -300,12 +300,12 @@ def kernels_of(
     said, own = their_sources[theirs.source], gpu.kernels
     if gpu.collectives_like:
         hosts = [found for name in gpu.collectives_like if (found := like(name).kernels)]
-        linked = {name: _amid([getattr(one, name) for one in hosts]) for name in _OF_LINKS}
-        theirs = dataclasses.replace(theirs, **linked)
-        own = own and dataclasses.replace(own, **dict.fromkeys(_OF_LINKS, {}))
+        reduces, others = (_amid([getattr(one, name) for one in hosts]) for name in ("all_reduce", "nccl"))
+        theirs = dataclasses.replace(theirs, all_reduce=reduces, nccl=others)
+        own = own and dataclasses.replace(own, all_reduce={}, nccl={})
         said = f"{said}; collectives between those of {' and '.join(gpu.collectives_like)}"
-    if gpu.specification.card:
-        theirs = dataclasses.replace(theirs, **{_OF_HOST: None})
+    if gpu.specification.card:  # a board comes with the hosts of its generation, a card goes into any
+        theirs = dataclasses.replace(theirs, host_launch=None)
     if own is None:
         whole = dataclasses.replace(theirs, source=_SOURCE, measured_on=lender.name, borrowed=FAMILIES)
         return whole, {**gpu.sources, _SOURCE: said}
