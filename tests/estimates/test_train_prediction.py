@@ -217,6 +217,18 @@ def test_fp8_without_expert_parallelism_is_no_slower_where_experts_share_a_produ
     assert narrow < wide
 
 
+def test_bands_of_cards_hold_what_hosts_differ_by() -> None:
+    """Only where cards send to each other, and more the more of the time that takes."""
+
+    def width(gpu: str, gpus: int) -> float:
+        asked = question("qwen3-1.7b", gpu, gpus=gpus, sequences=8 * gpus, micro_batch_tokens=2048.0)
+        low, high = np.quantile(seconds(asked, prior(STAGE).drawn(0)).update_seconds, (0.1, 0.9))
+        return float(high / low)
+
+    assert width("l40s", 8) > 1.3 * width("l40s", 1)
+    assert width("h100-sxm", 8) < 1.1 * width("h100-sxm", 1)
+
+
 @pytest.mark.parametrize("gpu", ["a10", "a6000", "l40s", "t4", "rtx-4090", "h100-pcie", "rtx-pro-6000-server"])
 def test_cards_of_a_node_gather_over_the_host(gpu: str) -> None:
     """They need no network, share what PCIe gives, and send nothing over an adapter quicker than over PCIe."""

@@ -685,7 +685,10 @@ def _attention(asked: TrainQuestion) -> dict[str, str]:
 
 def _sent(asked: TrainQuestion, cost: PassCost, domain: int) -> dict[str, Any]:
     """What of that is about transfers between GPUs."""
+    kind = "card/" if asked.gpu.specification.card else "train_"
     return {
+        "gather_link": f"{kind}gather_link",
+        "tensor_link": f"{kind}tensor_link",
         "collectives": cost.collectives[asked.sharding],
         "sharding_ranks": "data_parallel" if asked.sharding == "none" else "shards",
         "gathering_rounds": 1.0 if asked.sharding in _ONCE or larger(asked.pipeline) else "micro_batches",

@@ -50,7 +50,9 @@ class GpuSpecification:
     memory_bandwidth: Annotated[Sourced, Quantity("B/s", "Peak bandwidth of the device memory.")]
     scale_up: Annotated[ScaleUp, Says("Network among the GPUs of one node or rack.")]
     nic: Annotated[Sourced | None, Quantity("B/s", "Network adapter bandwidth per GPU, one direction.")] = None
-    pcie: Annotated[Sourced | None, Quantity("B/s", "Bandwidth to the host, one direction.")] = None
+    pcie: Annotated[
+        Sourced | None, Quantity("B/s", "Bandwidth to the host, one direction: PCIe, or what is there in its place.")
+    ] = None
     power: Annotated[Sourced | None, Quantity("W", "Board power, maximum or typical as the maker states it.")] = None
     gpus_per_node: Annotated[Sourced, Quantity("count", "GPUs in the usual node.", whole=True)]
 
