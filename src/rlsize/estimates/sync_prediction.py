@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import inf
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from rlsize.equations import matching, sync_classes, sync_transports, weight_sync
+from rlsize.equations._ops import each, minimum
 from rlsize.estimates.engine_shape import plainly
 from rlsize.estimates.figures import entries
 from rlsize.estimates.flow import Flow, by_result, rule
 from rlsize.estimates.model_size import model_size
+from rlsize.facts.kernels import among
 from rlsize.facts.quantisation import BYTES_PER_INDEX, CHANGED_FRACTION, WIDTHS
 
 if TYPE_CHECKING:
@@ -26,6 +29,7 @@ _TENSORS_PER_LAYER = 9.0  # q, k, v, o, two norms, gate, up, down
 _BUCKET_BYTES = 1e9
 _ENGINE_BUCKET_BYTES = 4e9  # buckets of 3 to 8 GiB (MoonshotAI/checkpoint-engine@59a3c4ffa2e1:README.md)
 _HOST_LINK = 32e9  # PCIe 4.0 x16, where a profile says nothing
+_NCCL_SHARE = 0.74  # of NVLink, which `sync_link_share` is taken from
 _NOTHING = 0.0
 _BEYOND = 2  # the reach of weights that leave the GPUs' fast links
 
@@ -170,12 +174,21 @@ def sync_time(work: Work, question: SyncTimeQuestion, values: Mapping[str, Real]
         "experts": float(shape.moe.experts if shape.moe else 0),
         "matrices": float(shape.moe.matrices if shape.moe else 0),
         "quantised_bytes": None if (narrow if question.converted is None else question.converted) else _NOTHING,
-        "link_bandwidth": fact.value if fact else _HOST_LINK,
+        "link_bandwidth": minimum(fact.value if fact else _HOST_LINK, _gathered(question) if reach else inf),
         "gpus_per_node": gpu.gpus_per_node.value,
         # a store's own rate is the handling rate
         "link_seconds": _NOTHING if transport.link == "store" else f"{transport.link}/link_seconds",
     }
     return Flow(RULES, {**entries(question), **values, **_sent(work, question), **decided}, work)["sync_seconds"]
+
+
+def _gathered(question: SyncTimeQuestion) -> Real:
+    """What cards that gather weights over their hosts reach; without a limit for others."""
+    spec, kernels = question.gpu.specification, question.gpu.kernels
+    if not (TRANSPORTS[question.transport].colocated and spec.card and kernels):
+        return inf
+    gathers, link = kernels.nccl["all_gather"], spec.scale_up.bandwidth_one_direction.value / _NCCL_SHARE
+    return each(question.trainer_gpus, lambda gpus: link * among(gathers, int(gpus)).link_fraction)
 
 
 def reach_of(gpu: Gpu, trainer_gpus: Real) -> Real:
