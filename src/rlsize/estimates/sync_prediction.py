@@ -7,8 +7,8 @@ from math import inf
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
-from rlsize.equations import matching, sync_classes, sync_transports, weight_sync
-from rlsize.equations._ops import each, minimum
+from rlsize.equations import matching, sync_classes, sync_transports, train_step_traffic, weight_sync
+from rlsize.equations._ops import each, maximum, minimum
 from rlsize.estimates.engine_shape import plainly
 from rlsize.estimates.figures import entries
 from rlsize.estimates.flow import Flow, by_result, rule
@@ -30,6 +30,7 @@ _BUCKET_BYTES = 1e9
 _ENGINE_BUCKET_BYTES = 4e9  # buckets of 3 to 8 GiB (MoonshotAI/checkpoint-engine@59a3c4ffa2e1:README.md)
 _HOST_LINK = 32e9  # PCIe 4.0 x16, where a profile says nothing
 _NCCL_SHARE = 0.74  # of NVLink, which `sync_link_share` is taken from
+_SENDERS = 16.0  # GPUs that converted their shards side by side where the rate was seen (NeMo-RL pull request 2971)
 _NOTHING = 0.0
 _BEYOND = 2  # the reach of weights that leave the GPUs' fast links
 
@@ -115,7 +116,8 @@ class SyncTimeQuestion:
 
 RULES = by_result((
     rule("sync_bytes", weight_sync.weight_bytes, bytes_per_param="sent_width"),
-    rule("quantised_bytes", weight_sync.weight_bytes, bytes_per_param=_TRAINED_WIDTH),
+    rule("converted_params", train_step_traffic.share_of_params, ranks="converting"),
+    rule("quantised_bytes", weight_sync.weight_bytes, params="converted_params", bytes_per_param=_TRAINED_WIDTH),
     rule("buckets", sync_classes.buckets),
     rule("weight_tensors", sync_classes.weight_tensors),
     rule("expected_bandwidth", weight_sync.achieved_bandwidth, bandwidth="link_bandwidth",
@@ -174,6 +176,8 @@ def sync_time(work: Work, question: SyncTimeQuestion, values: Mapping[str, Real]
         "experts": float(shape.moe.experts if shape.moe else 0),
         "matrices": float(shape.moe.matrices if shape.moe else 0),
         "quantised_bytes": None if (narrow if question.converted is None else question.converted) else _NOTHING,
+        # who sends its own shards converts them itself, beside the others; gathered weights are converted as a whole
+        "converting": maximum(1.0, question.trainer_gpus / _SENDERS) if transport.link == "rdma" else 1.0,
         "link_bandwidth": minimum(fact.value if fact else _HOST_LINK, _gathered(question) if reach else inf),
         "gpus_per_node": gpu.gpus_per_node.value,
         # a store's own rate is the handling rate
