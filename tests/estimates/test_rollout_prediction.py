@@ -231,6 +231,18 @@ def test_ranks_that_pcie_joins_reduce_as_was_measured_over_it(tensor: int) -> No
     assert beyond["all_reduce_seconds"] > found["all_reduce_seconds"] + 3e-5
 
 
+@pytest.mark.parametrize("gpu", ["rtx-pro-6000-server", "l40s", "h100-sxm"])
+def test_a_quicker_adapter_makes_no_prompt_slower(gpu: str) -> None:
+    """Where experts lie on several nodes, whichever of both links is the slower one decides."""
+    asked = replace(question("qwen3-30b-a3b", gpu), layout=Layout(tensor=2, data=8, expert=8))
+    spec = asked.gpu.specification
+    assert spec.nic is not None
+    quick = replace(spec, nic=replace(spec.nic, value=4 * spec.nic.value), pcie=None)
+    other = replace(asked, gpu=replace(asked.gpu, specification=quick))
+    slower, quicker = (at(one, 64.0, 1024.0, 128.0).rate for one in (asked, other))
+    assert quicker >= slower
+
+
 def test_no_network_reduces_for_cards() -> None:
     """A large all-reduce takes what it takes alone, in a band of what hosts differ by; NVLink's switches add up."""
 

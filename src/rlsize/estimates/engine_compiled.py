@@ -400,11 +400,9 @@ def _links(question: EngineQuestion, kernels: Kernels, engine: InferenceEngine) 
     inside, between = link * min(there.link_fraction, back.link_fraction), _between(question)
     copies = prompts = _copies(question, engine)
     if sends_over_nodes(question):
-        each, nodes = (
-            moe.experts_per_token if moe else 0,
-            ceil(layout.tensor * layout.data / question.gpu.specification.joined_gpus.value),
-        )
-        prompts = max(copies_sent(experts_per_token=each, ranks=nodes), copies * between / inside)
+        each = moe.experts_per_token if moe else 0
+        nodes = ceil(layout.tensor * layout.data / question.gpu.specification.joined_gpus.value)
+        prompts = max(copies_sent(experts_per_token=each, ranks=nodes), copies * min(between / inside, 1.0))
         copies = copies_for_each_expert(experts_per_token=each, ranks=nodes)
     return {
         "all_reduces": 2.0 * shape.layers + 1.0 if layout.tensor > 1 else 0.0,
