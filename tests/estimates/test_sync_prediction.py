@@ -151,5 +151,5 @@ def test_cards_gather_weights_at_what_collectives_reach_of_their_host(gpu: str) 
         model=CATALOGUE.get("model", "qwen3-8b"), gpu=CATALOGUE.get("gpu", gpu), transport="colocated"
     )
     two, eight = (seconds(replace(asked, trainer_gpus=gpus, rollout_gpus=gpus)) for gpus in (2.0, 8.0))
-    pcie = asked.gpu.specification.pcie.value
-    assert eight - two > 2 * 8e9 * (7 / 8 - 1 / 2) / (0.5 * pcie)
+    link = asked.gpu.specification.scale_up.bandwidth_one_direction.value
+    assert eight - two > 2 * 8e9 * (7 / 8 - 1 / 2) / (0.5 * link)

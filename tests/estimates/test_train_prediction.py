@@ -232,7 +232,8 @@ def test_bands_of_cards_hold_what_hosts_differ_by() -> None:
 @pytest.mark.parametrize("gpu", ["a10", "a6000", "l40s", "t4", "rtx-4090", "h100-pcie", "rtx-pro-6000-server"])
 def test_cards_of_a_node_gather_over_the_host(gpu: str) -> None:
     """They need no network, share what PCIe gives, and send nothing over an adapter quicker than over PCIe."""
-    spec = (profile := Catalogue().get("gpu", gpu)).specification
+    spec = (profile := CATALOGUE.get("gpu", gpu)).specification
+    assert spec.pcie is not None
     brings = [train_gpu(profile, "bf16", ranks, 1, 1) for ranks in (2, 4, 8)]
     shares = [one["gather_fraction"].number for one in brings]
     assert sorted(shares, reverse=True) == shares
