@@ -172,6 +172,14 @@ def test_adapters_spare_the_gradients_of_frozen_weights() -> None:
     assert train_step(apply, moe, VALUES).train_seconds.value == pytest.approx(seconds(moe).train_seconds)
 
 
+def test_a_reference_is_the_frozen_model_without_adapters() -> None:
+    """Its pass takes what it takes without any; that of the policy has them."""
+    passes = {"passes": ("old_logprob", "reference"), "gpus": 8}
+    plain, adapted = (seconds(question(lora_rank=rank, **passes)).forward_seconds for rank in (None, 32))
+    assert adapted["reference"] == plain["reference"] == plain["old_logprob"]
+    assert adapted["old_logprob"] > 1.1 * adapted["reference"]
+
+
 def test_narrow_frozen_weights_are_widened_for_each_micro_batch() -> None:
     """Four bits and a scale are read, and 16 bits written; forward, recomputation and backward of 7B on a 4090."""
     adapted = question("llama3.1-8b", "rtx-4090", gpus=1, lora_rank=16, micro_batch_tokens=4096.0, sequences=8)

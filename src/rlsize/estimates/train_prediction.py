@@ -52,6 +52,7 @@ _SLOWDOWNS: Mapping[str, tuple[str, str]] = MappingProxyType(
     {"pretraining": ("train_stack", "train_stack_moe"), "rl": ("rl_train_slowdown", "rl_train_moe_slowdown")}
 )
 _OF_POLICY = frozenset({"old_logprob", "proximal"})
+_FROZEN_MODELS = frozenset({"reference", "reward"})
 _NO_POWER_LIMIT = 1e9  # W; for a profile that names no power
 _ONCE = ("optimizer", "none")  # shardings whose collectives run once a step
 _BOTH: Mapping[Sharding, float] = MappingProxyType({"full": 3, "gradients": 2, "optimizer": 2, "none": 2})
@@ -164,6 +165,7 @@ class TrainQuestion:
         returning: Whether they come from the host for the update, and go back, as engines have the GPUs in between.
         weights_returning: Whether weights come from the host for each pass of the policy, and go back after it.
         lora_rank: Rank of the adapters that alone are trained; None for full training.
+        adapting: Whether these work in a pass; a reference is the frozen model without them.
         fused: Whether element-wise work is compiled or fused.
         overlapped: Whether tensor-parallel transfers overlap with matrix products.
         native_attention: Whether attention kernels are made for this generation of GPU: FlashAttention-3 or cuDNN on
@@ -206,6 +208,7 @@ class TrainQuestion:
     returning: bool = False
     weights_returning: bool = False
     lora_rank: int | None = None
+    adapting: bool = True
     fused: bool = False
     overlapped: bool = False
     native_attention: bool = False
@@ -495,7 +498,7 @@ def train_step(work: Work, question: TrainQuestion, values: Mapping[str, Real]) 
     for objection in objections(question):
         raise Refused(objection)
     flow = _flow(work, question, values, TRAINING[question.recompute])
-    passes: dict[int, Flow] = {}  # of a model: those of the policy and of its reference are alike
+    passes: dict[tuple[int, bool], Flow] = {}  # of a model: those of the policy and of its reference are alike
     forwards = {name: _extra(work, question, values, name, passes) for name in question.passes}
     seconds = work(
         "train_seconds",
@@ -524,15 +527,18 @@ def train_step(work: Work, question: TrainQuestion, values: Mapping[str, Real]) 
     )
 
 
-def _extra(work: Work, question: TrainQuestion, values: Mapping[str, Real], name: str, passes: dict[int, Flow]) -> Real:
+def _extra(
+    work: Work, question: TrainQuestion, values: Mapping[str, Real], name: str, passes: dict[tuple[int, bool], Flow]
+) -> Real:
     """Seconds of an extra pass; of the critic, its values and its own update."""
     model = question.pass_models.get(name, question.model)
-    key, asked = f"{name}_seconds", replace(question, model=model)
+    key, asked = f"{name}_seconds", replace(question, model=model, adapting=name not in _FROZEN_MODELS)
     if asked.forward_micro_batch_tokens is not None:
         asked = replace(asked, micro_batch_tokens=asked.forward_micro_batch_tokens)
-    if id(model) not in passes:
-        passes[id(model)] = _flow(work, asked, values, FORWARD)
-    flow = passes[id(model)]
+    alike = id(model), asked.adapting or asked.lora_rank is None
+    if alike not in passes:
+        passes[alike] = _flow(work, asked, values, FORWARD)
+    flow = passes[alike]
     seconds = work(key, equations.pass_time, **{part: flow[of_part] for part, of_part in PASS.items()})
     if asked.workload == "rl":
         slowdown = values["rl_forward_moe_slowdown" if asked.model.architecture.moe else "rl_forward_slowdown"]
@@ -662,7 +668,7 @@ def _decided(question: TrainQuestion) -> dict[str, Any]:
             "logits/loss_seconds",
             *(("quantising_seconds",) if narrow else ()),
             *(("dequantising_seconds",) if frozen else ()),
-            *(("adapter_seconds",) if asked.lora_rank is not None else ()),
+            *(("adapter_seconds",) if asked.lora_rank is not None and asked.adapting else ()),
         ),
         "compute_seconds": ("matmul_seconds", "attention_seconds", "elementwise_seconds"),
         "running_seconds": ("compute_seconds", "host_wait_seconds"),
