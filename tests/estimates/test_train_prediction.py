@@ -174,7 +174,7 @@ def test_adapters_spare_the_gradients_of_frozen_weights() -> None:
 
 def test_a_reference_is_the_frozen_model_without_adapters() -> None:
     """Its pass takes what it takes without any; that of the policy has them."""
-    passes = {"passes": ("old_logprob", "reference"), "gpus": 8}
+    passes: dict[str, Any] = {"passes": ("old_logprob", "reference"), "gpus": 8}
     plain, adapted = (seconds(question(lora_rank=rank, **passes)).forward_seconds for rank in (None, 32))
     assert adapted["reference"] == plain["reference"] == plain["old_logprob"]
     assert adapted["old_logprob"] > 1.1 * adapted["reference"]
