@@ -619,6 +619,14 @@ def test_a_micro_batch_that_is_a_ranks_share_is_planned_so(rlsize: Any, tmp_path
     assert best["best_micro_batch_tokens"] == 64 // replicas * 3072
 
 
+def test_a_looser_cap_on_staleness_never_loses_a_plan_that_starts(rlsize: Callable[..., Any]) -> None:
+    """Engines that die of all the samples that it lets in are run with fewer of them in flight."""
+    loop = ("plan", "--model", "gemma3-1b", "--gpu", "rtx-pro-6000-server", "--gpus", "16", "--prompts", "256",
+            "--group", "16", "--response-tokens", "512", "--prompt-tokens", "128", "--engine", "sglang")  # fmt: skip
+    tight, loose = (rlsize(*loop, "--max-staleness", cap, "--json").results["best_step_seconds"] for cap in ("1", "4"))
+    assert loose <= tight
+
+
 def test_a_better_mode_that_cannot_be_launched_is_told(rlsize: Callable[..., Any]) -> None:
     """AReaL counts staleness in whole steps; what is compared then can be launched."""
     told = rlsize(*MODEL, "--gpus", "32", "--framework", "areal", "--max-staleness", "0.5", "--json").document

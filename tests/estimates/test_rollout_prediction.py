@@ -231,6 +231,35 @@ def test_ranks_that_pcie_joins_reduce_as_was_measured_over_it(tensor: int) -> No
     assert beyond["all_reduce_seconds"] > found["all_reduce_seconds"] + 3e-5
 
 
+@pytest.mark.parametrize("gpu", ["rtx-pro-6000-server", "l40s", "h100-sxm"])
+def test_a_quicker_adapter_makes_no_prompt_slower(gpu: str) -> None:
+    """Where experts lie on several nodes, whichever of both links is the slower one decides."""
+    asked = replace(question("qwen3-30b-a3b", gpu), layout=Layout(tensor=2, data=8, expert=8))
+    spec = asked.gpu.specification
+    assert spec.nic is not None
+    quick = replace(spec, nic=replace(spec.nic, value=4 * spec.nic.value), pcie=None)
+    other = replace(asked, gpu=replace(asked.gpu, specification=quick))
+    slower, quicker = (at(one, 64.0, 1024.0, 128.0).rate for one in (asked, other))
+    assert quicker >= slower
+
+
+def test_no_network_reduces_for_cards() -> None:
+    """A large all-reduce takes what it takes alone, in a band of what hosts differ by; NVLink's switches add up."""
+
+    def stretched(gpu: str, name: str) -> float:
+        more = VALUES | {name: 4 * VALUES[name]}
+        asked = engine(question("llama3.1-70b", gpu, 8))
+        seconds = [
+            steady(numbers, asked, 256.0, fixed_lengths(500.0, 500.0), each).step_seconds for each in (VALUES, more)
+        ]
+        return float(seconds[1] / seconds[0])
+
+    assert stretched("l40s", "rollout_card_reduce") > 1.5
+    assert stretched("l40s", "rollout_all_reduce_slowdown") == 1.0
+    assert stretched("h100-sxm", "rollout_card_reduce") == 1.0
+    assert VALUES["rollout_card_reduce"] >= 1.0 > VALUES["rollout_all_reduce_slowdown"]
+
+
 @pytest.mark.parametrize(
     ("gpu", "name", "ranks", "copies"),
     [

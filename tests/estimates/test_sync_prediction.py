@@ -131,3 +131,25 @@ def test_weights_that_stay_on_their_gpu_wait_for_no_cluster() -> None:
     alone, two = (seconds(replace(QUESTION, transport="colocated", trainer_gpus=n, rollout_gpus=n)) for n in (1.0, 2.0))
     assert alone < 0.5 * two
     assert alone > VALUES["sync_fixed_device"]
+
+
+def test_senders_of_shards_convert_side_by_side() -> None:
+    """Four times as many take a quarter of the time of a large conversion; gathered weights are converted as before."""
+
+    def converting(transport: str, gpus: float) -> float:
+        asked = replace(QUESTION, transport=transport, trainer_gpus=gpus, params=235e9, dtype="fp8")
+        return seconds(asked) - seconds(replace(asked, converted=False))
+
+    assert converting("nccl-reshard", 64.0) == pytest.approx(converting("nccl-reshard", 16.0) / 4)
+    assert converting("nccl-broadcast", 64.0) == pytest.approx(converting("nccl-broadcast", 16.0))
+
+
+@pytest.mark.parametrize("gpu", ["l40s", "a10g", "t4", "h100-pcie"])
+def test_cards_gather_weights_at_what_collectives_reach_of_their_host(gpu: str) -> None:
+    """Two share PCIe better than eight, who take longer than the bytes that each lacks at half of it."""
+    asked = SyncTimeQuestion(
+        model=CATALOGUE.get("model", "qwen3-8b"), gpu=CATALOGUE.get("gpu", gpu), transport="colocated"
+    )
+    two, eight = (seconds(replace(asked, trainer_gpus=gpus, rollout_gpus=gpus)) for gpus in (2.0, 8.0))
+    link = asked.gpu.specification.scale_up.bandwidth_one_direction.value
+    assert eight - two > 2 * 8e9 * (7 / 8 - 1 / 2) / (0.5 * link)

@@ -21,6 +21,7 @@ from rlsize.estimates.train_prediction import (
     TrainQuestion,
     TrainStep,
     objections,
+    train_gpu,
     train_step,
 )
 from rlsize.estimates.trainer_keeping import Keeping
@@ -171,6 +172,14 @@ def test_adapters_spare_the_gradients_of_frozen_weights() -> None:
     assert train_step(apply, moe, VALUES).train_seconds.value == pytest.approx(seconds(moe).train_seconds)
 
 
+def test_a_reference_is_the_frozen_model_without_adapters() -> None:
+    """Its pass takes what it takes without any; that of the policy has them."""
+    passes: dict[str, Any] = {"passes": ("old_logprob", "reference"), "gpus": 8}
+    plain, adapted = (seconds(question(lora_rank=rank, **passes)).forward_seconds for rank in (None, 32))
+    assert adapted["reference"] == plain["reference"] == plain["old_logprob"]
+    assert adapted["old_logprob"] > 1.1 * adapted["reference"]
+
+
 def test_narrow_frozen_weights_are_widened_for_each_micro_batch() -> None:
     """Four bits and a scale are read, and 16 bits written; forward, recomputation and backward of 7B on a 4090."""
     adapted = question("llama3.1-8b", "rtx-4090", gpus=1, lora_rank=16, micro_batch_tokens=4096.0, sequences=8)
@@ -183,20 +192,62 @@ def test_narrow_frozen_weights_are_widened_for_each_micro_batch() -> None:
 
 
 def test_narrow_experts_of_small_micro_batches_wait_for_their_host() -> None:
-    """Each is launched by itself, so fewer on a GPU wait less; those that drop tokens, or in bf16, do not."""
-    small = question("qwen3-30b-a3b", "b200-sxm", gpus=8, expert=8, dtype="fp8", micro_batch_tokens=4096.0)
+    """Megatron launches each by itself, so fewer wait less; one product for all, bf16 and large batches do not."""
+    small = question(
+        "qwen3-30b-a3b", "b200-sxm", gpus=8, expert=8, dtype="fp8", micro_batch_tokens=4096.0, sharding="optimizer"
+    )
     waits = seconds(small).parts["host_wait"]
     assert waits > 0.3 * seconds(small).update_seconds
     assert seconds(replace(small, gpus=32, expert=32, sequences=2048)).parts.get("host_wait", 0.0) < 0.3 * waits
-    for quick in ({"dropping": True}, {"dtype": "bf16"}, {"micro_batch_tokens": 65536.0}):
+    assert seconds(replace(small, keeps=Keeping(backend="megatron"))).parts["host_wait"] > 0.5 * waits
+    for quick in (
+        {"dropping": True},
+        {"dtype": "bf16"},
+        {"micro_batch_tokens": 65536.0},
+        {"sharding": "full"},
+        {"keeps": Keeping(backend="fsdp2")},
+    ):
         assert seconds(replace(small, **quick)).parts.get("host_wait", 0.0) < 0.1 * waits
 
 
 def test_tensors_with_one_scale_each_take_more_launches_than_blocks() -> None:
     """Their largest value is sought before they are scaled, so a host that the GPU waits for takes longer."""
-    small = question("qwen3-30b-a3b", gpus=8, expert=8, dtype="fp8", micro_batch_tokens=2048.0)
+    small = question("qwen3-30b-a3b", gpus=8, expert=8, dtype="fp8", micro_batch_tokens=2048.0, sharding="optimizer")
     blocks, tensors = (seconds(replace(small, scaling=scaling)) for scaling in ("block", "tensor"))
     assert tensors.parts["host_wait"] > 1.2 * blocks.parts["host_wait"]
+
+
+def test_fp8_without_expert_parallelism_is_no_slower_where_experts_share_a_product() -> None:
+    """All experts of a sharded model are on each GPU; launched one by one, 128 of them kept it waiting."""
+    narrow, wide = (
+        seconds(question("qwen3-30b-a3b", gpus=32, dtype=dtype)).update_seconds for dtype in ("fp8", "bf16")
+    )
+    assert narrow < wide
+
+
+def test_bands_of_cards_hold_what_hosts_differ_by() -> None:
+    """Only where cards send to each other, and more the more of the time that takes."""
+
+    def width(gpu: str, gpus: int) -> float:
+        asked = question("qwen3-1.7b", gpu, gpus=gpus, sequences=8 * gpus, micro_batch_tokens=2048.0)
+        low, high = np.quantile(seconds(asked, prior(STAGE).drawn(0)).update_seconds, (0.1, 0.9))
+        return float(high / low)
+
+    assert width("l40s", 8) > 1.3 * width("l40s", 1)
+    assert width("h100-sxm", 8) < 1.1 * width("h100-sxm", 1)
+
+
+@pytest.mark.parametrize("gpu", ["a10", "a6000", "l40s", "t4", "rtx-4090", "h100-pcie", "rtx-pro-6000-server"])
+def test_cards_of_a_node_gather_over_the_host(gpu: str) -> None:
+    """They need no network, share what PCIe gives, and send nothing over an adapter quicker than over PCIe."""
+    spec = (profile := CATALOGUE.get("gpu", gpu)).specification
+    assert spec.pcie is not None
+    brings = [train_gpu(profile, "bf16", ranks, 1, 1) for ranks in (2, 4, 8)]
+    shares = [one["gather_fraction"].number for one in brings]
+    assert sorted(shares, reverse=True) == shares
+    assert shares[2] < 0.4
+    assert brings[0]["domain_gpus"].number == spec.gpus_per_node.value
+    assert brings[0]["nic"].number <= spec.pcie.value
 
 
 def test_experts_that_drop_tokens_are_sent_a_copy_each() -> None:

@@ -34,6 +34,7 @@ def gpu(name: str, kernels: Kernels | None = None, like: str = "") -> Gpu:
     )
 
 
+JOINED = replace(gpu("any").specification.scale_up, domain_gpus=replace(NUMBER, value=4.0))
 MEASURED = gpu("measured", Kernels(source="tables", gemm={"bf16": GEMM}, host_launch=2e-5))
 BARE = gpu("bare", like="measured")
 PARTLY = gpu("partly", Kernels(source="tables", gemm={"bf16": replace(GEMM, fixed=9e-6)}), like="measured")
@@ -97,7 +98,6 @@ class TestBorrowing:
         whole = completed(PARTLY, SHELF.__getitem__).kernels
         assert whole is not None
         assert whole.gemm["bf16"].fixed == 9e-6
-        assert whole.host_launch == 2e-5
         assert whole.measured_on == "partly"
         assert "gemm" not in whole.borrowed
         assert "host_launch" in whole.borrowed
@@ -112,3 +112,41 @@ class TestBorrowing:
         """Two profiles that name each other have no kernels."""
         circle = {"a": gpu("a", like="b"), "b": gpu("b", like="a")}
         assert completed(circle["a"], circle.__getitem__).kernels is None
+
+    def test_collectives_may_lie_amid_those_of_several_hosts(self) -> None:
+        """By their geometric means, and in place of its own; all else is the lender's."""
+
+        def host(name: str, transfer: Transfer) -> Gpu:
+            own = Kernels(
+                source="tables", all_reduce={"vllm": {"tp2": transfer}}, nccl={"all_gather": {"2_gpus": transfer}}
+            )
+            return gpu(name, replace(own, gemm={"bf16": GEMM}), like="measured")
+
+        shelf = {**SHELF, "slow": host("slow", TWO), "quick": host("quick", EIGHT)}
+        asked = replace(shelf["slow"], collectives_like=("slow", "quick"))
+        whole = completed(asked, shelf.__getitem__).kernels
+        assert whole is not None
+        amid = whole.nccl["all_gather"]["2_gpus"]
+        assert (amid.fixed, amid.link_fraction) == pytest.approx((4e-6, 0.35**0.5))
+        assert whole.all_reduce["vllm"]["tp2"] == amid
+        assert whole.gemm == {"bf16": GEMM}
+        assert {"all_reduce", "nccl"} <= set(whole.borrowed)
+
+    def test_a_card_borrows_no_host(self) -> None:
+        """It goes into any, where a board comes with those of its generation."""
+        lender = replace(BARE, specification=replace(BARE.specification, scale_up=JOINED))
+        for asked, launch in ((BARE, None), (lender, 2e-5)):
+            whole = completed(asked, SHELF.__getitem__).kernels
+            assert whole is not None
+            assert whole.host_launch == launch
+
+
+def test_what_a_card_reaches_goes_over_its_host() -> None:
+    """GPUs of its node are joined without a network, and no adapter is quicker than the way to it."""
+    card = replace(
+        BARE.specification, gpus_per_node=replace(NUMBER, value=8.0), pcie=NUMBER, nic=replace(NUMBER, value=2.0)
+    )
+    board = replace(card, scale_up=JOINED)
+    assert (card.joined_gpus.value, board.joined_gpus.value) == (8.0, 4.0)
+    assert (card.adapter, board.adapter) == (card.pcie, board.nic)
+    assert replace(board, nic=None).adapter == board.pcie

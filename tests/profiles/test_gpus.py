@@ -68,6 +68,23 @@ def test_kernels_that_are_derived_have_all_forms_of_products(gpu: Gpu, catalogue
     assert min(shares) > 0.97 * max(shares)
 
 
+def test_a_processor_of_the_same_maker_is_joined_by_more_than_pcie(catalogue: Catalogue) -> None:
+    """What lives on the host of a Grace superchip comes and goes over NVLink-C2C, which two Blackwells share."""
+    links = {name: catalogue.get("gpu", name).specification.pcie for name in ("h100-sxm", "gh200", "gb200", "b200-sxm")}
+    assert [link.value / 1e9 for link in links.values() if link] == [64, 450, 225, 64]
+
+
+@pytest.mark.parametrize(
+    ("name", "mebibytes"),
+    [("t4", 15360), ("l4", 23034), ("a10", 23028), ("a10g", 23028), ("a40", 46068), ("l40", 46068), ("l40s", 46068)],
+)
+def test_error_correction_takes_a_sixteenth_of_gddr6(catalogue: Catalogue, name: str, mebibytes: int) -> None:
+    """As drivers report these cards."""
+    usable = catalogue.get("gpu", name).specification.memory_usable
+    assert usable is not None
+    assert usable.value == pytest.approx(mebibytes * 2**20, rel=1e-3)
+
+
 def test_known_numbers(catalogue: Catalogue) -> None:
     """Spot checks against data sheets."""
     h100 = catalogue.get("gpu", "h100-sxm").specification

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
+import yaml
 
 from rlsize.facts.kernels import FAMILIES
 from rlsize.readers.profiles import Catalogue
@@ -25,10 +26,26 @@ def kernels(catalogue: Catalogue, name: str) -> Kernels:
 
 
 def test_every_accelerator_has_all_families(catalogue: Catalogue) -> None:
-    """Measured or borrowed, nothing is missing, so that every prediction has a number."""
+    """Measured or borrowed, nothing is missing, so that every prediction has a number; a card's host is anyone's."""
     for name in catalogue.names("gpu"):
-        found = kernels(catalogue, name)
-        assert all(getattr(found, family) for family in FAMILIES), name
+        found, card = kernels(catalogue, name), catalogue.get("gpu", name).specification.card
+        assert all(getattr(found, family) for family in FAMILIES if not (card and family == "host_launch")), name
+
+
+def test_collectives_of_cards_are_those_of_cards(catalogue: Catalogue) -> None:
+    """Not those of NVLink: they reach less of PCIe the more GPUs there are, between what two hosts reached."""
+    slow, quick = (catalogue.path_of("gpu", name) for name in ("l40s", "rtx-pro-6000-server"))
+    low, high = (yaml.safe_load(path.read_text("utf-8"))["kernels"]["nccl"] for path in (slow, quick))
+    for name in catalogue.names("gpu"):
+        spec = catalogue.get("gpu", name).specification
+        if spec.card and spec.scale_up.link.startswith("pcie"):
+            for way, table in kernels(catalogue, name).nccl.items():
+                shares = [table[size].link_fraction for size in ("2_gpus", "4_gpus", "8_gpus")]
+                assert sorted(shares, reverse=True) == shares, (name, way)
+                assert low[way]["8_gpus"]["link_fraction"] <= shares[2] <= high[way]["8_gpus"]["link_fraction"], (
+                    name,
+                    way,
+                )
 
 
 OWN = [name for name in Catalogue().names("gpu") if set(kernels(Catalogue(), name).borrowed) < set(FAMILIES)]

@@ -394,12 +394,15 @@ def _links(question: EngineQuestion, kernels: Kernels, engine: InferenceEngine) 
         kernels.expert_exchange.get(f"{engine.key}/{way}") or kernels.expert_exchange.get(way, _EXCHANGE)
         for way in ("dispatch", "combine")
     )
+    if question.gpu.specification.card:  # those kernels are made for fast networks
+        there = back = among(kernels.nccl["all_to_all"], layout.tensor * layout.data)
     moe, width = shape.moe, shape.hidden_size * (_DISPATCHED + _WIDE)
     inside, between = link * min(there.link_fraction, back.link_fraction), _between(question)
     copies = prompts = _copies(question, engine)
     if sends_over_nodes(question):
-        each, nodes = moe.experts_per_token if moe else 0, ceil(layout.tensor * layout.data / _domain(question.gpu))
-        prompts = max(copies_sent(experts_per_token=each, ranks=nodes), copies * between / inside)
+        each = moe.experts_per_token if moe else 0
+        nodes = ceil(layout.tensor * layout.data / question.gpu.specification.joined_gpus.value)
+        prompts = max(copies_sent(experts_per_token=each, ranks=nodes), copies * min(between / inside, 1.0))
         copies = copies_for_each_expert(experts_per_token=each, ranks=nodes)
     return {
         "all_reduces": 2.0 * shape.layers + 1.0 if layout.tensor > 1 else 0.0,
@@ -421,7 +424,7 @@ def _copies(question: EngineQuestion, engine: InferenceEngine) -> Real:
     who spreads experts over nodes has kernels that send to ranks with an expert alone.
     """
     moe, layout, node = question.model.architecture.moe, question.layout, question.gpu.specification.gpus_per_node.value
-    if _wide(question) or (engine.rack_exchange and _domain(question.gpu) > node):
+    if _wide(question) or (engine.rack_exchange and question.gpu.specification.joined_gpus.value > node):
         return copies_sent(experts_per_token=moe.experts_per_token if moe else 0, ranks=layout.data)
     return copies_gathered(ranks=float(layout.data))
 
@@ -441,15 +444,9 @@ def _wide(question: EngineQuestion) -> bool:
     return question.layout.tensor * question.layout.data > question.gpu.specification.gpus_per_node.value
 
 
-def _domain(gpu: Gpu) -> float:
-    """GPUs that no network between nodes joins: those of a node where PCIe is all that there is."""
-    said = gpu.specification
-    return (said.scale_up.domain_gpus if said.scale_up.domain_gpus.value > 1 else said.gpus_per_node).value
-
-
 def _across(gpu: Gpu, ranks: int) -> bool:
     """Whether a network between nodes joins ranks."""
-    return ranks > _domain(gpu)
+    return ranks > gpu.specification.joined_gpus.value
 
 
 def _between(question: EngineQuestion) -> float:
@@ -468,4 +465,4 @@ def _reduced(gpu: Gpu, ranks: int) -> float:
 
 def _adapter(gpu: Gpu) -> float:
     said = gpu.specification
-    return (said.nic or said.scale_up.bandwidth_one_direction).value
+    return (said.adapter or said.scale_up.bandwidth_one_direction).value

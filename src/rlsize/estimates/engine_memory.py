@@ -144,15 +144,13 @@ def _with_drafter(work: Work, question: EngineQuestion, key: str, amount: Worked
 
 
 def visible_memory(work: Work, gpu: Gpu, values: Mapping[str, Real]) -> Worked:
-    """Memory of the GPU that a process sees; a size that nobody verified is taken as sold, in binary gigabytes."""
+    """Memory of the GPU that a process sees: of what the driver reports, else as sold, in binary gigabytes."""
     stated = gpu.specification.memory_usable
-    exact = stated is not None and stated.verified
-    found = stated if stated is not None and exact else gpu.specification.memory
     return work(
         "visible_memory_bytes",
         engine_cache.visible_memory,
-        memory=found.value,
-        binary_share=1.0 if exact else _BINARY_GIGABYTE,
+        memory=(stated or gpu.specification.memory).value,
+        binary_share=1.0 if stated else _BINARY_GIGABYTE,
         visible_share=values["memory_visible_share"],
     )
 

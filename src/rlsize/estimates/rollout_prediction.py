@@ -254,6 +254,8 @@ def _flow(work: Work, asked: Replica, sequences: Worked, lengths: Lengths, value
     }
     host = {f"own_{part}": values[f"rollout_{part}_{runs.key}"] for part in _OWN}
     exposed = values["rollout_host_exposed"] if runs.hides_host(question.version) else 1.0
+    reduce = "rollout_card_reduce" if question.gpu.specification.card else "rollout_all_reduce_slowdown"
+    host |= {"all_reduce_slowdown": values[reduce]}
     host |= {"exchange_slowdown": values[asked.exchange], "host_exposed": exposed}
     host |= {"host_seconds": f"{'graphs' if question.graphs else 'launched'}/host_seconds"}
     plain = {"step_tokens": "sequences", "tokens_per_rank": "sequences_per_rank", "drafting_seconds": 0.0}

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import inf
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
-from rlsize.equations import matching, sync_classes, sync_transports, weight_sync
+from rlsize.equations import matching, sync_classes, sync_transports, train_step_traffic, weight_sync
+from rlsize.equations._ops import each, maximum, minimum
 from rlsize.estimates.engine_shape import plainly
 from rlsize.estimates.figures import entries
 from rlsize.estimates.flow import Flow, by_result, rule
 from rlsize.estimates.model_size import model_size
+from rlsize.facts.kernels import among
 from rlsize.facts.quantisation import BYTES_PER_INDEX, CHANGED_FRACTION, WIDTHS
 
 if TYPE_CHECKING:
@@ -26,6 +29,8 @@ _TENSORS_PER_LAYER = 9.0  # q, k, v, o, two norms, gate, up, down
 _BUCKET_BYTES = 1e9
 _ENGINE_BUCKET_BYTES = 4e9  # buckets of 3 to 8 GiB (MoonshotAI/checkpoint-engine@59a3c4ffa2e1:README.md)
 _HOST_LINK = 32e9  # PCIe 4.0 x16, where a profile says nothing
+_NCCL_SHARE = 0.74  # of NVLink, which `sync_link_share` is taken from
+_SENDERS = 16.0  # GPUs that converted their shards side by side where the rate was seen (NeMo-RL pull request 2971)
 _NOTHING = 0.0
 _BEYOND = 2  # the reach of weights that leave the GPUs' fast links
 
@@ -111,7 +116,8 @@ class SyncTimeQuestion:
 
 RULES = by_result((
     rule("sync_bytes", weight_sync.weight_bytes, bytes_per_param="sent_width"),
-    rule("quantised_bytes", weight_sync.weight_bytes, bytes_per_param=_TRAINED_WIDTH),
+    rule("converted_params", train_step_traffic.share_of_params, ranks="converting"),
+    rule("quantised_bytes", weight_sync.weight_bytes, params="converted_params", bytes_per_param=_TRAINED_WIDTH),
     rule("buckets", sync_classes.buckets),
     rule("weight_tensors", sync_classes.weight_tensors),
     rule("expected_bandwidth", weight_sync.achieved_bandwidth, bandwidth="link_bandwidth",
@@ -152,7 +158,7 @@ def sync_time(work: Work, question: SyncTimeQuestion, values: Mapping[str, Real]
     transport, gpu, shape = TRANSPORTS[question.transport], question.gpu.specification, question.model.architecture
     ready = transport.link == "pipeline"  # from host memory, where weights lie quantised already
     narrow = not ready and WIDTHS[question.dtype] < _TRAINED_WIDTH
-    fact = gpu.nic or gpu.pcie  # the host link where a profile names no adapter
+    fact = gpu.adapter
     reach = reach_of(question.gpu, question.trainer_gpus) if transport.colocated else _BEYOND
     reach = reach if isinstance(reach, int) else reach.max()
     if reach < _BEYOND:
@@ -170,7 +176,9 @@ def sync_time(work: Work, question: SyncTimeQuestion, values: Mapping[str, Real]
         "experts": float(shape.moe.experts if shape.moe else 0),
         "matrices": float(shape.moe.matrices if shape.moe else 0),
         "quantised_bytes": None if (narrow if question.converted is None else question.converted) else _NOTHING,
-        "link_bandwidth": fact.value if fact else _HOST_LINK,
+        # who sends its own shards converts them itself, beside the others; gathered weights are converted as a whole
+        "converting": maximum(1.0, question.trainer_gpus / _SENDERS) if transport.link == "rdma" else 1.0,
+        "link_bandwidth": minimum(fact.value if fact else _HOST_LINK, _gathered(question) if reach else inf),
         "gpus_per_node": gpu.gpus_per_node.value,
         # a store's own rate is the handling rate
         "link_seconds": _NOTHING if transport.link == "store" else f"{transport.link}/link_seconds",
@@ -178,9 +186,18 @@ def sync_time(work: Work, question: SyncTimeQuestion, values: Mapping[str, Real]
     return Flow(RULES, {**entries(question), **values, **_sent(work, question), **decided}, work)["sync_seconds"]
 
 
+def _gathered(question: SyncTimeQuestion) -> Real:
+    """What cards that gather weights over their hosts reach; without a limit for others."""
+    spec, kernels = question.gpu.specification, question.gpu.kernels
+    if not (TRANSPORTS[question.transport].colocated and spec.card and kernels):
+        return inf
+    gathers, link = kernels.nccl["all_gather"], spec.scale_up.bandwidth_one_direction.value / _NCCL_SHARE
+    return each(question.trainer_gpus, lambda gpus: link * among(gathers, int(gpus)).link_fraction)
+
+
 def reach_of(gpu: Gpu, trainer_gpus: Real) -> Real:
     """How far weights go on shared GPUs: 0 never off the GPU, 1 over its fast links, 2 over the adapters of nodes."""
-    return 1 * (trainer_gpus > 1) + (trainer_gpus > gpu.specification.scale_up.domain_gpus.value)
+    return 1 * (trainer_gpus > 1) + (trainer_gpus > gpu.specification.joined_gpus.value)
 
 
 def sync_bytes(work: Work, question: SyncTimeQuestion) -> Worked:

@@ -52,6 +52,7 @@ _SLOWDOWNS: Mapping[str, tuple[str, str]] = MappingProxyType(
     {"pretraining": ("train_stack", "train_stack_moe"), "rl": ("rl_train_slowdown", "rl_train_moe_slowdown")}
 )
 _OF_POLICY = frozenset({"old_logprob", "proximal"})
+_FROZEN_MODELS = frozenset({"reference", "reward"})
 _NO_POWER_LIMIT = 1e9  # W; for a profile that names no power
 _ONCE = ("optimizer", "none")  # shardings whose collectives run once a step
 _BOTH: Mapping[Sharding, float] = MappingProxyType({"full": 3, "gradients": 2, "optimizer": 2, "none": 2})
@@ -164,6 +165,7 @@ class TrainQuestion:
         returning: Whether they come from the host for the update, and go back, as engines have the GPUs in between.
         weights_returning: Whether weights come from the host for each pass of the policy, and go back after it.
         lora_rank: Rank of the adapters that alone are trained; None for full training.
+        adapting: Whether these work in a pass; a reference is the frozen model without them.
         fused: Whether element-wise work is compiled or fused.
         overlapped: Whether tensor-parallel transfers overlap with matrix products.
         native_attention: Whether attention kernels are made for this generation of GPU: FlashAttention-3 or cuDNN on
@@ -206,6 +208,7 @@ class TrainQuestion:
     returning: bool = False
     weights_returning: bool = False
     lora_rank: int | None = None
+    adapting: bool = True
     fused: bool = False
     overlapped: bool = False
     native_attention: bool = False
@@ -234,6 +237,17 @@ class TrainQuestion:
     def own_attention(self) -> bool:
         """Whether attention kernels are made for the GPU: it was said, or those of the backend's own layers are."""
         return self.native_attention or self.keeps.facts.fused
+
+    @property
+    def experts_apart(self) -> bool:
+        """
+        Whether narrow experts are launched one by one, as Transformer Engine does.
+
+        Trainers that shard weights or gradients are others where nobody says: torchao has one product for all experts
+        of a GPU, as what drops tokens has.
+        """
+        own = self.keeps.backend == "megatron" or (not self.keeps.backend and self.sharding in _ONCE)
+        return self.dtype != "bf16" and self.model.architecture.moe is not None and own and not self.dropping
 
     @property
     def degrees(self) -> Degrees:
@@ -290,7 +304,7 @@ def branches(question: TrainQuestion) -> tuple[float, ...]:
     Degrees of questions that agree in it, and in all else, may be arrays of one question. A single rank of tensors or
     of contexts sends nothing by the equations themselves.
     """
-    keeps, domain = question.keeps, question.gpu.specification.scale_up.domain_gpus.value
+    keeps, domain = question.keeps, question.gpu.specification.joined_gpus.value
     kept = keeps.padded, keeps.param_offload, keeps.activation_offload, keeps.weight_width
     staged = question.pipeline > 1 and question.sharding not in _ONCE
     return (staged, question.expert > 1, question.expert > domain, *kept)
@@ -376,7 +390,7 @@ def train_gpu(gpu: Gpu, dtype: str, ranks: int, tensor: Real, expert: Real) -> d
     if kernels is None:
         raise ValueError(f"the profile of {gpu.name} has no kernels")
     says = _Profile(gpu)
-    domain = int(spec.scale_up.domain_gpus.value)
+    domain = int(spec.joined_gpus.value)
     name, gemm = pick(kernels.gemm, dtype)
     expert_kernel = pick(kernels.moe, dtype)[1]
     wide_kernel = pick(kernels.moe, "bf16")[1]
@@ -403,9 +417,9 @@ def train_gpu(gpu: Gpu, dtype: str, ranks: int, tensor: Real, expert: Real) -> d
         "memory_bandwidth": says.fact("memory_bandwidth_bytes_per_second", spec.memory_bandwidth),
         "power": says.fact("power_watts", spec.power, _NO_POWER_LIMIT),
         "scale_up": says.fact("scale_up_bytes_per_second", link),
-        "nic": says.fact("nic_bytes_per_second", spec.nic or spec.pcie or link),
+        "nic": says.fact("nic_bytes_per_second", spec.adapter or link),
         "pcie": says.fact("pcie_bytes_per_second", spec.pcie or spec.nic or link),
-        "domain_gpus": says.fact("domain_gpus", spec.scale_up.domain_gpus),
+        "domain_gpus": says.fact("domain_gpus", spec.joined_gpus),
         "gather_fraction": says.kernel("gather_link_fraction", among(gathers, min(ranks, domain)).link_fraction),
         "tensor_fraction": says.kernel("tensor_link_fraction", _link_fraction(gathers, tensor, domain)),
         "exchange_fraction": says.kernel("exchange_link_fraction", _link_fraction(exchanges, expert, domain)),
@@ -484,7 +498,7 @@ def train_step(work: Work, question: TrainQuestion, values: Mapping[str, Real]) 
     for objection in objections(question):
         raise Refused(objection)
     flow = _flow(work, question, values, TRAINING[question.recompute])
-    passes: dict[int, Flow] = {}  # of a model: those of the policy and of its reference are alike
+    passes: dict[tuple[int, bool], Flow] = {}  # of a model: those of the policy and of its reference are alike
     forwards = {name: _extra(work, question, values, name, passes) for name in question.passes}
     seconds = work(
         "train_seconds",
@@ -513,15 +527,18 @@ def train_step(work: Work, question: TrainQuestion, values: Mapping[str, Real]) 
     )
 
 
-def _extra(work: Work, question: TrainQuestion, values: Mapping[str, Real], name: str, passes: dict[int, Flow]) -> Real:
+def _extra(
+    work: Work, question: TrainQuestion, values: Mapping[str, Real], name: str, passes: dict[tuple[int, bool], Flow]
+) -> Real:
     """Seconds of an extra pass; of the critic, its values and its own update."""
     model = question.pass_models.get(name, question.model)
-    key, asked = f"{name}_seconds", replace(question, model=model)
+    key, asked = f"{name}_seconds", replace(question, model=model, adapting=name not in _FROZEN_MODELS)
     if asked.forward_micro_batch_tokens is not None:
         asked = replace(asked, micro_batch_tokens=asked.forward_micro_batch_tokens)
-    if id(model) not in passes:
-        passes[id(model)] = _flow(work, asked, values, FORWARD)
-    flow = passes[id(model)]
+    alike = id(model), asked.adapting or asked.lora_rank is None
+    if alike not in passes:
+        passes[alike] = _flow(work, asked, values, FORWARD)
+    flow = passes[alike]
     seconds = work(key, equations.pass_time, **{part: flow[of_part] for part, of_part in PASS.items()})
     if asked.workload == "rl":
         slowdown = values["rl_forward_moe_slowdown" if asked.model.architecture.moe else "rl_forward_slowdown"]
@@ -547,7 +564,7 @@ def _extra(work: Work, question: TrainQuestion, values: Mapping[str, Real], name
 
 def _flow(work: Work, question: TrainQuestion, values: Mapping[str, Real], cost: PassCost) -> Flow:
     """All that follows for one pass over the tokens, and for the update around it."""
-    domain = int(question.gpu.specification.scale_up.domain_gpus.value)
+    domain = int(question.gpu.specification.joined_gpus.value)
     if question.lora_rank is not None:
         cost = _adapted(cost)
     if (share := question.keeps.logit_share) < 1:
@@ -627,7 +644,7 @@ def _decided(question: TrainQuestion) -> dict[str, Any]:
         "launch_seconds": "train_launch_fused" if asked.fused_layers else "train_launch",
         "layer_launch_seconds": (
             "launch_seconds",
-            *(("experts_launch_seconds",) if experts and narrow and not asked.dropping else ()),
+            *(("experts_launch_seconds",) if asked.experts_apart else ()),
         ),
         "expert_launch_seconds": "train_expert_launch" if scaling == "block" else "tensor/expert_launch_seconds",
         "layer_bytes_per_token": "elementwise_bytes_per_token" if asked.fused_layers else "eager_bytes_per_token",
@@ -651,7 +668,7 @@ def _decided(question: TrainQuestion) -> dict[str, Any]:
             "logits/loss_seconds",
             *(("quantising_seconds",) if narrow else ()),
             *(("dequantising_seconds",) if frozen else ()),
-            *(("adapter_seconds",) if asked.lora_rank is not None else ()),
+            *(("adapter_seconds",) if asked.lora_rank is not None and asked.adapting else ()),
         ),
         "compute_seconds": ("matmul_seconds", "attention_seconds", "elementwise_seconds"),
         "running_seconds": ("compute_seconds", "host_wait_seconds"),
@@ -674,7 +691,10 @@ def _attention(asked: TrainQuestion) -> dict[str, str]:
 
 def _sent(asked: TrainQuestion, cost: PassCost, domain: int) -> dict[str, Any]:
     """What of that is about transfers between GPUs."""
+    kind = "card/" if asked.gpu.specification.card else "train_"
     return {
+        "gather_link": f"{kind}gather_link",
+        "tensor_link": f"{kind}tensor_link",
         "collectives": cost.collectives[asked.sharding],
         "sharding_ranks": "data_parallel" if asked.sharding == "none" else "shards",
         "gathering_rounds": 1.0 if asked.sharding in _ONCE or larger(asked.pipeline) else "micro_batches",

@@ -60,15 +60,17 @@ def _copied(of: str, stride: str | float, ranks: str) -> tuple[Rule, ...]:
     sent = f"{of}/expert_parallel_bytes"
     bytes_sent = traffic.expert_parallel_bytes
     return (
-        *_network(of, "exchange_fraction", "train_gather_link", stride, ranks),
+        *_network(of, "exchange_fraction", "gather_link", stride, ranks),
         rule(sent, bytes_sent, layers="expert_layers", copies=f"copies_{of}", exchanges="reductions"),
         _wire(f"{of}/expert_bytes_seconds", sent, of),
     )
 
 
 TRAFFIC = (
+    rule("card/gather_link", kernels.scaled_fraction, fraction="train_gather_link", scale="train_card_link"),
+    rule("card/tensor_link", kernels.scaled_fraction, fraction="train_tensor_link", scale="train_card_link"),
     rule("params_between_shards", traffic.params_between_shards, dense="dense_params", experts="expert_params"),
-    *_network("gathering", "gather_fraction", "train_gather_link", "tensor_parallel", "sharding_ranks"),
+    *_network("gathering", "gather_fraction", "gather_link", "tensor_parallel", "sharding_ranks"),
     rule("sharded_bytes", traffic.sharding_bytes, params="params_between_shards", ranks="sharding_ranks"),
     rule(
         "once/gathering_seconds",
@@ -81,10 +83,10 @@ TRAFFIC = (
     _repeated("gathering_seconds", "once/gathering_seconds", "gathering_rounds"),
     _exposed("exposed_gathering_seconds", "gathering_seconds", "running_seconds"),
     rule("tensor_parallel_bytes", traffic.tensor_parallel_bytes, ranks="tensor_parallel"),
-    *_network("tensor", "tensor_fraction", "train_tensor_link", 1, "tensor_parallel"),
+    *_network("tensor", "tensor_fraction", "tensor_link", 1, "tensor_parallel"),
     _wire("tensor_parallel_seconds", "tensor_parallel_bytes", "tensor", "tensor_exposed"),
     rule("context_parallel_bytes", traffic.context_parallel_bytes, passes="rounds", ranks="context_parallel"),
-    *_network("context", "gather_fraction", "train_gather_link", "context_stride", "context_parallel"),
+    *_network("context", "gather_fraction", "gather_link", "context_stride", "context_parallel"),
     _wire("context_parallel_seconds", "context_parallel_bytes", "context"),
     _exposed("exposed_context_seconds", "context_parallel_seconds", "attention_seconds"),
     rule("domains", step.model_replicas, gpus="expert_parallel", gpus_per_replica="domain"),

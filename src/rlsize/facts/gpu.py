@@ -50,9 +50,28 @@ class GpuSpecification:
     memory_bandwidth: Annotated[Sourced, Quantity("B/s", "Peak bandwidth of the device memory.")]
     scale_up: Annotated[ScaleUp, Says("Network among the GPUs of one node or rack.")]
     nic: Annotated[Sourced | None, Quantity("B/s", "Network adapter bandwidth per GPU, one direction.")] = None
-    pcie: Annotated[Sourced | None, Quantity("B/s", "Bandwidth to the host, one direction.")] = None
+    pcie: Annotated[
+        Sourced | None, Quantity("B/s", "Bandwidth to the host, one direction: PCIe, or what is there in its place.")
+    ] = None
     power: Annotated[Sourced | None, Quantity("W", "Board power, maximum or typical as the maker states it.")] = None
     gpus_per_node: Annotated[Sourced, Quantity("count", "GPUs in the usual node.", whole=True)]
+
+    @property
+    def card(self) -> bool:
+        """Whether it has no fast network, so that GPUs of a node reach each other as they reach the host."""
+        return self.scale_up.domain_gpus.value <= 1
+
+    @property
+    def joined_gpus(self) -> Sourced:
+        """GPUs that no network between nodes joins: those of the fast one, or of a node of cards."""
+        return self.gpus_per_node if self.card else self.scale_up.domain_gpus
+
+    @property
+    def adapter(self) -> Sourced | None:
+        """What it sends to other nodes over, one direction: the host link where that is all, or on a card's way."""
+        if self.nic is None or self.pcie is None:
+            return self.nic or self.pcie
+        return self.pcie if self.card and self.pcie.value < self.nic.value else self.nic
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,6 +85,9 @@ class Gpu:
     specification: Annotated[GpuSpecification, Says("What the data sheet says.")]
     kernels: Annotated[Kernels | None, Says("How long kernels take.")] = None
     kernels_like: Annotated[str, Says("GPU profile whose kernels stand in for those that were not measured.")] = ""
+    collectives_like: Annotated[
+        tuple[str, ...], Says("GPU profiles amid whose collectives its own lie, where these go by the host.")
+    ] = ()
     sources: Annotated[dict[str, str], Says("The documents and measurements, by the key that numbers name.")]
     notes: Annotated[tuple[str, ...], Says("What one should know about it.")] = ()
 
@@ -74,7 +96,7 @@ class Gpu:
         """What kernels are made for: its maker and narrowest matrix units; cards without a fast network are apart."""
         said = self.specification
         units = "fp4" if said.fp4_dense else "fp8" if said.fp8_dense else "bf16"
-        return f"{self.vendor} with {units}" + (", a card" if said.scale_up.domain_gpus.value <= 1 else "")
+        return f"{self.vendor} with {units}" + (", a card" if said.card else "")
 
 
 def completed(gpu: Gpu, like: Callable[[str], Gpu]) -> Gpu:

@@ -12,13 +12,14 @@ from __future__ import annotations
 
 import dataclasses
 from dataclasses import dataclass, field
+from math import prod
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Annotated, Literal, TypeVar
 
 from rlsize.facts.fields import Quantity, Says
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
     from rlsize.facts.gpu import Gpu
 
@@ -264,11 +265,23 @@ def engine_all_reduce(kernels: Kernels, engine: str, gpus: int) -> Transfer:
     return among(tables.get(engine) or tables.get("vllm") or next(iter(tables.values())), gpus)
 
 
+def _amid(tables: Sequence[Mapping[str, Mapping[str, Transfer]]]) -> dict[str, dict[str, Transfer]]:
+    """Collectives amid those of several tables: geometric means of their times and shares."""
+
+    def amid(transfers: list[Transfer]) -> Transfer:
+        fixed, share = (
+            prod(each) ** (1 / len(each)) for each in zip(*map(dataclasses.astuple, transfers), strict=True)
+        )
+        return Transfer(fixed=fixed, link_fraction=share)
+
+    return {way: {size: amid([one[way][size] for one in tables]) for size in sizes} for way, sizes in tables[0].items()}
+
+
 def kernels_of(
     gpu: Gpu, like: Callable[[str], Gpu], borrowers: tuple[str, ...] = ()
 ) -> tuple[Kernels | None, dict[str, str]]:
     """
-    The kernels of a GPU, those that were not measured on it taken from the one that its profile calls alike.
+    The kernels of a GPU, those that were not measured on it taken from the ones that its profile calls alike.
 
     Args:
         gpu: The profile as it was written.
@@ -284,12 +297,20 @@ def kernels_of(
     theirs, their_sources = kernels_of(lender, like, (*borrowers, gpu.name))
     if theirs is None:
         return gpu.kernels, gpu.sources
-    said = their_sources[theirs.source]
-    if gpu.kernels is None:
+    said, own = their_sources[theirs.source], gpu.kernels
+    if gpu.collectives_like:
+        hosts = [found for name in gpu.collectives_like if (found := like(name).kernels)]
+        reduces, others = (_amid([getattr(one, name) for one in hosts]) for name in ("all_reduce", "nccl"))
+        theirs = dataclasses.replace(theirs, all_reduce=reduces, nccl=others)
+        own = own and dataclasses.replace(own, all_reduce={}, nccl={})
+        said = f"{said}; collectives between those of {' and '.join(gpu.collectives_like)}"
+    if gpu.specification.card:  # a board comes with the hosts of its generation, a card goes into any
+        theirs = dataclasses.replace(theirs, host_launch=None)
+    if own is None:
         whole = dataclasses.replace(theirs, source=_SOURCE, measured_on=lender.name, borrowed=FAMILIES)
         return whole, {**gpu.sources, _SOURCE: said}
-    missing = {name: getattr(theirs, name) for name in FAMILIES if getattr(gpu.kernels, name) in ({}, None)}
-    return dataclasses.replace(gpu.kernels, measured_on=gpu.name, borrowed=tuple(missing), **missing), {
+    missing = {name: getattr(theirs, name) for name in FAMILIES if getattr(own, name) in ({}, None)}
+    return dataclasses.replace(own, measured_on=gpu.name, borrowed=tuple(missing), **missing), {
         **gpu.sources,
         _BORROWED: said,
     }

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from rlsize.facts.framework import Abilities, Framework
     from rlsize.loop.resolve import Loop
     from rlsize.loop.said import Said
+    from rlsize.planner.choice import Choice
     from rlsize.planner.families import Family, Objective
     from rlsize.planner.options import FleetOption, Placement, TrainerOption
     from rlsize.planner.outlook import Terms
@@ -133,6 +134,7 @@ def _launched(
     takes: Callable[[Loop, Placement], str] | None,
 ) -> Planned:
     """The best plan that can be launched; where modes that none can be launched in have a better one, those too."""
+    from rlsize.estimates.step_assembly import REFILLING
     from rlsize.planner.plan import planned
 
     loop, space, own = posed
@@ -140,14 +142,23 @@ def _launched(
     fits, taken = _asking(loop, takes, reasons)
     find = partial(planned, loop.outlook, objective=objective, written=own, tell=tell, takes=taken, fits=fits)
     answer = find(space, otherwise=_otherwise(said.instead(), loop, budget))
+    if len(space.staleness) > 1 and any(any(why) for mode, why in reasons.items() if mode in REFILLING):
+        fresher = replace(space, staleness=space.staleness[: len(space.staleness) // 2])  # fewer samples in flight
+        other = _launched(said, budget, (loop, fresher, own), objective, tell, takes)
+        if answer.chosen is None or (other.chosen is not None and _score(other.chosen) < _score(answer.chosen)):
+            return other
+    better = _better_refused(answer, reasons)
     if answer.chosen is None and reasons:
         return replace(answer, refusals=tuple(chain.from_iterable(reasons.values())))
-    better = _better_refused(answer, reasons)
     if not better:
         return answer
     left = tuple(mode for mode in space.loops if mode not in better)  # whose places they had taken
     answer = find(replace(space, loops=left), otherwise=_otherwise(said.instead(), loop, budget, left))
     return replace(answer, unlaunched=better)
+
+
+def _score(chosen: Choice) -> tuple[float, ...]:
+    return chosen.best.family.score(chosen.objective)
 
 
 class _Posed(NamedTuple):

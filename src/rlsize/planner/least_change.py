@@ -225,9 +225,11 @@ class _Tried:
 
     @property
     def best(self) -> Family:
-        """The smallest plan."""
+        """The smallest plan, of a layout that few run only where it has no other."""
         tables = just(self.tables, self.fewest)
-        return search(tables.terms, tables.space, "gpus", tables=tables, alone=True).best[0]
+        terms, space = tables.terms, tables.space
+        tried = (search(terms, space, "gpus", tables=tables, usual=usual, alone=True).best for usual in (True, False))
+        return next(found for found in tried if found)[0]
 
 
 def nearest_plan(tables: Tables) -> Family | None:

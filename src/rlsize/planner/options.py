@@ -116,7 +116,7 @@ class FleetOption:
         if not self.layout or (self.layout["pipeline"] == 1 and self.layout["tensor"] <= self._node):
             return False
         known = [one.question.gpu.specification for one in self.engines.values() if not isinstance(one, str)]
-        return self.gpus > self._node or not known or known[0].scale_up.domain_gpus.value > 1
+        return self.gpus > self._node or not known or not known[0].card
 
     def ready(self, *, shared: bool) -> Replica | None:
         """The instance on shared GPUs, or on its own; None where there is none, or none is known."""

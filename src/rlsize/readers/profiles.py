@@ -404,10 +404,11 @@ def reference_faults(profile: object, document: Document, found: Found) -> Itera
             theirs = link.specification.bandwidth_one_direction
             path = ("specification", "scale_up", "bandwidth_one_direction")
             yield from _same(scale_up.bandwidth_one_direction, theirs, f"the link {link.name}", document, path)
-        if profile.kernels_like:
-            lender = yield from _named("gpu", profile.kernels_like, document, ("kernels_like",), found)
+        lenders = [("kernels_like", profile.kernels_like)] if profile.kernels_like else []
+        for key, name in [*lenders, *(("collectives_like", name) for name in profile.collectives_like)]:
+            lender = yield from _named("gpu", name, document, (key,), found)
             if isinstance(lender, Gpu) and lender.kernels is None:
-                yield Fault(f"{lender.name} has no kernels", document.where(("kernels_like",)), "name a GPU that has")
+                yield Fault(f"{lender.name} has no kernels", document.where((key,)), "name a GPU that has")
     elif isinstance(profile, Price) and profile.gpu is not None:
         yield from _named("gpu", profile.gpu, document, ("gpu",), found)
     elif isinstance(profile, Cluster):

@@ -117,7 +117,7 @@ def _inside(inputs: Inputs, between: LinkFigures, key: str, trainer_gpus: Figure
     gpu = _profile(inputs, "gpu", str(name), "cluster.gpu") if name else None
     if gpu is None:
         return between
-    reach = inputs.said("cluster.gpus_per_node") or gpu.specification.scale_up.domain_gpus.value
+    reach = inputs.said("cluster.gpus_per_node") or gpu.specification.joined_gpus.value
     beyond = trainer_gpus.known and trainer_gpus.number > reach
     return between if beyond else _link(inputs, gpu.specification.scale_up.link)
 
