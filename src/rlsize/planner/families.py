@@ -320,7 +320,8 @@ def promising(terms: Terms, families: Placement, least: Array, known: Picks) -> 
     """
     there = np.isfinite(least)
     cost = paid_of(terms, families, np.where(there, least, 0.0), priced=known.priced)
-    first = {"step_seconds": least, "cost": cost, "gpus": families.gpus}.get(ORDER[known.objective][0], np.zeros(least.shape))
+    scores = {"step_seconds": least, "cost": cost, "gpus": families.gpus, "burden": np.zeros(least.shape)}
+    first = scores[ORDER[known.objective][0]]
     worth = there & (first <= known.bar_of(families.loop) * (1 + SAME))
     if not known.alone:
         worth |= there & (cost <= _beside(least, known.ahead) * (1 + SAME))

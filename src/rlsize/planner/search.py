@@ -197,7 +197,6 @@ def search(
     picks, apart = (Picks(objective=objective, priced=space.priced, alone=alone) for _ in range(2))
     rare = tables.rare if usual else frozenset()
     order = {id(fleet): place for place, fleet in enumerate(space.fleets)}
-    bounded = not space.limits
     for kind, (trainers, sharing) in enumerate(tables.trainers):
         done = 0
         odd = np.array([usual and option.rare for option in trainers.options])
@@ -565,7 +564,8 @@ def _work_out(asked: _Asked, ways: list[tuple[Mask, Picks]], found: Found) -> It
     starts, _ = groups_of(asked.trainers, block.columns)
     for which, into in ways:
         seconds = np.where(fits & which, step.seconds, np.inf)
-        yield asked.steps(seconds, block.full[:, starts], beyond if near else None, into.objective), float(np.min(step.seconds)), into
+        steps = asked.steps(seconds, block.full[:, starts], beyond if near else None, into.objective)
+        yield steps, float(np.min(step.seconds)), into
 
 
 def _bounded(asked: _Asked, ways: list[tuple[Mask, Picks]], found: Found) -> Iterator[tuple[Steps, float, Picks]]:
