@@ -279,6 +279,8 @@ class LateLengths(NamedTuple):
         full: Share of the time in which samples wait for room in a full KV cache. [1]
         apart: By which a sample may grow from one sync to the next. [token]
         kept_full: Share of the groups that are kept then in a full cache. [1]
+        reached: Tokens by which some groups have ended, where these are no lognormal lengths; else none. [token]
+        whole: Share of the groups that have by then. [1]
     """
 
     response_tokens: Worked
@@ -290,14 +292,19 @@ class LateLengths(NamedTuple):
     full: Worked
     apart: tuple[Worked, ...]
     kept_full: tuple[Worked, ...]
+    reached: tuple[Worked, ...] = ()
+    whole: tuple[Worked, ...] = ()
 
     def each(self, change: Callable[[Worked], Worked]) -> LateLengths:
         """The same, each number changed."""
-        return LateLengths(*map(change, self[:-2]), *(tuple(map(change, some)) for some in self[-2:]))
+        return LateLengths(*map(change, self[:-4]), *(tuple(map(change, some)) for some in self[-4:]))
 
     def kept(self, reached: Worked, apart: Worked) -> Worked:
         """Share of groups that are whole in time, by what a sample that never waits grows until then, and by step."""
-        whole = batch_drain.finished_share(reached, *self[1:4]) ** self.group_size
+        if self.reached:
+            whole = on_lines(self.reached, self.whole, reached)
+        else:
+            whole = batch_drain.finished_share(reached, *self[1:4]) ** self.group_size
         if not np.any(self.full):
             return whole
         return whole + self.full * (on_lines(self.apart, self.kept_full, apart) - whole)
@@ -386,8 +393,10 @@ def _late_lengths(
     prompt = begun.prompt if begun.computed is None else begun.computed
     queued = engine_step.tokens_in_queue(begun.response, np.maximum(prompt, 1.0), np.maximum(room, 1.0))
     lengths = shape.uncapped, batch.response_cv, shape.cap, batch.group_size
-    apart, kept = kept_in_full_cache(*lengths, batch.max_staleness, queued, *(batch.endings or ()))
-    tables = (tuple(np.moveaxis(one, -1, 0)) for one in (apart, kept))
+    ends = batch.endings
+    apart, kept = kept_in_full_cache(*lengths, batch.max_staleness, queued, *(ends or ()))
+    whole = () if ends is None else np.broadcast_arrays(ends.tokens, ends.whole)
+    tables = (tuple(np.moveaxis(one, -1, 0)) for one in (apart, kept, *whole))
     return LateLengths(batch.response_tokens, *lengths, own, full, *tables)
 
 
