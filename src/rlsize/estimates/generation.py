@@ -102,6 +102,7 @@ class StepBatch:
         leaving_share: Share of those under way that have not given it back. [1]
         environments: Samples that may begin before others have given something back. [1]
         chunk: Samples that begin at once where some wait for others. [1]
+        together: Whether the samples of a group stay on one instance.
     """
 
     samples: Real
@@ -131,6 +132,21 @@ class StepBatch:
     leaving_share: Real = 1.0
     environments: Real = np.inf
     chunk: Real = 1.0
+    together: bool = False
+
+    @property
+    def reached(self) -> Real:
+        """Instances that have samples. [1]"""
+        if not self.together:
+            return self.instances
+        agents, under_way = self.agents or Agents(), self.in_flight
+        if under_way is None:
+            under_way = self.samples
+        groups = rollout_batch.per_instance(amount=under_way, instances=self.group_size)
+        if agents.environments is not None:
+            each = self.group_size + agents.redundant_samples
+            groups = np.minimum(groups, np.floor(rollout_batch.per_instance(agents.environments, each)))
+        return rollout_batch.instances_of_groups(self.instances, groups)
 
     @property
     def share_until_left(self) -> Real:
@@ -325,7 +341,7 @@ def generation(work: Work, asked: Replica, batch: StepBatch, values: Mapping[str
         batch: The samples.
         values: Constants of rollout and memory by name: numbers, or arrays of draws.
     """
-    shape = shape_of(work, batch)
+    shape, batch = shape_of(work, batch), replace(batch, instances=batch.reached)
     if batch.agents is not None:
         way = _refilled_outside if batch.ending == "refill" else _drained_outside
         return way(work, asked, batch, shape, values)
