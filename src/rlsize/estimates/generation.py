@@ -134,19 +134,9 @@ class StepBatch:
     chunk: Real = 1.0
     together: bool = False
 
-    @property
-    def reached(self) -> Real:
-        """Instances that have samples. [1]"""
-        if not self.together:
-            return self.instances
-        agents, under_way = self.agents or Agents(), self.in_flight
-        if under_way is None:
-            under_way = self.samples
-        groups = rollout_batch.per_instance(amount=under_way, instances=self.group_size)
-        if agents.environments is not None:
-            each = self.group_size + agents.redundant_samples
-            groups = np.minimum(groups, np.floor(rollout_batch.per_instance(agents.environments, each)))
-        return rollout_batch.instances_of_groups(self.instances, groups)
+    def reached(self, groups: Real) -> Real:
+        """Instances that have samples where so many groups are under way. [1]"""
+        return rollout_batch.instances_of_groups(self.instances, groups) if self.together else self.instances
 
     @property
     def share_until_left(self) -> Real:
@@ -341,7 +331,8 @@ def generation(work: Work, asked: Replica, batch: StepBatch, values: Mapping[str
         batch: The samples.
         values: Constants of rollout and memory by name: numbers, or arrays of draws.
     """
-    shape, batch = shape_of(work, batch), replace(batch, instances=batch.reached)
+    shape, under_way = shape_of(work, batch), batch.samples if batch.in_flight is None else batch.in_flight
+    batch = replace(batch, instances=batch.reached(under_way / batch.group_size))
     if batch.agents is not None:
         way = _refilled_outside if batch.ending == "refill" else _drained_outside
         return way(work, asked, batch, shape, values)
@@ -511,6 +502,10 @@ def _drained_outside(
         if pool and start:
             leaving = _scored_within(batch, 0.0, shape, step, start)
             leaving = first_to_end(batch, leaving, shape.uncapped).batch
+        if pool and leaving.endings is not None:
+            at_once = np.maximum(pool["environments"] - (held.group_size - 1) / 2, held.group_size)
+            left = leaving.response_tokens / leaving.endings.longest_of(held.group_size)
+            held = replace(held, instances=held.reached(at_once / (left * held.group_size)))
         held = replace(
             held,
             **pool,
