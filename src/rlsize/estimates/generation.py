@@ -139,6 +139,11 @@ class StepBatch:
         return rollout_batch.instances_of_groups(self.instances, groups) if self.together else self.instances
 
     @property
+    def own_prompt(self) -> Real:
+        """What a sample has of its prompt that no other of its group has. [token]"""
+        return prefill.group_prefill_tokens(prompt_tokens=self.prompt_tokens, hit_ratio=self.hit_ratio)
+
+    @property
     def share_until_left(self) -> Real:
         """Share of the samples that have something that others wait for which have a slot. [1]"""
         return self.running_share / self.leaving_share
@@ -427,7 +432,7 @@ def _refilled_outside(
         cached = in_cache(once, batch.prompt_tokens, out, share / (share + parked))
         room = np.maximum(cache_capacity(work, asked, cached, values), 1.0)
         lacking = rollout_batch.beyond(whole=share + parked, part=room / most)
-        thrown, anew = thrown_out(out, mean, parked, lacking)
+        thrown, anew = thrown_out(out, batch.own_prompt, mean, parked, lacking)
         lengths = computing(once, anew)
         wanted = share * np.minimum(most, room / (share + parked - thrown))
         found = steady(work, asked, wanted, lengths, values)
@@ -621,7 +626,7 @@ def _cycle(
         anew = full * computed_anew(lengths, most)
     else:
         lacking = rollout_batch.beyond(whole=kept, part=room / np.maximum(running, 1.0))
-        thrown, anew = thrown_out(batch.called, lengths.response, kept - 1, lacking)
+        thrown, anew = thrown_out(batch.called, _last(batch.own_prompt), lengths.response, kept - 1, lacking)
         most = np.minimum(room / (kept - thrown), limit)
     held = np.clip(running, 1.0, most)
     _, step, usual = at_batch(work, each, held, lengths, spread)
@@ -720,7 +725,7 @@ def _flying(
     lengths = shape.lengths
     if batch.called is not None:
         lacking = rollout_batch.beyond(whole=kept, part=room / own)
-        thrown, anew = thrown_out(batch.called, lengths.response, parked, lacking)
+        thrown, anew = thrown_out(batch.called, batch.own_prompt, lengths.response, parked, lacking)
         kept, lengths = kept - thrown, computing(lengths, full * anew)
     else:
         lengths = computing(lengths, full * computed_anew(lengths, room))
