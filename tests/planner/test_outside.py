@@ -102,7 +102,7 @@ def test_what_a_cap_or_a_group_lets_run_fills_the_cache(seed: int) -> None:
 @pytest.mark.long
 @pytest.mark.parametrize("seed", [17091, 17099])
 def test_groups_end_and_run_together(seed: int) -> None:
-    """Late groups with redundant samples are few: 76 % too long; few environments leave instances idle: 12 % too short."""
+    """Redundant samples make few groups late, few environments leave instances idle: 76 % too long, 12 % too short."""
     (pair,) = pairs(range(seed, seed + 1))
     assert pair.predicted == pytest.approx(pair.simulated, rel=0.1)
 
