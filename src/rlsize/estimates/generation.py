@@ -336,14 +336,17 @@ def generation(work: Work, asked: Replica, batch: StepBatch, values: Mapping[str
         batch: The samples.
         values: Constants of rollout and memory by name: numbers, or arrays of draws.
     """
-    shape, under_way = shape_of(work, batch), batch.samples if batch.in_flight is None else batch.in_flight
-    batch = replace(batch, instances=batch.reached(under_way / batch.group_size))
+    under_way = batch.samples if batch.in_flight is None else batch.in_flight
+    reached = batch.reached(rollout_batch.per_instance(amount=under_way, instances=batch.group_size))
+    made = _generated(work, asked, replace(batch, instances=reached), shape_of(work, batch), values)
+    return replace(made, rate=made.rate * rollout_batch.share_of(part=reached, whole=batch.instances))
+
+
+def _generated(work: Work, asked: Replica, batch: StepBatch, shape: Shape, values: Mapping[str, Real]) -> Generation:
     if batch.agents is not None:
         way = _refilled_outside if batch.ending == "refill" else _drained_outside
         return way(work, asked, batch, shape, values)
-    if batch.ending == "refill":
-        return _refilled(work, asked, batch, shape, values)
-    return _ended(work, asked, batch, shape, values)
+    return (_refilled if batch.ending == "refill" else _ended)(work, asked, batch, shape, values)
 
 
 def _ended(work: Work, asked: Replica, batch: StepBatch, shape: Shape, values: Mapping[str, Real]) -> Generation:
