@@ -203,7 +203,8 @@ def test_a_bound_leaves_out_nothing_that_is_told(
     ways += [("plain", {"bar": bar}) for bar in bars]
 
     def tried() -> list[object]:
-        return [told(searched(dropping, order, *size, usual=usual, **way)) for order, way in ways]
+        tables = search_module.tabulated(outlook.central, dropping.space)  # where searches note what they find
+        return [told(searched(dropping, order, *size, usual=usual, tables=tables, **way)) for order, way in ways]
 
     bounded = tried()
     with pytest.MonkeyPatch.context() as patch:
@@ -216,7 +217,7 @@ def told(found: Found) -> list[object]:
     splits = {split: key(family) for split, family in found.splits.items()}
     modes = {mode: key(family) for mode, family in found.modes.items()}
     rare = found.rare and key(found.rare)
-    return [list(map(key, found.best)), list(map(key, found.front)), modes, splits, rare, found.worked_out]
+    return [list(map(key, found.best)), list(map(key, found.front)), modes, splits, rare]
 
 
 def key(family: Family) -> tuple[object, ...]:

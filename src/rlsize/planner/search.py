@@ -210,9 +210,7 @@ def search(
             own = odd[None, block.columns] | np.array([[id(fleet) in rare] for fleet in block.fleets])
             ways = [(which, into) for which, into in ((~own, picks), (own, apart)) if which.any()]
             asked = _Asked(terms, space, trainers, block, _parts(terms, trainers, block), bar)
-            tables.quickest[key] = np.inf
-            for steps, least, into in (_bounded if asked.bounded else _work_out)(asked, ways, found):
-                tables.quickest[key] = min(tables.quickest[key], least)
+            for steps, tables.quickest[key], into in (_bounded if asked.bounded else _work_out)(asked, ways, found):
                 pick_best(terms, trainers, steps._replace(rows=rows), into)
             done += int(block.room.sum())
             if tell is not None and most > WORTH_TELLING:
@@ -549,7 +547,7 @@ def _count(asked: _Asked, found: Found) -> int:
 
 def _work_out(asked: _Asked, ways: list[tuple[Mask, Picks]], found: Found) -> Iterator[tuple[Steps, float, Picks]]:
     """
-    The steps of a block's candidates, the shortest of all, and where they are picked.
+    The steps of a block's candidates, what none of all is shorter than, and where they are picked.
 
     How many there are, and what left others out, is noted.
     """
@@ -579,10 +577,10 @@ def _bounded(asked: _Asked, ways: list[tuple[Mask, Picks]], found: Found) -> Ite
     starts, _ = groups_of(asked.trainers, block.columns)
     sizes = np.diff(np.append(starts, block.room.shape[1]))
     found.feasible += _count(asked, found)
-    for which, into in ways:
-        least = _least(asked, which & block.room)
-        quickest, none = float(least.min()), np.zeros(least.shape, dtype=bool)
-        least = np.where(asked.below_bar(families, least), least, np.inf)
+    each = [_least(asked, which & block.room) for which, _ in ways]
+    quickest, none = float(np.min(each)), np.zeros(each[0].shape, dtype=bool)
+    for (which, into), soonest in zip(ways, each, strict=True):
+        least = np.where(asked.below_bar(families, soonest), soonest, np.inf)
         full = none if into.alone else some_of(block.full[:, starts] & np.isfinite(least))
         some = full if full.any() else promising(asked.terms, families, least, into)
         while some.any():
