@@ -581,7 +581,7 @@ def _bounded(asked: _Asked, ways: list[tuple[Mask, Picks]], found: Found) -> Ite
     quickest, none = float(np.min(each)), np.zeros(each[0].shape, dtype=bool)
     for (which, into), soonest in zip(ways, each, strict=True):
         least = np.where(asked.below_bar(families, soonest), soonest, np.inf)
-        full = none if into.alone else some_of(block.full[:, starts] & np.isfinite(least))
+        full = none if into.alone or asked.bar else some_of(block.full[:, starts] & np.isfinite(least))
         some = full if full.any() else promising(asked.terms, families, least, into)
         while some.any():
             able = which & np.repeat(some, sizes, axis=1)
