@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from operator import le
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
@@ -13,16 +14,20 @@ from tests.effort import NIGHTLY, tries
 from tests.planner.plain_search import SIZED, Tried, plain_search, within
 from tests.planner.small_problems import Posed, measured_problems, predicted_problems
 
+from rlsize.estimates.step_assembly import USUAL_LATE
 from rlsize.planner import families
 from rlsize.planner import search as search_module
 from rlsize.planner.evaluation import worked
 from rlsize.planner.families import rounded
+from rlsize.planner.search import Bar
 from rlsize.planner.space import Limit
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from rlsize.planner.families import Family, Found, Objective
+    from rlsize.estimates.generation import Late
+    from rlsize.estimates.step_assembly import Loop
+    from rlsize.planner.families import Family, Found, Objective, Order
 
 OBJECTIVES: tuple[Objective, ...] = ("time", "cost", "gpus")
 LIMITED = {
@@ -82,12 +87,12 @@ def saves_least(one: Tried, tried: Sequence[Tried]) -> bool:
     return not any(less != own and all(map(le, less, own)) for less in others)
 
 
-def searched(posed: Posed, objective: Objective, block: int, kept: int) -> Found:
+def searched(posed: Posed, objective: Order, block: int, kept: int, **more: Any) -> Found:
     """What a search finds that works out so many candidates at once, and keeps so many families."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(search_module, "BLOCK", block)
         patch.setattr(families, "KEPT", kept)
-        return search_module.search(posed.outlook.central, posed.space, objective)
+        return search_module.search(posed.outlook.central, posed.space, objective, **more)
 
 
 def the_best_is_best(posed: Posed, found: Found, kept: Sequence[Tried]) -> None:
@@ -179,11 +184,40 @@ def test_the_best_alone_is_the_best_of_all(posed: Posed, objective: Objective) -
         assert key(least) == key(known)
 
 
+@given(predicted_problems(), st.sampled_from(OBJECTIVES), st.booleans(), st.sampled_from([(2**17, 400), (16, 3)]))
+@settings(max_examples=tries(40))
+def test_a_bound_leaves_out_nothing_that_is_told(
+    posed: Posed, objective: Objective, usual: bool, size: tuple[int, int]
+) -> None:
+    """Where late samples are dropped: all families, to the last bit, and those below a bar, as without a bound."""
+    late: dict[Loop, Late] = {**USUAL_LATE, "async": "drop", "hybrid": "drop"}
+    outlook = replace(posed.outlook, problem=replace(posed.outlook.problem, late=late))
+    dropping = Posed(outlook, replace(posed.space, loops=("synchronous", "hybrid", "async")))
+    found = searched(dropping, objective, *size, usual=usual)
+    bars = [
+        Bar(step_seconds=1.1 * one.step_seconds, cost=1.1 * one.cost, gpus=one.gpus, burden=burden)
+        for one in found.best[:1]
+        for burden in (2.0, np.inf)
+    ]
+    ways: list[tuple[Order, dict[str, Any]]] = [(objective, {}), (objective, {"alone": True})]
+    ways += [("plain", {"bar": bar}) for bar in bars]
+
+    def tried() -> list[object]:
+        tables = search_module.tabulated(outlook.central, dropping.space)  # where searches note what they find
+        return [told(searched(dropping, order, *size, usual=usual, tables=tables, **way)) for order, way in ways]
+
+    bounded = tried()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(search_module, "at_least", lambda parts: 0.0 * parts.update_seconds)
+        assert tried() == bounded
+
+
 def told(found: Found) -> list[object]:
     """All families that a search tells."""
     splits = {split: key(family) for split, family in found.splits.items()}
     modes = {mode: key(family) for mode, family in found.modes.items()}
-    return [list(map(key, found.best)), list(map(key, found.front)), modes, splits]
+    rare = found.rare and key(found.rare)
+    return [list(map(key, found.best)), list(map(key, found.front)), modes, splits, rare]
 
 
 def key(family: Family) -> tuple[object, ...]:

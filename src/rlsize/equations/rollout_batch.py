@@ -306,6 +306,28 @@ def per_instance(amount: Real, instances: Real) -> Real:
     return amount / instances
 
 
+def instances_of_groups(instances: Real, groups: Real) -> Real:
+    """
+    Instances that have samples where those of a group stay together.
+
+    m = min(n, g), at least 1
+
+    Args:
+        instances: Instances, n. [1]
+        groups: Groups under way, g. [1]
+
+    Returns:
+        m. [1]
+
+    Assumes each instance has a group before any has two.
+    Source: definition.
+
+    >>> instances_of_groups(instances=16.0, groups=8.0)
+    8.0
+    """
+    return maximum(1.0, minimum(instances, groups))
+
+
 def half(amount: Real) -> Real:
     """
     Half of something.

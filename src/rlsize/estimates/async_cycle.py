@@ -9,7 +9,7 @@ trained on; the engine says what those steps take, and the trainer's time which 
 
 from __future__ import annotations
 
-from itertools import pairwise
+from itertools import accumulate, pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -102,6 +102,11 @@ class Cycle(NamedTuple):
         """The same, each time as many times as long."""
         training, whole = (tuple(time * factor for time in times) for times in (self.training, self.whole))
         return self._replace(training=training, whole=whole)
+
+    def at_least(self) -> Cycle:
+        """A cycle that takes no longer beside any trainer, and never less beside one that takes longer."""
+        rising = accumulate(reversed(self.whole), np.minimum)
+        return self._replace(whole=tuple(rising)[::-1], scored_seconds=0.0)
 
     def seconds(self, train_seconds: Real, pause_seconds: Real = 0.0) -> Real:
         """Time from one sync to the next of a trainer that takes so long, less its pauses; lines between rhythms."""

@@ -102,6 +102,7 @@ class StepBatch:
         leaving_share: Share of those under way that have not given it back. [1]
         environments: Samples that may begin before others have given something back. [1]
         chunk: Samples that begin at once where some wait for others. [1]
+        together: Whether the samples of a group stay on one instance.
     """
 
     samples: Real
@@ -131,6 +132,16 @@ class StepBatch:
     leaving_share: Real = 1.0
     environments: Real = np.inf
     chunk: Real = 1.0
+    together: bool = False
+
+    def reached(self, groups: Real) -> Real:
+        """Instances that have samples where so many groups are under way. [1]"""
+        return rollout_batch.instances_of_groups(self.instances, groups) if self.together else self.instances
+
+    @property
+    def own_prompt(self) -> Real:
+        """What a sample has of its prompt that no other of its group has. [token]"""
+        return prefill.group_prefill_tokens(prompt_tokens=self.prompt_tokens, hit_ratio=self.hit_ratio)
 
     @property
     def share_until_left(self) -> Real:
@@ -279,6 +290,8 @@ class LateLengths(NamedTuple):
         full: Share of the time in which samples wait for room in a full KV cache. [1]
         apart: By which a sample may grow from one sync to the next. [token]
         kept_full: Share of the groups that are kept then in a full cache. [1]
+        reached: Tokens by which some groups have ended, where these are no lognormal lengths; else none. [token]
+        whole: Share of the groups that have by then. [1]
     """
 
     response_tokens: Worked
@@ -290,14 +303,19 @@ class LateLengths(NamedTuple):
     full: Worked
     apart: tuple[Worked, ...]
     kept_full: tuple[Worked, ...]
+    reached: tuple[Worked, ...] = ()
+    whole: tuple[Worked, ...] = ()
 
     def each(self, change: Callable[[Worked], Worked]) -> LateLengths:
         """The same, each number changed."""
-        return LateLengths(*map(change, self[:-2]), *(tuple(map(change, some)) for some in self[-2:]))
+        return LateLengths(*map(change, self[:-4]), *(tuple(map(change, some)) for some in self[-4:]))
 
     def kept(self, reached: Worked, apart: Worked) -> Worked:
         """Share of groups that are whole in time, by what a sample that never waits grows until then, and by step."""
-        whole = batch_drain.finished_share(reached, *self[1:4]) ** self.group_size
+        if self.reached:
+            whole = on_lines(self.reached, self.whole, reached)
+        else:
+            whole = batch_drain.finished_share(reached, *self[1:4]) ** self.group_size
         if not np.any(self.full):
             return whole
         return whole + self.full * (on_lines(self.apart, self.kept_full, apart) - whole)
@@ -318,13 +336,17 @@ def generation(work: Work, asked: Replica, batch: StepBatch, values: Mapping[str
         batch: The samples.
         values: Constants of rollout and memory by name: numbers, or arrays of draws.
     """
-    shape = shape_of(work, batch)
+    under_way = batch.samples if batch.in_flight is None else batch.in_flight
+    reached = batch.reached(rollout_batch.per_instance(amount=under_way, instances=batch.group_size))
+    made = _generated(work, asked, replace(batch, instances=reached), shape_of(work, batch), values)
+    return replace(made, rate=made.rate * rollout_batch.share_of(part=reached, whole=batch.instances))
+
+
+def _generated(work: Work, asked: Replica, batch: StepBatch, shape: Shape, values: Mapping[str, Real]) -> Generation:
     if batch.agents is not None:
         way = _refilled_outside if batch.ending == "refill" else _drained_outside
         return way(work, asked, batch, shape, values)
-    if batch.ending == "refill":
-        return _refilled(work, asked, batch, shape, values)
-    return _ended(work, asked, batch, shape, values)
+    return (_refilled if batch.ending == "refill" else _ended)(work, asked, batch, shape, values)
 
 
 def _ended(work: Work, asked: Replica, batch: StepBatch, shape: Shape, values: Mapping[str, Real]) -> Generation:
@@ -386,8 +408,10 @@ def _late_lengths(
     prompt = begun.prompt if begun.computed is None else begun.computed
     queued = engine_step.tokens_in_queue(begun.response, np.maximum(prompt, 1.0), np.maximum(room, 1.0))
     lengths = shape.uncapped, batch.response_cv, shape.cap, batch.group_size
-    apart, kept = kept_in_full_cache(*lengths, batch.max_staleness, queued, *(batch.endings or ()))
-    tables = (tuple(np.moveaxis(one, -1, 0)) for one in (apart, kept))
+    ends = batch.endings
+    apart, kept = kept_in_full_cache(*lengths, batch.max_staleness, queued, *(ends or ()))
+    whole = () if ends is None else np.broadcast_arrays(ends.tokens, ends.whole)
+    tables = (tuple(np.moveaxis(one, -1, 0)) for one in (apart, kept, *whole))
     return LateLengths(batch.response_tokens, *lengths, own, full, *tables)
 
 
@@ -411,7 +435,7 @@ def _refilled_outside(
         cached = in_cache(once, batch.prompt_tokens, out, share / (share + parked))
         room = np.maximum(cache_capacity(work, asked, cached, values), 1.0)
         lacking = rollout_batch.beyond(whole=share + parked, part=room / most)
-        thrown, anew = thrown_out(out, mean, parked, lacking)
+        thrown, anew = thrown_out(out, batch.own_prompt, mean, parked, lacking)
         lengths = computing(once, anew)
         wanted = share * np.minimum(most, room / (share + parked - thrown))
         found = steady(work, asked, wanted, lengths, values)
@@ -486,6 +510,10 @@ def _drained_outside(
         if pool and start:
             leaving = _scored_within(batch, 0.0, shape, step, start)
             leaving = first_to_end(batch, leaving, shape.uncapped).batch
+        if pool and leaving.endings is not None:
+            at_once = np.maximum(pool["environments"] - (held.group_size - 1) / 2, held.group_size)
+            left = leaving.response_tokens / leaving.endings.longest_of(held.group_size)
+            held = replace(held, instances=held.reached(at_once / (left * held.group_size)))
         held = replace(
             held,
             **pool,
@@ -601,7 +629,7 @@ def _cycle(
         anew = full * computed_anew(lengths, most)
     else:
         lacking = rollout_batch.beyond(whole=kept, part=room / np.maximum(running, 1.0))
-        thrown, anew = thrown_out(batch.called, lengths.response, kept - 1, lacking)
+        thrown, anew = thrown_out(batch.called, _last(batch.own_prompt), lengths.response, kept - 1, lacking)
         most = np.minimum(room / (kept - thrown), limit)
     held = np.clip(running, 1.0, most)
     _, step, usual = at_batch(work, each, held, lengths, spread)
@@ -700,7 +728,7 @@ def _flying(
     lengths = shape.lengths
     if batch.called is not None:
         lacking = rollout_batch.beyond(whole=kept, part=room / own)
-        thrown, anew = thrown_out(batch.called, lengths.response, parked, lacking)
+        thrown, anew = thrown_out(batch.called, batch.own_prompt, lengths.response, parked, lacking)
         kept, lengths = kept - thrown, computing(lengths, full * anew)
     else:
         lengths = computing(lengths, full * computed_anew(lengths, room))

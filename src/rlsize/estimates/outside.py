@@ -117,12 +117,15 @@ def in_cache(lengths: Lengths, prompt: Worked, out: Outside, running_share: Work
     return replace(lengths, live=called + running_share * (lengths.live - called))
 
 
-def thrown_out(out: Outside, response: Worked, parked: Worked, lacking: Worked) -> tuple[Worked, Worked]:
+def thrown_out(
+    out: Outside, prompt: Worked, response: Worked, parked: Worked, lacking: Worked
+) -> tuple[Worked, Worked]:
     """
     Share of the samples under way whose KV a full cache throws out while tools work, and what each computes anew.
 
     Args:
         out: What they wait for.
+        prompt: What each has of its prompt that others do not have; it stays in the prefix cache. [token]
         response: Their response. [token]
         parked: Share that tools work on. [1]
         lacking: Share that lacks room for its KV. [1]
@@ -132,7 +135,8 @@ def thrown_out(out: Outside, response: Worked, parked: Worked, lacking: Worked) 
     answers = out.calls * out.tool_tokens
     called = out.calls * rollout_batch.half(response + answers)
     displaced = equations.displaced_tokens(response, answers)
-    times = equations.contexts_thrown_out(lacking, np.maximum(parked, 1e-9), displaced, called)
+    freed = called + out.calls * prompt
+    times = equations.contexts_thrown_out(lacking, np.maximum(parked, 1e-9), displaced, freed)
     return parked * np.minimum(1.0, times), called * times
 
 

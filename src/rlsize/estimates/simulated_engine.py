@@ -103,7 +103,7 @@ def predicted_line(
     if offered > found.capacity:  # contexts are computed anew
         again = computed_anew(plain, found.capacity)
         if batch.agents is not None and out.calls:
-            _, again = thrown_out(out, lengths.response, 0.0, np.inf)
+            _, again = thrown_out(out, batch.own_prompt, lengths.response, 0.0, np.inf)
         anew = anew + again
     # each sample is a request, which takes the host time; the simulator has but tokens, of a prompt those of its group
     prefill = prompt_seconds(numbers, asked, found.batch, computing(plain, anew), values)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import partial, reduce
+from itertools import pairwise
 from math import inf
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Literal, NamedTuple
@@ -42,6 +43,8 @@ USUAL_LATE: Mapping[Loop, Late] = MappingProxyType(
 )
 """What becomes of late samples where nobody says."""
 _ROUNDS = 3  # until what is dropped and the time to train on the rest agree
+_MOST_WASTE = 1e3
+_WASTES = (1.0, 1.01, 1.02, 1.04, 1.07, 1.1, 1.15, 1.2, 1.3, 1.5, 2.0, 5.0, _MOST_WASTE)
 _LINES = 2  # straight lines between two ends, the last of which knows waste to 0.1 %
 ROLLOUT, TRAINER, NOTHING = "rollout GPUs", "trainer GPUs", "nothing"
 
@@ -159,6 +162,26 @@ def assembled(work: Work, parts: LoopParts) -> Step:
     return _together(work, whole, None if whole.cycle is None else _cycle_seconds(work, whole, whole.cycle))
 
 
+def at_least(parts: LoopParts) -> Worked:
+    """
+    What a step takes at least, in numbers, without working out what is dropped as too late.
+
+    More samples that are dropped make generation longer, and training shorter, as those that are left are the shorter
+    ones. So within each of some ranges of them no step is shorter than with the least to generate and to train on.
+
+    Args:
+        parts: The parts of a step, in numbers.
+    """
+    if parts.rule is None:
+        return assembled(numbers, parts).seconds
+    plain = replace(parts, rule=None, cycle=None if parts.cycle is None else parts.cycle.at_least())
+    steps = (
+        assembled(numbers, _wasting(numbers, plain, low, parts.rule.lengths.taken(1.0 / high))).seconds
+        for low, high in pairwise(_WASTES)
+    )
+    return reduce(minimum, steps)
+
+
 def _together(work: Work, parts: LoopParts, cycle_seconds: Worked) -> Step:
     """
     A step of parts of which nothing more is dropped.
@@ -272,7 +295,7 @@ def _needed(parts: LoopParts, rule: LateRule, cycle_seconds: Worked, waste: Work
         batch_drain.reached_tokens(seconds, rule.sample_seconds, rule.lengths.response_tokens, inf)
         for seconds in (time, step.seconds)
     )
-    return 1.0 / maximum(rule.lengths.kept(reached, apart), 1e-3)
+    return 1.0 / maximum(rule.lengths.kept(reached, apart), 1.0 / _MOST_WASTE)
 
 
 def within_a_loop(work: Work, key: str, seconds: Worked, values: Mapping[str, Worked], *, moe: bool) -> Worked:

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
     Row = tuple[tuple[int, ...], FleetOption]
     Array = NDArray[np.float64]
+    Mask = NDArray[np.bool_]
     Places = NDArray[np.intp]
 
 Objective = Literal["time", "cost", "gpus"]
@@ -183,10 +184,8 @@ class Picks:
         if best:
             mode = best[0].block.loop
             self.modes[mode] = min(self.modes.get(mode, best[0]), best[0], key=_score)
-        self.best += best
-        if len(self.best) > 2 * self.kept:
-            self.best.sort(key=_score)
-            del self.best[self.kept :]
+        self.best = sorted([*self.best, *best], key=_score)[: self.kept]
+        if len(self.best) == self.kept:
             self.bar = self.best[-1].score[0]
         if front:
             self.front = _front([*self.front, *front])
@@ -262,7 +261,7 @@ class Steps(NamedTuple):
         rows: Where each row stands among equals, and how its instances are built.
         seconds: Their steps; infinite where they break a limit. [s]
         columns: Its trainers among all.
-        full: Which of them use all GPUs, as far as whole instances do.
+        full: Which of its families use all GPUs, as far as whole instances do.
         burden: What the layouts of a family are chosen by before their steps; None for nothing. [1]
     """
 
@@ -270,7 +269,7 @@ class Steps(NamedTuple):
     rows: Sequence[Row]
     seconds: Array
     columns: slice
-    full: NDArray[np.bool_]
+    full: Mask
     burden: Array | None = None
 
 
@@ -297,7 +296,7 @@ def pick_best(terms: Terms, trainers: TrainerTable, steps: Steps, picks: Picks) 
     keys = [scores[name] for name in ORDER[picks.objective]]
     lowest, none = _lowest(keys, picks.bar_of(steps.place.loop), picks.kept), np.empty(0, dtype=np.intp)
     front = none if picks.alone else _unbeaten(scores["step_seconds"], cost, picks.ahead)
-    told = lowest, front, none if picks.alone else _whole(kept & steps.full[:, starts])
+    told = lowest, front, none if picks.alone else np.flatnonzero(some_of(kept & steps.full))
     places = np.array(sorted(set(np.concatenate(told).tolist())), dtype=int)
     made = _made(trainers, steps, starts, places, (scores, keys))
     picks.add(*([made[flat] for flat in some.tolist()] for some in told))
@@ -306,6 +305,30 @@ def pick_best(terms: Terms, trainers: TrainerTable, steps: Steps, picks: Picks) 
 def paid_of(terms: Terms, place: Placement, seconds: Array, *, priced: bool) -> Array:
     """Dollars of steps that take so long, or GPU-hours where some price is not known. [usd]"""
     found: Array = placed_flow(terms, place, seconds)["cost_per_step_usd" if priced else "gpu_hours_per_step"]
+    return found
+
+
+def promising(terms: Terms, families: Placement, least: Array, known: Picks) -> Mask:
+    """
+    Which families may be told beside those that are picked: the best of them, at most as many as are kept.
+
+    Args:
+        terms: In central numbers.
+        families: The families.
+        least: What the step of each takes at least; infinite where there is none. [s]
+        known: What is picked of others.
+    """
+    there = np.isfinite(least)
+    cost = paid_of(terms, families, np.where(there, least, 0.0), priced=known.priced)
+    scores = {"step_seconds": least, "cost": cost, "gpus": families.gpus, "burden": np.zeros(least.shape)}
+    first = scores[ORDER[known.objective][0]]
+    worth = there & (first <= known.bar_of(families.loop) * (1 + SAME))
+    if not known.alone:
+        worth |= there & (cost <= _beside(least, known.ahead) * (1 + SAME))
+    places = np.flatnonzero(worth)
+    best = np.argsort(np.broadcast_to(first, least.shape).ravel()[places], kind="stable")[:KEPT]
+    found = np.zeros(least.shape, dtype=bool)
+    found.ravel()[places[best]] = True
     return found
 
 
@@ -329,6 +352,7 @@ def _made(
     for index, place in enumerate(places.tolist()):
         start, end = int(starts[groups[index]]), int(ends[groups[index]])
         column = start + int(steps.seconds[rows[index], start:end].argmin())
+        before, fleet = steps.rows[rows[index]]
         made[place] = Pick(
             score=score[index],
             step_seconds=seconds[index],
@@ -338,17 +362,19 @@ def _made(
             instances=float(instances[index]),
             entry=steps.columns.start + column,
             trainers=trainers,
-            row=steps.rows[rows[index]],
+            row=((*before, place), fleet),
             block=steps.place,
         )
     return made
 
 
-def _whole(full: NDArray[np.bool_]) -> Places:
-    """Places of the families that use all GPUs; at most as many as are kept."""
-    found: Places = np.flatnonzero(full.ravel())
-    if len(found) > KEPT:
-        found = found[np.linspace(0, len(found) - 1, KEPT).round().astype(int)]
+def some_of(families: Mask) -> Mask:
+    """Some of many families, from the first to the last; at most as many as are kept."""
+    places = np.flatnonzero(families)
+    if len(places) <= KEPT:
+        return families
+    found = np.zeros_like(families)
+    found.ravel()[places[np.linspace(0, len(places) - 1, KEPT).round().astype(int)]] = True
     return found
 
 
@@ -374,8 +400,12 @@ def _lowest(keys: list[Array], bar: float, kept: int) -> Places:
 def _unbeaten(seconds: Array, cost: Array, front: Array) -> Places:
     """Places of those that no other of them beats in both step and cost, nor any of a front that is known already."""
     # what equals one of these may stand before it
-    times, costs = front
-    least = np.concatenate([[np.inf], costs])
-    beside = least[np.searchsorted(times, seconds * (1 + SAME), side="right")]
-    left = np.flatnonzero(cost <= beside * (1 + SAME))
+    left = np.flatnonzero(cost <= _beside(seconds * (1 + SAME), front) * (1 + SAME))
     return left[on_front(seconds[left], cost[left])]
+
+
+def _beside(seconds: Array, front: Array) -> Array:
+    """The least cost on a front of what takes no longer."""
+    times, costs = front
+    found: Array = np.concatenate([[np.inf], costs])[np.searchsorted(times, seconds, side="right")]
+    return found

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 from rlsize.equations import planning, rollout_batch
 from rlsize.planner.choice import AS_GOOD
+from rlsize.planner.families import ORDER
 from rlsize.planner.rounding import rounded_up
-from rlsize.planner.search import counted, just, search, tabulated
+from rlsize.planner.search import Bar, counted, just, search, tabulated
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -257,8 +258,10 @@ def near_batch(
     if not tables.uneven:
         return None
     uneven = replace(tables, trainers=tables.uneven)
-    anyhow = search(tables.terms, tables.space, objective, tables=uneven, usual=True, alone=True).best
-    if not anyhow or anyhow[0].score(objective)[0] * (1.0 + AS_GOOD) > best.score(objective)[0]:
+    most = best.score(objective)[0] / (1.0 + AS_GOOD)
+    bar = Bar(**{"step_seconds": inf, "cost": inf, "gpus": inf, ORDER[objective][0]: most})
+    anyhow = search(tables.terms, tables.space, objective, tables=uneven, bar=bar, usual=True, alone=True).best
+    if not anyhow or (_rare(tables, anyhow[0].place) and not _rare(tables, best.place)):
         return None
     place = anyhow[0].place
     question = place.trainer.question
@@ -278,6 +281,11 @@ def near_batch(
             change = LeastChange(key=key, now=now, needed=batch, share=abs(batch - now) / now, best=other)
             found += [(each, change)] if each * (1.0 + AS_GOOD) < before else []
     return min(found, key=lambda one: one[0])[1] if found else None
+
+
+def _rare(tables: Tables, place: Placement) -> bool:
+    """Whether few run one side or the other as it is laid out."""
+    return place.trainer.rare or id(place.fleet) in tables.rare
 
 
 def _laid_out(place: Placement) -> dict[str, str]:

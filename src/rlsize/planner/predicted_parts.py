@@ -11,7 +11,7 @@ from rlsize.equations import decode_step, iteration, kernel_time, matching, rl_s
 from rlsize.errors import Refused
 from rlsize.estimates.figures import apply, bare, entries, numbers, predicted
 from rlsize.estimates.generation import StepBatch, generation
-from rlsize.estimates.prefix_cache import routed_hits
+from rlsize.estimates.prefix_cache import SPREADS, routed_hits
 from rlsize.estimates.remembered import remembered
 from rlsize.estimates.step_assembly import REFILLING, trained_in_loop, within_a_loop
 from rlsize.estimates.step_prediction import suiting, sync_in_loop
@@ -165,6 +165,7 @@ def generation_of(terms: Terms, place: Placement, ready: Replica) -> Generation:
         parts=problem.parts,
         sync_every=problem.sync_every,
         agents=problem.agents,
+        together=problem.routing not in SPREADS,
     )
     values = terms.values
     if problem.agents is not None:  # the loop slows engines only, not what samples wait for

@@ -15,9 +15,9 @@ import numpy as np
 
 from rlsize.equations import planning, rollout_batch
 from rlsize.errors import Fault, InputError
-from rlsize.estimates.step_assembly import REFILLING, assembled
+from rlsize.estimates.step_assembly import REFILLING, assembled, at_least
 from rlsize.planner.evaluation import MEMORY_KEYS, results_of
-from rlsize.planner.families import Found, Picks, Steps, groups_of, paid_of, pick_best
+from rlsize.planner.families import ORDER, Found, Picks, Steps, groups_of, paid_of, pick_best, promising, some_of
 from rlsize.planner.options import Placement
 from rlsize.planner.space import packed
 from rlsize.planner.step_parts import FleetParts, lent_swap, sync_part, together
@@ -201,19 +201,17 @@ def search(
         done = 0
         odd = np.array([usual and option.rare for option in trainers.options])
         most = candidates_of(terms, space, tables.fleets, trainers)
-        for block in _blocks(terms, space, tables.fleets, trainers, sharing):
+        for number, block in enumerate(_blocks(terms, space, tables.fleets, trainers, sharing)):
             key = (id(trainers), *block.key)
             if bar is not None and tables.quickest.get(key, 0.0) > bar.step_seconds:
                 continue
-            worked_out, burden, tables.quickest[key] = _work_out(terms, space, trainers, block, found, bar)
-            before = (kind, space.loops.index(block.place.loop))
-            rows = [((*before, order[id(fleet)]), fleet) for fleet in block.fleets]
+            loop = space.loops.index(block.place.loop)
+            rows = [((kind, loop, order[id(fleet)], number), fleet) for fleet in block.fleets]
             own = odd[None, block.columns] | np.array([[id(fleet) in rare] for fleet in block.fleets])
-            for which, into in ((~own, picks), (own, apart)):
-                if which.any():
-                    seconds = worked_out if which.all() else np.where(which, worked_out, np.inf)
-                    steps = Steps(block.place, rows, seconds, block.columns, block.full, burden)
-                    pick_best(terms, trainers, steps, into)
+            ways = [(which, into) for which, into in ((~own, picks), (own, apart)) if which.any()]
+            asked = _Asked(terms, space, trainers, block, _parts(terms, trainers, block), bar)
+            for steps, tables.quickest[key], into in (_bounded if asked.bounded else _work_out)(asked, ways, found):
+                pick_best(terms, trainers, steps._replace(rows=rows), into)
             done += int(block.room.sum())
             if tell is not None and most > WORTH_TELLING:
                 tell(min(1.0, done / most))
@@ -490,39 +488,125 @@ def _memory(trainers: TrainerTable, left: Array | None, last: int) -> dict[str, 
     return found
 
 
-def _work_out(
-    terms: Terms,
-    space: Space,
-    trainers: TrainerTable,
-    block: _Block,
-    found: Found,
-    bar: Bar | None,
-) -> tuple[Array, Array | None, float]:
+class _Asked(NamedTuple):
     """
-    The steps of a block's candidates, how far each is from simple, and the shortest step.
+    A block of which the best candidates are asked for.
+
+    Args:
+        terms: In central numbers.
+        space: What may be chosen.
+        trainers: All trainers.
+        block: The block.
+        parts: The parts of its steps.
+        bar: What candidates must keep below besides.
+    """
+
+    terms: Terms
+    space: Space
+    trainers: TrainerTable
+    block: _Block
+    parts: LoopParts
+    bar: Bar | None
+
+    @property
+    def bounded(self) -> bool:
+        """Whether to work out a step takes so long that a bound of it tells first which are worth it."""
+        return self.parts.rule is not None and not self.space.limits
+
+    @property
+    def families(self) -> Placement:
+        """Its families."""
+        starts, first = groups_of(self.trainers, self.block.columns)
+        return replace(self.block.place, trainer_gpus=self.trainers.counts[None, first : first + len(starts)])
+
+    def below_bar(self, place: Placement, seconds: Array) -> Mask:
+        """Which of some candidates or families keep below the bar if their steps take so long, burdens aside."""
+        bar = self.bar or Bar(step_seconds=np.inf, cost=np.inf, gpus=np.inf)
+        there = np.isfinite(seconds)
+        paid = paid_of(self.terms, place, np.where(there, seconds, 0.0), priced=self.space.priced)
+        found: Mask = there & (place.gpus <= bar.gpus * (1 + _EXACT)) & (seconds <= bar.step_seconds)
+        return found & (paid <= bar.cost)
+
+    def steps(self, seconds: Array, full: Mask, beyond: Array | None, objective: Order) -> Steps:
+        """Steps of candidates that keep below the bar; infinite of those that do not."""
+        if self.bar is not None:
+            burden = self.trainers.burdens[None, self.block.columns] + self.block.burdens
+            kept = self.below_bar(self.block.place, seconds) & (burden <= self.bar.burden)
+            seconds = np.where(kept, seconds, np.inf)
+            beyond = burden if "burden" in ORDER[objective] else None
+        return Steps(self.block.place, (), seconds, self.block.columns, full, beyond)
+
+
+def _count(asked: _Asked, found: Found) -> int:
+    """Note how many candidates there are."""
+    starts, first = groups_of(asked.trainers, asked.block.columns)
+    entries = int(asked.block.room[:, starts].sum(axis=0) @ asked.trainers.sizes[first : first + len(starts)])
+    found.worked_out += entries
+    return entries
+
+
+def _work_out(asked: _Asked, ways: list[tuple[Mask, Picks]], found: Found) -> Iterator[tuple[Steps, float, Picks]]:
+    """
+    The steps of a block's candidates, what none of all is shorter than, and where they are picked.
 
     How many there are, and what left others out, is noted.
     """
-    step = assembled(terms.work, _parts(terms, trainers, block))
+    terms, space, block = asked.terms, asked.space, asked.block
+    step = assembled(terms.work, asked.parts)
     results = {**results_of(terms, block.place, step), **block.memory} if space.limits else {}
     near = found.objective == "near"
     fits, beyond = within(space, results, block.room, lambda flat: _words(block, flat), found.rejected)
     fits = block.room if near else fits
-    starts, first = groups_of(trainers, block.columns)
-    sizes = trainers.sizes[first : first + len(starts)]
-    entries = int(block.room[:, starts].sum(axis=0) @ sizes)
-    found.worked_out += entries
+    entries = _count(asked, found)
     found.feasible += int(fits.sum()) if space.limits else entries
-    burden = None
-    if near:
-        burden = beyond
-    elif bar is not None:
-        burden = trainers.burdens[None, block.columns] + block.burdens
-        paid = paid_of(terms, block.place, step.seconds, priced=space.priced)
-        fits = fits & (block.place.gpus <= bar.gpus * (1 + _EXACT)) & (step.seconds <= bar.step_seconds)
-        fits &= (paid <= bar.cost) & (burden <= bar.burden)
-    seconds = np.where(fits, np.broadcast_to(step.seconds, fits.shape), np.inf)
-    return seconds, burden, float(np.min(step.seconds))
+    starts, _ = groups_of(asked.trainers, block.columns)
+    for which, into in ways:
+        seconds = np.where(fits & which, step.seconds, np.inf)
+        steps = asked.steps(seconds, block.full[:, starts], beyond if near else None, into.objective)
+        yield steps, float(np.min(step.seconds)), into
+
+
+def _bounded(asked: _Asked, ways: list[tuple[Mask, Picks]], found: Found) -> Iterator[tuple[Steps, float, Picks]]:
+    """
+    The same of candidates of which late samples are dropped, no more of them than may be told.
+
+    What a step takes at least is known much sooner than the step. By that the most promising families are worked out
+    first, until those that are picked are better than all others can be.
+    """
+    block, families = asked.block, asked.families
+    starts, _ = groups_of(asked.trainers, block.columns)
+    sizes = np.diff(np.append(starts, block.room.shape[1]))
+    found.feasible += _count(asked, found)
+    each = [_least(asked, which & block.room) for which, _ in ways]
+    quickest, none = float(np.min(each)), np.zeros(each[0].shape, dtype=bool)
+    for (which, into), soonest in zip(ways, each, strict=True):
+        least = np.where(asked.below_bar(families, soonest), soonest, np.inf)
+        full = none if into.alone or asked.bar else some_of(block.full[:, starts] & np.isfinite(least))
+        some = full if full.any() else promising(asked.terms, families, least, into)
+        while some.any():
+            able = which & np.repeat(some, sizes, axis=1)
+            seconds = np.full(able.shape, np.inf)
+            seconds[able] = assembled(asked.terms.work, asked.parts.each(partial(_at_places, able))).seconds
+            yield asked.steps(seconds, full, None, into.objective), quickest, into
+            least, full = np.where(some, np.inf, least), none
+            some = promising(asked.terms, families, least, into)
+
+
+def _least(asked: _Asked, which: Mask) -> Array:
+    """What a step takes at least with the best of some trainers of each family; infinite where there is none. [s]"""
+    starts, _ = groups_of(asked.trainers, asked.block.columns)
+    trained = np.where(which, asked.parts.update_seconds + asked.parts.logprob_seconds, np.inf)
+    soonest = np.minimum.reduceat(trained, starts, axis=1)
+    there = np.isfinite(soonest)
+    wide = which.shape[1]
+    parts = asked.parts.each(lambda value: value[..., starts] if np.shape(value)[-1:] == (wide,) else value)
+    parts = replace(parts, update_seconds=np.where(there, soonest, 0.0), logprob_seconds=0.0)
+    return np.where(there, at_least(parts) * (1 - _CLEAR), np.inf)
+
+
+def _at_places(some: Mask, value: Worked) -> Worked:
+    """A number of some candidates."""
+    return value if np.ndim(value) == 0 else np.broadcast_to(value, some.shape)[some]
 
 
 def _parts(terms: Terms, trainers: TrainerTable, block: _Block) -> LoopParts:
@@ -592,7 +676,7 @@ def _words(block: _Block, flat: int) -> str:
 
 
 _EXACT = 1e-12  # relative: a limit that is met to the last digit is kept
-_SURE = 1e-9  # relative: what rounding makes of a step is less
+_CLEAR = 2.0**-20  # relative: what rounding makes of a step, and of a score, is less
 
 
 def within(
