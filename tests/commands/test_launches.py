@@ -377,3 +377,25 @@ def test_a_fleet_whose_sides_take_turns_piles_nothing_up(rlsize: Run, tmp_path: 
     )
     said = " ".join(rlsize("fleet", str(run), "--gpu", "h100").stdout.split())
     assert "The sides of a loop that is colocated take turns; where both ran all the time:" in said
+
+
+AWAKE = """\
+accelerate launch --num_processes 8 --mixed_precision bf16 --use_deepspeed --zero_stage 3 grpo.py \\
+  --model_name_or_path Qwen/Qwen2.5-7B-Instruct --use_vllm true --vllm_mode colocate \\
+  --vllm_gpu_memory_utilization 0.4 --num_generations 8 --per_device_train_batch_size 8 \\
+  --gradient_accumulation_steps 2 --max_prompt_length 512 --max_completion_length 1024
+"""
+
+
+@pytest.mark.long
+def test_a_plan_counts_engines_that_stay_on_the_gpus_while_the_trainer_works(rlsize: Run, tmp_path: Path) -> None:
+    """TRL's engines do not sleep unless they are told to: no plan was found for this launch, which runs as it is."""
+    script, new = tmp_path / "train.sh", tmp_path / "new.sh"
+    script.write_text(AWAKE, encoding="utf-8")
+    ran = rlsize("plan", str(script), "--gpu", "h100-sxm", "--write", str(new), "--json")
+    assert ran.code == 0, ran.stderr
+    plan = ran.document["results"]
+    assert plan["gpus"] == 8
+    stated = rlsize("predict", "step", str(script), "--gpu", "h100-sxm", "--json").document["results"]
+    assert plan["step_seconds"] <= stated["step_seconds"]
+    assert rlsize("memory", str(new), "--gpu", "h100-sxm").code == 0

@@ -434,6 +434,7 @@ def _space(said: Said, loop: Loop, wanted: _Wanted, budget: tuple[Budget | None,
         whole_shares=wanted.runs is not None and wanted.runs.whole_shares,
         gpus=None if offered or mixed else found.gpus.number,
         margin=wanted.margin.number,
+        held=_held(said, loop, wanted.modes),
         limits=limits,
         rollout_gpus=wanted.rollout_gpus,
         trainer_gpus=wanted.trainer_gpus,
@@ -441,6 +442,15 @@ def _space(said: Said, loop: Loop, wanted: _Wanted, budget: tuple[Budget | None,
         fleets_taken=taken("rollout_gpus"),
         sums_taken=taken("gpus"),
     )
+
+
+def _held(said: Said, loop: Loop, modes: tuple[Kind, ...]) -> float:
+    """What engines that stay awake keep of the GPUs while the trainer works, where no other loop is searched. [1]"""
+    engine = None if loop.stages is None else loop.stages.engines.get(True)
+    awake = said.gives("engine_sleep") and said.choose("engine_sleep") == "none"
+    if modes != ("colocated",) or not awake or engine is None or isinstance(engine, str):
+        return 0.0
+    return float(engine.question.memory_fraction or 0.0)
 
 
 def _counts_taken(framework: Framework | None, node: float | None, most: float, key: str) -> frozenset[float] | None:

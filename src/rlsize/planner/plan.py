@@ -261,7 +261,7 @@ def possible_counts(outlook: Outlook, space: Space, place: Placement) -> tuple[f
     counts = trainer_counts(wide, outlook.problem, trainer)
     counts = counts[[not why for why in misfits(outlook.problem, trainer, counts)]]
     left = memory_of(outlook.central, replace(place, trainer_gpus=counts)).get(MEMORY_KEYS[1], np.inf)
-    fits = (np.broadcast_to(left, counts.shape) >= space.margin) | (counts == place.trainer_gpus)
+    fits = (np.broadcast_to(left, counts.shape) >= space.trainer_margin) | (counts == place.trainer_gpus)
     return tuple(counts[fits].tolist())
 
 

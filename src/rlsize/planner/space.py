@@ -82,6 +82,7 @@ class Space:
         micro_batches: Tokens of a micro-batch; empty to take them as the trainer has them. [token]
         gpus: GPUs of both pools together; None where each kind has a number of its own. [1]
         margin: Share of memory that must stay free on both sides. [1]
+        held: Share of it that engines keep on GPUs on which the trainer works, where all loops share them. [1]
         limits: Limits on results.
         rollout_gpus: The only numbers of rollout GPUs that may be; all where empty.
         trainer_gpus: The only numbers of trainer GPUs that may be; all where empty.
@@ -100,6 +101,7 @@ class Space:
     micro_batches: tuple[float, ...] = ()
     gpus: float | None = None
     margin: float = MEMORY_MARGIN
+    held: float = 0.0
     limits: tuple[Limit, ...] = ()
     rollout_gpus: tuple[float, ...] = ()
     trainer_gpus: tuple[float, ...] = ()
@@ -108,6 +110,11 @@ class Space:
     sums_taken: frozenset[float] | None = None
     whole_shares: bool = False
     uneven: bool = False
+
+    @property
+    def trainer_margin(self) -> float:
+        """Share of memory that a trainer must leave. [1]"""
+        return self.margin + self.held
 
     @property
     def quickest_counts(self) -> bool:

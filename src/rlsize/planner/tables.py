@@ -399,12 +399,12 @@ def _choose(terms: Terms, space: Space, layouts: list[_Layout], index: int) -> N
         savings = one.saving[index].savings
         before = [known for less, known in one.covered.items() if all(map(le, less, savings))]
         done = np.logical_or.reduce(before) if before and space.quickest_counts else np.zeros(len(one.gpus), dtype=bool)
-        able = (one.left[len(one.saving) - 1] >= space.margin) & ~done
+        able = (one.left[len(one.saving) - 1] >= space.trainer_margin) & ~done
         one.covered[savings] = done
         waiting += [(one, able)] if able.any() else []
     _ask_memory(terms, [one for one, _ in waiting if index not in one.left], index)
     for one, able in waiting:
-        own = able & (one.left[index] >= space.margin)
+        own = able & (one.left[index] >= space.trainer_margin)
         one.covered[one.saving[index].savings] = one.covered[one.saving[index].savings] | own
         if own.any():
             one.own[index] = own
@@ -420,11 +420,12 @@ def _ask_memory(terms: Terms, layouts: list[_Layout], index: int) -> None:
 def _note_short(space: Space, layout: _Layout, rejected: Rejections) -> None:
     """Note the entries of a layout that do not fit whatever saves memory."""
     left = layout.left[len(layout.saving) - 1]
-    short = layout.even & ~(left >= space.margin)
+    margin = space.trainer_margin
+    short = layout.even & ~(left >= margin)
     if short.any():
-        place = int(np.argmin(np.where(short, space.margin - left, np.inf)))
+        place = int(np.argmin(np.where(short, margin - left, np.inf)))
         narrow = f"{layout.saving[0].name} on {layout.gpus[place]:g} GPUs"
-        rejected.add("trainer_memory", int(short.sum()), narrow, float(space.margin - left[place]))
+        rejected.add("trainer_memory", int(short.sum()), narrow, float(margin - left[place]))
 
 
 def _each(
