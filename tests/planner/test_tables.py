@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -9,22 +10,24 @@ import pytest
 from tests.planner.small_problems import Posed, fleets_of, predicted, trainers_of
 
 from rlsize.planner import tables
+from rlsize.planner.evaluation import MEMORY_KEYS, memory_of
 from rlsize.planner.options import TriedDegrees
 from rlsize.planner.search import search, tabulated
 from rlsize.planner.step_parts import trainer_parts
 
 if TYPE_CHECKING:
+    from rlsize.estimates.step_assembly import Loop
     from rlsize.planner.families import Objective
 
 DENSE = TriedDegrees(offload=(False, True), chunked_loss=(False, True))
 MOE = TriedDegrees(tensor=(1, 2, 16), pipeline=(1, 2, 5), context=(1, 4), expert=(1, 4, 16), recompute=("full", "none"))
 
 
-def posed(model: str, degrees: TriedDegrees) -> Posed:
+def posed(model: str, degrees: TriedDegrees, loops: tuple[Loop, ...] = ("async",)) -> Posed:
     """A loop whose trainer is spread in all ways."""
     fleets = fleets_of(model, "h100-sxm", (8,))
     trainers = trainers_of(model, "h100-sxm", 64.0, 2300.0, degrees)
-    return predicted(model, fleets, trainers, gpus=64.0, micro_batches=(4096.0, 16384.0), loops=("async",), uneven=True)
+    return predicted(model, fleets, trainers, gpus=64.0, micro_batches=(4096.0, 16384.0), loops=loops, uneven=True)
 
 
 @pytest.mark.parametrize(("model", "degrees"), [("qwen3-8b", DENSE), ("qwen3-30b-a3b", MOE)])
@@ -63,7 +66,26 @@ def test_trainers_that_others_are_as_good_as_are_the_best_of_nothing(
     assert 3 * len(few.trainers[0][0].gpus) < len(many.trainers[0][0].gpus)
 
 
-def every(columns: dict[str, Any]) -> Any:
+@pytest.mark.parametrize("loops", [("colocated",), ("synchronous", "colocated")])
+def test_engines_that_stay_awake_take_what_they_keep_from_trainers_that_share_their_gpus(
+    loops: tuple[Loop, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The best plan leaves them room; it is the one that is best among all trainers, and as good beside other modes."""
+    loop = posed("qwen3-8b", DENSE, loops)
+    terms, space = loop.outlook.central, replace(loop.space, held=0.5)
+    found = search(terms, space, "time", tables=tabulated(terms, space))
+    alone = search(terms, replace(space, loops=("colocated",)), "time")
+    asleep = search(terms, replace(space, held=0.0), "time")
+    best, free = found.modes["colocated"], asleep.modes["colocated"]
+    assert memory_of(terms, best.place)[MEMORY_KEYS[1]] >= space.margin + 0.5
+    assert memory_of(terms, free.place)[MEMORY_KEYS[1]] < space.margin + 0.5
+    assert best.place == alone.modes["colocated"].place
+    assert free.step_seconds < best.step_seconds
+    monkeypatch.setattr(tables, "_undominated", every)
+    assert search(terms, space, "time", tables=tabulated(terms, space)) == found
+
+
+def every(columns: dict[str, Any], _shares: Any) -> Any:
     """All entries."""
     return np.arange(len(columns["gpus"]))
 

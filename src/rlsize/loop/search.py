@@ -434,7 +434,7 @@ def _space(said: Said, loop: Loop, wanted: _Wanted, budget: tuple[Budget | None,
         whole_shares=wanted.runs is not None and wanted.runs.whole_shares,
         gpus=None if offered or mixed else found.gpus.number,
         margin=wanted.margin.number,
-        held=_held(said, loop, wanted.modes),
+        held=_held(said, loop),
         limits=limits,
         rollout_gpus=wanted.rollout_gpus,
         trainer_gpus=wanted.trainer_gpus,
@@ -444,11 +444,11 @@ def _space(said: Said, loop: Loop, wanted: _Wanted, budget: tuple[Budget | None,
     )
 
 
-def _held(said: Said, loop: Loop, modes: tuple[Kind, ...]) -> float:
-    """What engines that stay awake keep of the GPUs while the trainer works, where no other loop is searched. [1]"""
+def _held(said: Said, loop: Loop) -> float:
+    """Share of memory that engines which stay awake keep on shared GPUs while the trainer works. [1]"""
     engine = None if loop.stages is None else loop.stages.engines.get(True)
     awake = said.gives("engine_sleep") and said.choose("engine_sleep") == "none"
-    if modes != ("colocated",) or not awake or engine is None or isinstance(engine, str):
+    if not awake or engine is None or isinstance(engine, str):
         return 0.0
     return float(engine.question.memory_fraction or 0.0)
 

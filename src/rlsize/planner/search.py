@@ -237,8 +237,12 @@ def counted(tables: Tables) -> tuple[int, float]:
         trainers, sharing = table.some(table.starts), {fleet: one.some(table.starts) for fleet, one in shared.items()}
         for loop in space.loops:
             if loop == "colocated":
-                for sharers in _sharing(space, sharing):
-                    count(_shared_room(space, sharers), trainers.gpus[None, :], 1)
+                for sharers, every in zip(_sharing(space, sharing), _sharing(space, shared), strict=True):
+                    made = _instances_room(space, sharers)
+                    found += int(made.sum(axis=0) @ trainers.sizes)
+                    # where engines stay awake, trainers on as many GPUs differ by what they leave
+                    room, gpus = (_shared_room(space, every), table.gpus) if space.held else (made, trainers.gpus)
+                    fewest = min(fewest, float(np.where(room, gpus, np.inf).min()))
                 continue
             times = len(_caps(space, loop)) * len(space.transports)
             for some, lent in _pools(loop, tables.fleets, sharing):
@@ -466,6 +470,12 @@ def _colocated(space: Space, trainers: TrainerTable, sharers: list[tuple[FleetOp
 
 def _shared_room(space: Space, sharers: list[tuple[FleetOption, Sharing]]) -> Mask:
     """On the GPUs of which trainers ways to build instances fit, and are asked for."""
+    able: Mask = np.array([shared.able for _, shared in sharers])
+    return _instances_room(space, sharers) & able
+
+
+def _instances_room(space: Space, sharers: list[tuple[FleetOption, Sharing]]) -> Mask:
+    """The same, whatever the trainers leave of the memory."""
     instances = np.array([shared.instances for _, shared in sharers])
     room: Mask = instances >= 1
     if space.rollout_gpus:

@@ -82,7 +82,7 @@ class Space:
         micro_batches: Tokens of a micro-batch; empty to take them as the trainer has them. [token]
         gpus: GPUs of both pools together; None where each kind has a number of its own. [1]
         margin: Share of memory that must stay free on both sides. [1]
-        held: Share of it that engines keep on GPUs on which the trainer works, where all loops share them. [1]
+        held: Share of it that engines keep on GPUs that they share while the trainer works. [1]
         limits: Limits on results.
         rollout_gpus: The only numbers of rollout GPUs that may be; all where empty.
         trainer_gpus: The only numbers of trainer GPUs that may be; all where empty.
@@ -113,7 +113,12 @@ class Space:
 
     @property
     def trainer_margin(self) -> float:
-        """Share of memory that a trainer must leave. [1]"""
+        """Share of memory that a trainer must leave, wherever it works. [1]"""
+        return self.shared_margin if set(self.loops) == {"colocated"} else self.margin
+
+    @property
+    def shared_margin(self) -> float:
+        """Share of memory that a trainer must leave where engines have the same GPUs. [1]"""
         return self.margin + self.held
 
     @property

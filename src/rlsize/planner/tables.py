@@ -276,7 +276,7 @@ def trainer_tables(terms: Terms, space: Space, rejected: Rejections) -> Iterator
         columns = {key: column[..., order] for key, column in columns.items()}
         counts, sizes = np.unique(columns["gpus"], return_counts=True)
         if not space.limits and not any(terms.problem.late_rule(loop) == "drop" for loop in space.loops):
-            kept = _undominated(columns)
+            kept = _undominated(columns, columns["headroom"] >= space.shared_margin)
             columns = {key: column[..., kept] for key, column in columns.items()}
         places = {
             "group": np.searchsorted(counts, columns["gpus"]),
@@ -285,9 +285,11 @@ def trainer_tables(terms: Terms, space: Space, rejected: Rejections) -> Iterator
         yield TrainerTable(**columns, **places, counts=counts, sizes=sizes)
 
 
-def _undominated(columns: Mapping[str, NDArray[Any]]) -> NDArray[np.intp]:
+def _undominated(columns: Mapping[str, NDArray[Any]], shares: NDArray[np.bool_]) -> NDArray[np.intp]:
     """
     The entries of which no other on as many GPUs, as usual as it, is as quick in all that it does and as simple.
+
+    One that leaves engines room on its GPUs is beaten by such alone.
 
     A step is no shorter for a trainer that takes longer, as long as nothing is dropped as too late, so that the others
     are the best of nothing where there is no limit; of equals the first is kept.
@@ -300,7 +302,7 @@ def _undominated(columns: Mapping[str, NDArray[Any]]) -> NDArray[np.intp]:
         front: list[int] = []
         for place in (start + np.lexsort(what[::-1, start:end])).tolist():
             beaten = what[:, front] <= what[:, [place]]
-            if not (beaten.all(axis=0) & (usual[front] == usual[place])).any():
+            if not (beaten.all(axis=0) & (usual[front] == usual[place]) & (shares[front] >= shares[place])).any():
                 front.append(place)
         kept += sorted(front)
     return np.array(kept, dtype=np.intp)
@@ -405,7 +407,7 @@ def _choose(terms: Terms, space: Space, layouts: list[_Layout], index: int) -> N
     _ask_memory(terms, [one for one, _ in waiting if index not in one.left], index)
     for one, able in waiting:
         own = able & (one.left[index] >= space.trainer_margin)
-        one.covered[one.saving[index].savings] = one.covered[one.saving[index].savings] | own
+        one.covered[one.saving[index].savings] |= own & (one.left[index] >= space.shared_margin)
         if own.any():
             one.own[index] = own
 
@@ -541,6 +543,7 @@ class Sharing:
 
     Args:
         instances: Instances that the GPUs of each trainer make; 0 where they make none.
+        able: Which trainers leave room for what instances keep there while they work.
         rollout_left: Share of memory beyond the longest sample; None where nobody knows. [1]
         taken: What the fleet and its syncs take on those of each trainer where both share them; None until it is asked
             for.
@@ -548,13 +551,14 @@ class Sharing:
     """
 
     instances: Array
+    able: NDArray[np.bool_]
     rollout_left: float | None
     taken: tuple[FleetParts, Array] | None = None
     lent: dict[object, tuple[Array, Array]] = field(default_factory=dict)
 
     def some(self, kept: NDArray[np.intp]) -> Sharing:
         """The same on the GPUs of some of the trainers, by their places."""
-        return Sharing(instances=self.instances[kept], rollout_left=self.rollout_left)
+        return Sharing(instances=self.instances[kept], able=self.able[kept], rollout_left=self.rollout_left)
 
 
 def sharings(terms: Terms, space: Space, trainers: TrainerTable, rejected: Rejections) -> dict[int, Sharing]:
@@ -579,7 +583,11 @@ def _sharing(
     left = checked_headroom(terms, space, fleet, rejected, shared=True)
     if isinstance(left, str) or _crowded(terms, fleet, rejected):
         return None
-    return Sharing(instances=np.floor(trainers.gpus / fleet.gpus + WHOLE), rollout_left=left)
+    return Sharing(
+        instances=np.floor(trainers.gpus / fleet.gpus + WHOLE),
+        able=trainers.headroom >= space.shared_margin,
+        rollout_left=left,
+    )
 
 
 def _crowded(terms: Terms, fleet: FleetOption, rejected: Rejections) -> bool:
