@@ -510,7 +510,7 @@ def test_a_micro_batch_that_batch_and_group_make_is_planned_as_it_is(rlsize: Any
     run.write_text(
         "from unsloth import FastLanguageModel\nfrom trl import GRPOConfig, GRPOTrainer\n"
         'model, _ = FastLanguageModel.from_pretrained(model_name="unsloth/Qwen3-4B-Base", max_seq_length=2048, '
-        "load_in_4bit=True, fast_inference=True, max_lora_rank=32, gpu_memory_utilization=0.7)\n"
+        "load_in_4bit=True, fast_inference=True, max_lora_rank=32, gpu_memory_utilization=0.6)\n"
         "model = FastLanguageModel.get_peft_model(model, r=32)\n"
         'args = GRPOConfig(optim="adamw_8bit", per_device_train_batch_size=1, num_generations=4, '
         "max_prompt_length=512, max_completion_length=1536)\n"

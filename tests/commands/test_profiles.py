@@ -166,7 +166,7 @@ class TestShow:
         """On the number, with its note, and in a sentence on stderr."""
         result = run("show", "h200-sxm")
         assert result.exit_code == 0
-        assert "141 GB (unverified)" in result.stdout
+        assert "151.4 GB (unverified)" in result.stdout
         assert "specification.memory_usable" in result.stderr
         found = answer("show", "h200-sxm")
         usable = next(row for row in found["rows"]["specification"] if row["path"].endswith("memory_usable"))

@@ -36,6 +36,7 @@ _WORDS: Mapping[str, Mapping[str, str]] = {
     "mode": {"async": "one-step-off", "one-step-off": "async"},
     "engine": {"vllm": "sglang", "sglang": "vllm"},
     "kv_dtype": {"bf16": "fp8"},
+    "routing": {"affine": "round-robin"},
     "rollout_dtype": {"bf16": "fp8"},
     "recompute": {"full": "selective", "selective": "full"},
     "transport": {"nccl-broadcast": "disk"},
