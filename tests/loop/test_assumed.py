@@ -48,6 +48,7 @@ def test_what_somebody_said_is_no_assumption() -> None:
         ("max_staleness", {"max_staleness": "4"}),
         ("memory_fraction", {"memory_fraction": "0.5"}),
         ("kv_dtype", {"kv_dtype": "fp8"}),
+        ("routing", {"routing": "round-robin"}),
     ],
 )
 def test_an_assumption_tells_the_step_that_the_loop_would_have(key: str, said: dict[str, str]) -> None:
