@@ -424,11 +424,12 @@ def _show_dollars(value: float, _: str) -> str:
 
 
 _ROUNDING = 1e-13  # of a sum of fractions: what is left of one that is nothing
+_ROUNDS_UP = 0.05  # percent that are told as 0.1
 
 
 def _show_fraction(value: float, _: str) -> str:
     percent = 100.0 * value if abs(value) > _ROUNDING else 0.0
-    return f"{percent:.1f} %" if abs(percent) >= 0.05 or not percent else f"{percent:.2g} %"  # noqa: PLR2004 (what rounds to 0.1)
+    return f"{percent:.1f} %" if abs(percent) >= _ROUNDS_UP or not percent else f"{percent:.2g} %"
 
 
 _SHOWN = MappingProxyType(

@@ -10,7 +10,7 @@ from dataclasses import replace
 from functools import partial
 from io import StringIO
 from textwrap import wrap
-from typing import IO, TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING
 
 from rich.cells import cell_len
 from rich.console import Console
@@ -24,7 +24,7 @@ from rlsize.units import printable
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
-    from rlsize.reports.report import Decision, Report, Table
+    from rlsize.reports.report import Cell, Decision, Report, Table
 
 NARROW = 80
 _NARROWEST = 40  # labels and words need that much
@@ -357,15 +357,18 @@ def _filled(table: Table, longest: int) -> RichTable:
     for index, row in enumerate(table.seen):
         texts = (shown(row.get(one.key), one.key, _DOUBT, table.like(one)) for one in table.columns)
         cells = (
-            _cell(text, row.get(one.key), longest if one.wide else _ANY_WIDTH)
+            _cell(text, longest if one.wide else _ANY_WIDTH, known=_known(row.get(one.key)))
             for text, one in zip(texts, table.columns, strict=True)
         )
         grid.add_row(*cells, style="bold green" if index == table.marked else "")
     return grid
 
 
-def _cell(told: str, cell: Any, longest: int) -> Text:  # noqa: ANN401 (a figure or a bare value)
-    known = not isinstance(cell, Figure) or cell.known
+def _known(cell: Cell) -> bool:
+    return not isinstance(cell, Figure) or cell.known
+
+
+def _cell(told: str, longest: int, *, known: bool) -> Text:
     text = " ".join(_parted(word, longest) for word in told.split(" "))
     return Text(text if known else text.replace(" ", "\n"), style="" if known else "dim italic")
 
