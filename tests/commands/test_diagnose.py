@@ -322,6 +322,16 @@ def test_why_nothing_is_usual_is_said(rlsize: Any, tmp_path: Path) -> None:
     assert "What is usual for this loop is not known: gpus is missing; the gpu is missing." in said
 
 
+def test_lengths_that_other_runs_have_are_no_measure_of_this_one(rlsize: Any, tmp_path: Path) -> None:
+    """A log that tells times alone, beside a model and its GPUs: what is usual waits for lengths and samples."""
+    log = tmp_path / "run.jsonl"
+    log.write_text("".join(f'{{"step": {step}, "data": {{"timing_s/step": 60.0}}}}\n' for step in range(8)))
+    told = rlsize("diagnose", str(log), "--set=model=qwen2.5-3b", "--set=cluster.gpu=h100-sxm", "--set=cluster.gpus=8")
+    said = " ".join((told.stdout + told.stderr).split())
+    assert "What is usual for this loop is not known: response_tokens is missing" in said
+    assert "--response-tokens" in said
+
+
 PRINTED = {
     "actor_rollout_ref": {
         "actor": {"ppo_mini_batch_size": 64, "use_dynamic_bsz": True},

@@ -356,3 +356,16 @@ def test_a_calibration_moves_the_step_and_narrows_its_band(rlsize: Run, tmp_path
     assert before["results"]["step_seconds"] < after["results"]["step_seconds"] <= 1.1 * measured
     ends = [found["explain"]["step_seconds"]["band"] for found in (before, after)]
     assert ends[1][1] / ends[1][0] < ends[0][1] / ends[0][0]
+
+
+def test_lengths_and_samples_that_nobody_says_have_a_prior_with_a_band(predicted: Run) -> None:
+    """The answer is that of the middle of published runs, says so by the flags, and its band is wide for it."""
+    told = document(predicted("--model", "qwen3-8b", "--gpu", "h100-sxm", "--gpus", "16", "--json"))
+    said = document(predicted(*SHARED[:4], "--gpus", "16", "--response-tokens", "1024", "--samples", "1024", "--json"))
+    assert told["results"]["step_seconds"] == pytest.approx(said["results"]["step_seconds"])
+    band, known = (one["explain"]["step_seconds"]["band"] for one in (told, said))
+    assert band[0] < known[0] / 1.5
+    assert band[1] > known[1] * 3
+    brief = " ".join(predicted("--model", "qwen3-8b", "--gpu", "h100-sxm", "--gpus", "16").stdout.split())
+    assert "--samples 1,024 (256: x " in brief
+    assert "--response-tokens 1,024 (512: x " in brief

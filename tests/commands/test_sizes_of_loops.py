@@ -105,11 +105,11 @@ def test_a_sync_that_nobody_says_is_not_counted_beside_given_rates(rlsize: Any, 
 
 
 def test_flags_can_name_model_and_gpu(rlsize: Any) -> None:
-    """Without GPUs there is no loop: the rate is that of an instance by itself; what it lacks is told."""
+    """Without GPUs there is no loop: the rate is that of an instance by itself, at lengths that are told."""
     said = ("--consume", "20000", "--model", "qwen3-8b", "--gpu", "h100-sxm", "--gpus-per-instance", "1")
-    lacking = rlsize("fleet", *said)
-    assert lacking.code == 2
-    assert "not predicted, as response_tokens is missing (--response-tokens)" in " ".join(lacking.stderr.split())
+    assumed = rlsize("fleet", *said)
+    assert assumed.code == 0
+    assert "Nobody said prompt_tokens 1024 and response_tokens 1024" in " ".join(assumed.stdout.split())
     ran = rlsize("fleet", *said, "--prompts", "64", "--group", "8", "--response-tokens", "1536", "--json")
     assert ran.document["explain"]["instance_tokens_per_second"]["provenance"] == "predicted"
 

@@ -10,7 +10,7 @@ import pytest
 
 from rlsize.equations.imbalance import seconds_until_oldest_is_stale
 from rlsize.equations.matching import consumption, required_supply
-from rlsize.estimates.figures import Draw, alike, apply, figures_in, in_draws, rounded, total, with_bands
+from rlsize.estimates.figures import Draw, alike, apply, figures_in, in_draws, prior, rounded, total, with_bands
 from rlsize.facts.figure import Figure, absent
 
 
@@ -51,6 +51,16 @@ def test_an_unverified_fact_marks_what_follows_from_it() -> None:
     result = apply("c", consumption, tokens_per_step=Figure(key="d", value=1, verified=False), train_seconds=1)
     assert not result.verified
     assert not total("sum", [result, Figure(key="x", value=1)]).verified
+
+
+def test_a_prior_lies_in_the_middle_of_its_draws_and_a_given_spread_has_the_given_mean() -> None:
+    """Half of what others had lies above the prior; who says 100 ± 130 says a mean."""
+    usual = prior("d", 100.0, 1.0, "others", most=1e9)
+    given = Figure(key="d", value=100.0, deviation=usual.deviation)
+    draws = [Draw(Random(seed)) for seed in range(2000)]
+    others, own = (sorted(map(float, in_draws(figure, draws))) for figure in (usual, given))  # type: ignore[arg-type]
+    assert others[1000] == pytest.approx(100.0, rel=0.1)
+    assert sum(own) / len(own) == pytest.approx(100.0, rel=0.15)
 
 
 def test_points_have_no_band() -> None:

@@ -72,6 +72,21 @@ def numbers(_key: str, equation: Callable[..., Any], /, **inputs: Real) -> Real:
     return equation(**inputs)
 
 
+def prior(key: str, middle: float, spread: float, why: str, most: float | None = None) -> Figure:
+    """
+    A quantity that nobody says, as others had it.
+
+    Args:
+        key: The quantity.
+        middle: The middle of what others had, in its unit.
+        spread: Standard deviation of its logarithm. [1]
+        why: Who they are.
+        most: The largest value that makes sense.
+    """
+    deviation = middle * math.sqrt(math.expm1(spread**2))
+    return Figure(key=key, value=middle, provenance="default", source=why, deviation=deviation, least=1.0, most=most)
+
+
 def measured(key: str, value: Value, source: str = "", missing: str = "", deviation: float = 0.0) -> Figure:
     """
     A figure that was measured; without a value, it says what would tell it.
@@ -263,17 +278,21 @@ def uncertain(figure: Figure) -> bool:
 
 
 def times_off(figure: Figure, deviations: float) -> float:
-    """What a figure may be over its mean value, so many deviations of its logarithm from the median. [1]"""
+    """
+    What a figure may be over its value, so many deviations of its logarithm from the median. [1]
+
+    A value that somebody gave with a spread is its mean; a default is the middle of what others had, as it was counted.
+    """
     spread = math.log1p((figure.deviation / figure.number) ** 2)
-    return math.exp(math.sqrt(spread) * deviations - spread / 2)
+    above = 0.0 if figure.provenance == "default" else spread / 2
+    return math.exp(math.sqrt(spread) * deviations - above)
 
 
 def _within(figure: Figure, random: Random) -> float:
     """A draw inside the figure's limits: lognormal, so that no rate and no time turns negative; clipped if need be."""
-    mean = figure.number
-    value = mean
+    value = figure.number
     for _ in range(_TRIES):
-        value = mean * times_off(figure, random.gauss(0.0, 1.0))
+        value = figure.number * times_off(figure, random.gauss(0.0, 1.0))
         if (figure.least is None or value >= figure.least) and (figure.most is None or value <= figure.most):
             return value
     low = value if figure.least is None else max(value, figure.least)

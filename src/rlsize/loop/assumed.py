@@ -20,6 +20,7 @@ MATTERS = 1.05
 """Times longer or shorter from which an assumption belongs into the answer."""
 _ELSE: Mapping[str, Callable[[float], float]] = {  # what a number could be as well as the one that was taken
     "response_tokens": lambda taken: taken / 2,
+    "samples_per_step": lambda taken: taken / 4,
     "response_cv": lambda taken: 0.3 if taken > 0.65 else 1.0,  # noqa: PLR2004 (the middle of both)
     "prompt_tokens": lambda taken: 2 * taken,
     "memory_fraction": lambda taken: 0.9 if taken < 0.75 else 0.5,  # noqa: PLR2004 (the ends of what is usual)

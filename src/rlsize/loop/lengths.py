@@ -2,24 +2,27 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from rlsize.equations import long_tail
-from rlsize.estimates.figures import apply
+from rlsize.estimates.figures import apply, prior
 from rlsize.estimates.prefix_cache import SPREADS, routed_hits
 from rlsize.facts.figure import Figure, absent
 from rlsize.facts.inference_engines import inference_engine
 from rlsize.quantities.table import QUANTITIES
-from rlsize.quantities.workload import KEPT_MEAN_LENGTHS, MOST_MEAN_LENGTHS, UNDER_CAP, UNDER_CAP_SPREAD
+from rlsize.quantities.workload import (
+    KEPT_MEAN_LENGTHS,
+    MOST_MEAN_LENGTHS,
+    UNDER_CAP,
+    UNDER_CAP_SPREAD,
+    USUAL_RESPONSE,
+    USUAL_RESPONSE_SPREAD,
+)
 
 if TYPE_CHECKING:
     from rlsize.facts.model import Model
     from rlsize.loop.said import Said
-
-USUAL_RESPONSE = 4096.0
-"""Tokens of a response where a question about an engine alone says nothing; a question about a step must say it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,44 +56,38 @@ def prompt_length(said: Said) -> Figure:
     return said.ask("prompt_tokens")
 
 
-def response_length(said: Said, *, guess: bool = False) -> Figure:
+def response_length(said: Said, *, usual: bool = False) -> Figure:
     """
     The mean response; where nobody says it but its cap, what is usual under that.
 
     Args:
         said: What was said.
-        guess: Whether a usual response stands in where nobody says a cap either.
+        usual: Whether a usual response stands in where nobody says a cap either.
     """
     cap = absent("max_response_tokens", "") if said.gives("response_tokens") else said.ask("max_response_tokens")
+    model = said.model() if said.gives("model") else None
+    context = None if model is None else float(model.architecture.max_context)
     if cap.known and cap.number > 0:
-        model = said.model() if said.gives("model") else None
-        longest = cap.number if model is None else float(model.architecture.max_context)
-        mean = float(long_tail.assumed_mean(max_tokens=cap.number, max_context=longest, **UNDER_CAP))
-        return said.keep(
-            Figure(
-                key="response_tokens",
-                value=float(round(mean)),
-                provenance="default",
-                source=f"usual under a cap of {cap.number:,.0f}",
-                deviation=mean * math.sqrt(math.expm1(UNDER_CAP_SPREAD**2)),
-                least=1.0,
-                most=cap.number,
-            )
-        )
-    return said.ask("response_tokens", default=USUAL_RESPONSE if guess else None, why="a usual response")
+        longest = cap.number if context is None else context
+        mean = float(round(long_tail.assumed_mean(max_tokens=cap.number, max_context=longest, **UNDER_CAP)))
+        why = f"usual under a cap of {cap.number:,.0f}"
+        return said.keep(prior("response_tokens", mean, UNDER_CAP_SPREAD, why, cap.number))
+    found = said.ask("response_tokens")
+    if found.known or not usual:
+        return found
+    why = "the middle of published runs"
+    return said.keep(prior("response_tokens", USUAL_RESPONSE, USUAL_RESPONSE_SPREAD, why, context))
 
 
-def lengths(said: Said, model: Model | None, *, guess: bool = False) -> Lengths:
+def lengths(said: Said, model: Model | None) -> Lengths:
     """
     The lengths of samples; faults are noted.
 
     Args:
         said: What was said.
-        model: Whose context they must fit into; None where nobody knows.
-        guess: Whether a usual response stands in where nobody says: a question about an engine alone.
+        model: Whose context they must fit into; None where nobody knows, and a usual response stands for none then.
     """
-    prompt = prompt_length(said)
-    response = response_length(said, guess=guess)
+    prompt, response = prompt_length(said), response_length(said, usual=model is not None)
     guessed = [figure for figure in (prompt, response) if figure.provenance == "default" and figure.known]
     if guessed:
         names = " and ".join(f"{figure.key} {figure.number:g}" for figure in guessed)

@@ -297,9 +297,10 @@ def stages_of(said: Said, found: Pools) -> Stages:
         what = f"{kinds[0]} and {kinds[1]} are two kinds of GPUs, and colocated sides share theirs"
         said.fault(what, said.place("mode"), "name one kind, or another mode")
     one = instance(said, model, sides["rollout"], shared=found.shared)
-    length, many = lengths(said, model), samples(said)
+    follow = said.follows_gpus("prompts_per_step")
+    length, many = lengths(said, model), samples(said, usual=model is not None and not follow)
     said.need(length.response, "give --response-tokens, or a cap (--max-response-tokens), under which a mean is usual")
-    if not said.follows_gpus("prompts_per_step"):
+    if not follow:
         said.need(many, "give --samples, or --prompts and --group")
     own = _trainers_gpus(said, found)
     train = train_question(said, model, sides["trainer"], length, many, own)

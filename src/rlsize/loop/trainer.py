@@ -125,7 +125,7 @@ def trainer_by_itself(said: Said, gpus: Figure | None = None) -> TrainQuestion:
         InputError: All that is missing or wrong.
     """
     model, gpu = model_and_gpu(said, "trainer")
-    length, many = lengths(said, model), samples(said)
+    length, many = lengths(said, model), samples(said, usual=model is not None)
     said.need(length.response, "give --response-tokens")
     said.need(many, "give --samples, or --prompts and --group")
     found = train_question(said, model, gpu, length, many, said.ask("trainer_gpus") if gpus is None else gpus)

@@ -8,6 +8,7 @@ from rlsize.errors import InputError, Refused
 from rlsize.estimates.model_size import model_size
 from rlsize.facts.figure import Figure
 from rlsize.loop.answer import answer_of
+from rlsize.loop.lengths import response_length
 from rlsize.loop.resolve import resolve
 from rlsize.loop.workload import samples
 from rlsize.quantities.table import QUANTITIES
@@ -62,6 +63,8 @@ def usual_of(said: Said) -> Usual:
     told |= {"params": model_size(model).params} if model is not None else {}
     filled = said.changed({QUANTITIES[key].scenario: None for key in _SLOWING})
     filled.ran = True
+    filled.need(response_length(filled), "give --response-tokens")  # what other runs had is no measure of this one
+    filled.need(samples(filled), "give --samples, or --prompts and --group")
     try:
         found = answer_of(resolve(filled))
     except InputError as error:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from rlsize.equations import matching
-from rlsize.estimates.figures import apply
+from rlsize.estimates.figures import apply, prior
+from rlsize.quantities.workload import USUAL_SAMPLES, USUAL_SAMPLES_SPREAD
 
 if TYPE_CHECKING:
     from rlsize.facts.figure import Figure
@@ -21,10 +22,19 @@ def agree(said: Said, stated: Figure, derived: Figure, unit: str, how: str) -> N
         said.fault(what, stated.source, "leave one of them out")
 
 
-def samples(said: Said) -> Figure:
-    """Samples per optimizer step: said, or prompts x group."""
+def samples(said: Said, *, usual: bool = False) -> Figure:
+    """
+    Samples per optimizer step: said, or prompts x group.
+
+    Args:
+        said: What was said.
+        usual: Whether a usual number stands in where nobody says.
+    """
     stated, prompts, group = said.ask("samples_per_step"), said.ask("prompts_per_step"), said.ask("group_size")
     product = apply("samples_per_step", matching.samples_per_step, prompts=prompts, group_size=group)
+    if not stated.known and not product.known and usual:
+        why = "the middle of published runs"
+        return said.keep(prior("samples_per_step", USUAL_SAMPLES, USUAL_SAMPLES_SPREAD, why))
     if not stated.known:
         return said.keep(product) if product.known else stated
     if said.by_flag("prompts_per_step") and said.by_flag("group_size"):

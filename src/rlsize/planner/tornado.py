@@ -91,7 +91,7 @@ def tornado(outlook: Outlook, chosen: Choice) -> tuple[Swing, ...]:
 
 def _inputs(problem: LoopProblem, place: Placement, metric: str) -> list[Figure]:
     """Inputs that move by themselves: lengths, and prices where the metric is money."""
-    found = [problem.response_tokens]
+    found = [problem.response_tokens, *([problem.samples] if problem.samples.deviation else [])]
     found += [problem.response_cv] if problem.response_cv.known and place.fleet.engines else []
     if metric == "cost_per_step_usd":
         prices = [place.trainer.gpu_hour] if place.shared else [place.fleet.gpu_hour, place.trainer.gpu_hour]

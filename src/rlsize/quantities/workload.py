@@ -22,6 +22,12 @@ means lie `UNDER_CAP_SPREAD` around it on the scale of logarithms; a cap that mo
 """
 UNDER_CAP_SPREAD = 0.8
 
+USUAL_RESPONSE, USUAL_RESPONSE_SPREAD = 1024.0, 1.0
+"""Mean response where nobody says its cap either: the middle of published RL runs, and how they lie around it."""
+
+USUAL_SAMPLES, USUAL_SAMPLES_SPREAD = 1024.0, 1.4
+"""Samples of a step where nobody says: published RL runs have 64 to 8,192."""
+
 RESPONSE_CV = 0.6
 """
 Spread of response lengths where nobody says: the middle of published RL runs, whose lengths are cut at a cap

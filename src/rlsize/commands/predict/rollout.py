@@ -132,7 +132,7 @@ def _alone(inputs: Inputs) -> Report:
     seed, (model, gpu) = seed_of(inputs), model_and_gpu(inputs, "rollout")
     mode = LOOPS.get(str(inputs.said("placement.mode")))
     one = instance(inputs, model, gpu, shared=mode == "colocated")
-    length, many = lengths(inputs, model, guess=True), samples(inputs)
+    length, many = lengths(inputs, model), samples(inputs)
     asked = inputs.settled(one).question
     ready = _ready(inputs, asked)
     belief = inputs.belief(*STAGES)

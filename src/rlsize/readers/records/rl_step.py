@@ -11,7 +11,13 @@ from typing import TYPE_CHECKING, Any
 from rlsize.equations.long_tail import assumed_mean
 from rlsize.errors import Refused
 from rlsize.facts.records import StepRecord
-from rlsize.quantities.workload import UNDER_CAP
+from rlsize.quantities.workload import (
+    UNDER_CAP,
+    USUAL_RESPONSE,
+    USUAL_RESPONSE_SPREAD,
+    USUAL_SAMPLES,
+    USUAL_SAMPLES_SPREAD,
+)
 from rlsize.readers.names import model_named
 from rlsize.readers.records.parsing import common, dtypes, layout, number, positive, text, whole
 
@@ -47,8 +53,6 @@ _FORWARD = re.compile(r"(\d{2,7})(?:/\d{2,7})? \(log")
 _ULYSSES = re.compile(r"ulysses (?:sp)?\W?(\d{1,3})")
 _SCALED = 0.15  # of the logarithm of a step: layers of a scaled model, in number and width
 _MEAN_UNSURE = 0.6  # where a cap stands for the mean: the step moves less than it, as its longest sample does not move
-_MEAN, _UNSURE_OF_ALL = 1024.0, 1.0  # tokens, where no cap is said either
-_SAMPLES, _SAMPLES_UNSURE = 1024.0, 1.4  # of a step where nobody says: published loops have 64 to 8,192
 _RECIPE = "dapo", 512.0, 16.0, 0.7  # algorithm that is a recipe too (arXiv:2503.14476), its prompts, group, how sure
 
 
@@ -133,9 +137,9 @@ def _samples(row: Mapping[str, Any], assumed: list[str], unsure: list[float]) ->
         unsure.append(recipe_unsure)
         assumed.append(f"{samples:.0f} samples a step, as in the recipe of {recipe.upper()}")
     if samples is None:
-        samples = _SAMPLES
-        unsure.append(_SAMPLES_UNSURE)
-        assumed.append(f"{_SAMPLES:.0f} samples a step")
+        samples = USUAL_SAMPLES
+        unsure.append(USUAL_SAMPLES_SPREAD)
+        assumed.append(f"{samples:.0f} samples a step")
     if not 0 < samples <= _MOST:
         raise Refused("states no samples of a step")
     if group is None or not 0 < group <= samples:
@@ -150,8 +154,8 @@ def _lengths(row: Mapping[str, Any], context: float, assumed: list[str], unsure:
     response = number(row, "response_len_mean") or number(row, "seq_len_mean")
     if response is None:
         longest = number(row, "response_len_max") or number(row, "seq_len_max")
-        response = assumed_mean(longest, context, **UNDER_CAP) if longest else _MEAN
-        unsure.append(_MEAN_UNSURE if longest else _UNSURE_OF_ALL)
+        response = assumed_mean(longest, context, **UNDER_CAP) if longest else USUAL_RESPONSE
+        unsure.append(_MEAN_UNSURE if longest else USUAL_RESPONSE_SPREAD)
         assumed.append(f"responses of {response:.0f} tokens{' by the longest' if longest else ''}")
     if not 0 < response <= _MOST or (prompt is not None and not 0 < prompt <= _MOST):
         raise Refused("states no mean length")
