@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from tests.effort import tries
 
-from rlsize.commands.simulate.report import half_shown, number_shown
+from rlsize.commands.simulate.report import beside_first_order, half_shown, number_shown
 
 Run = Callable[..., Any]
 
@@ -447,3 +447,8 @@ def test_any_text_is_answered_or_refused(rlsize: Run, drawn: dict[str, bool], te
         assert "error:" in ran.stderr
         return
     assert all(math.isfinite(value) for value in ran.results.values())
+
+
+def test_the_first_order_is_told_in_the_unit_of_the_step() -> None:
+    """Seconds beside minutes are hard to compare."""
+    assert beside_first_order(305.0, 270.0) == ", 13.0 % above the first-order 4.5 min"

@@ -672,3 +672,30 @@ def test_a_twin_that_was_spoilt_is_refused(rlsize: Any, twin: Path, tmp_path: Pa
     ran = rlsize("predict", "step", str(SCRIPT), "--calibration", str(spoilt))
     assert ran.code == 2
     assert "spoilt.yaml" in ran.stderr or "response_tokens" in ran.stderr
+
+
+LOOP = (
+    "--model", "qwen3-8b", "--gpu", "h100-sxm", "--gpus", "8", "--mode", "colocated",
+    "--samples", "256", "--response-tokens", "1k",
+)  # fmt: skip
+
+
+def test_a_flag_says_the_loop_and_set_says_a_change(rlsize: Any) -> None:
+    """As other commands take it, also where `whatif` has no flag of its own for it."""
+    said = (*LOOP, "--kv-dtype", "fp8", "--routing", "round-robin")
+    step = rlsize("predict", "step", *said, "--json").document["results"]["step_seconds"]
+    ran = rlsize("whatif", *said, "--own-only", "--set", "rollout.kv_dtype=bf16", "--json").document
+    assert ran["results"]["step_seconds"] == pytest.approx(step)
+    assert [row["change"] for row in ran["rows"]["own"]] == ["rollout.kv_dtype=bf16"]
+    base = ("--base", "rollout.kv_dtype=fp8", "--base=rollout.routing=round-robin", "--own-only", "--json")
+    assert rlsize("whatif", *LOOP, *base).document["results"]["step_seconds"] == pytest.approx(step)
+
+
+def test_a_step_is_told_in_one_unit_beside_its_changes(rlsize: Any) -> None:
+    """A step of minutes, and a change that shortens it below five."""
+    said = (*LOOP[:-4], "--samples", "2048", "--response-tokens", "1800", "--own-only", "--set", "cluster.gpus=16")
+    ran = rlsize("whatif", *said, "--json").document
+    assert ran["rows"]["own"][0]["step_seconds"] < 300 < ran["results"]["step_seconds"]
+    seen = rlsize("whatif", *said).stdout.partition("Your changes")[2].partition("trained tokens")[0]
+    assert " min " in seen
+    assert " s " not in seen

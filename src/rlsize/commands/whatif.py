@@ -13,7 +13,7 @@ from rlsize.loop.knobs import KINDS
 from rlsize.reports.chart import Chart, Mark, Series
 from rlsize.reports.report import Column, Report, Table, Unseen
 from rlsize.reports.wording import interval, peak_words
-from rlsize.shell.command import option, switch
+from rlsize.shell.command import BASE, option, switch
 from rlsize.shell.inputs import Inputs
 from rlsize.shell.launches import in_own_keys
 from rlsize.shell.quantity_flags import ALGORITHM, ANSWER, LOOP, PRICES, WORKLOAD, ScenarioFile, asks
@@ -57,6 +57,9 @@ def whatif(
     other_gpus: list[str] | None = option(
         "--other-gpu", "A kind of GPU to run on instead; repeatable.", "Changes", "NAME"
     ),
+    told: list[str] | None = option(
+        BASE, "Any key of a scenario as the loop has it already; repeatable.", "Inputs", "KEY=VALUE"
+    ),
     own_only: bool = switch("--own-only", "Only what `--set` and `--other-gpu` say, not every step.", "Changes"),
 ) -> Report:
     """
@@ -69,7 +72,7 @@ def whatif(
     from rlsize.shell.progress import late_progress
     from rlsize.verdicts.whatif import outcome_in, outcomes, pairs
 
-    inputs.read(scenario)
+    inputs.read(scenario, told or ())
     base = outcome_in(inputs, Change({}))
     if base.found is None or base.loop is None or base.refused:
         inputs.notes.append("`rlsize memory` names the changes that make it fit.")
@@ -210,6 +213,11 @@ def _table(
     def result(one: Outcome, key: str) -> Cell:
         return None if one.found is None else one.found.results.get(key)
 
+    now = None if base.found is None else base.found.results["step_seconds"].if_known
+
+    def step(one: Outcome) -> str:
+        return "-" if one.found is None else show(one.found.results["step_seconds"].value, "step_seconds", now)
+
     def kind(one: Outcome) -> str:
         return one.change.kind.removeprefix("training ")
 
@@ -219,7 +227,7 @@ def _table(
         Column("_band", "80 % band", "left", of=lambda one: interval(one.gain) if one.gain and one.gain.band else ""),
         Unseen("low", lambda one: ends(one)[0]),
         Unseen("high", lambda one: ends(one)[1]),
-        Column("step_seconds", "step", of=lambda one: result(one, "step_seconds")),
+        Column("step_seconds", "step", of=lambda one: result(one, "step_seconds"), told=step),
         *(Unseen(key, partial(result, key=key)) for key in _RESULTS if key != "step_seconds"),
         Unseen("worst_phase_bytes_per_gpu", lambda one: None if one.phases is None else _fullest(one.phases)),
         Column("verdict", "fits", "left", of=lambda one: "no" if one.refused else _VERDICTS[one.verdict]),

@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 UsageError: Any = typer.BadParameter.__mro__[1]  # typer does not name it
 OUTPUT_PANEL = "Output"
 CI_PANEL = "CI"
+BASE = "--base"
+"""What says a key of a scenario where `--set` says a change of it."""
 TERMINAL = "-"
 FULL = "--full"
 EXAMPLES = "examples/"
@@ -321,7 +323,8 @@ def _with_pairs(args: list[str], parameters: list[Any]) -> list[str]:
 def _with_changes(args: list[str], parameters: list[Any]) -> list[str]:
     """Say by `--set` what this command has no flag of its own for and a scenario has a key for."""
     own = {name for parameter in parameters for name in (*parameter.opts, *parameter.secondary_opts)}
-    if "--set" not in own or all(arg.partition("=")[0] in own for arg in args if arg.startswith("--")):
+    by = BASE if BASE in own else "--set"
+    if by not in own or all(arg.partition("=")[0] in own for arg in args if arg.startswith("--")):
         return args
     from rlsize.quantities.row import Switch
     from rlsize.quantities.table import QUANTITIES
@@ -334,9 +337,9 @@ def _with_changes(args: list[str], parameters: list[Any]) -> list[str]:
         name, equals, value = arg.partition("=")
         row = rows.get(name)
         if row is not None and isinstance(row.kind, Switch):
-            arg = f"--set={row.scenario}=yes"
+            arg = f"{by}={row.scenario}=yes"
         elif row is not None and (equals or (left and not left[0].startswith("--"))):
-            arg = f"--set={row.scenario}={value if equals else left.pop(0)}"
+            arg = f"{by}={row.scenario}={value if equals else left.pop(0)}"
         result.append(arg)
     return result + left
 
@@ -414,8 +417,9 @@ def in_own_words(faults: Sequence[Fault], context: typer.Context, file: str) -> 
     keys = {flag: row.scenario for row in QUANTITIES.values() for flag in row.flags if row.scenario}
     for fault in faults:
         if fault.where.startswith("-") and not known.intersection(fault.where.split()):
-            key = keys.get(fault.where.split()[0], "") if "--set" in known else ""
-            given = f"give --set {key}=..., or " if key else ""
+            by = next((one for one in (BASE, "--set") if one in known), "")
+            key = keys.get(fault.where.split()[0], "") if by else ""
+            given = f"give {by} {key}=..., or " if key else ""
             yield Fault(fault.what, file, f"{given}say it in the file; other commands have {fault.where} for it")
         else:
             yield fault

@@ -138,21 +138,22 @@ def _waits(rules: RuleSetting, spreads: Mapping[str, Spread]) -> Iterator[str]:
 
 def _headline(answer: SimulationAnswer, spreads: Mapping[str, Spread], runs: str) -> str:
     step, first = spreads["step_seconds"], answer.first_order["step_seconds"]
-    beside = _beside(step.mean, first) if first else ""
+    beside = beside_first_order(step.mean, first) if first else ""
     idle = show(spreads["trainer_idle_fraction"].mean, "_fraction")
     stale = number_shown(spreads["staleness_mean_steps"].mean, "staleness_mean_steps")
     text = f"{show(step.mean, 'step_seconds')} per step over {runs}{beside}"
     return f"{text}; trainer idle {idle}, samples {stale} steps stale in the mean."
 
 
-def _beside(mean: float, first: float) -> str:
+def beside_first_order(mean: float, first: float) -> str:
+    """How a simulated step differs from the first order's, both in s."""
     change = mean / first - 1.0
     if abs(change) < _SMALL:
         return ", as the first-order formula says"
     if change > _MANY:
         return f", {mean / first:,.0f} times the first-order {show(first, '_seconds')}"
     where = "above" if change > 0 else "below"
-    return f", {abs(change):.1%} {where} the first-order ".replace("%", " %") + show(first, "_seconds")
+    return f", {abs(change):.1%} {where} the first-order ".replace("%", " %") + show(first, "_seconds", mean)
 
 
 def _measures_table(answer: SimulationAnswer, spreads: Mapping[str, Spread]) -> Table:
@@ -294,7 +295,7 @@ def _chart(answer: SimulationAnswer, spreads: Mapping[str, Spread]) -> Panels | 
     engines = " + ".join(f"{kind.instances} instances x {kind.slots} slots" for kind in setting.kinds)
     subtitle = f"{setting.rules.mode}, {engines}, {setting.work.samples:,} samples a step"
     step, first = spreads["step_seconds"].mean, answer.first_order["step_seconds"]
-    title = f"{show(step, 'step_seconds')} per step{_beside(step, first) if first else ''}"
+    title = f"{show(step, 'step_seconds')} per step{beside_first_order(step, first) if first else ''}"
     panels = over_steps(recorded.ledger, answer.outcomes[0].warm_up, title, subtitle)
     who = gantt(recorded.spans, max(kind.slots for kind in setting.kinds), "A few steps: who does what when")
     return Panels(title=panels.title, subtitle=panels.subtitle, charts=(*panels.charts, who))
