@@ -369,3 +369,18 @@ def test_lengths_and_samples_that_nobody_says_have_a_prior_with_a_band(predicted
     brief = " ".join(predicted("--model", "qwen3-8b", "--gpu", "h100-sxm", "--gpus", "16").stdout.split())
     assert "--samples 1,024 (256: x " in brief
     assert "--response-tokens 1,024 (512: x " in brief
+
+
+def test_a_published_model_without_a_profile_is_taken_by_its_size_with_a_wider_band(predicted: Run) -> None:
+    """As launches take it; a bare name may be a slip, and is told how it is scaled."""
+    rest = ("--gpu", "h100-sxm", "--gpus", "16", "--samples", "512", "--response-tokens", "1024")
+    guessed = predicted("--model", "acme/secret-14B", *rest, "--json")
+    band, known = (
+        document(ran)["explain"]["step_seconds"]["band"]
+        for ran in (guessed, predicted("--model", "qwen3-14b", *rest, "--json"))
+    )
+    assert band[1] / band[0] > known[1] / known[0]
+    assert "Nobody has read the dimensions of acme/secret-14B" in document(guessed)["warnings"][1]
+    slip = predicted("--model", "secret-14B", *rest)
+    assert slip.exit_code == 2
+    assert "scaled to its parameters: qwen3-14b@14B" in " ".join(slip.stderr.split())

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rlsize.errors import Refused
-from rlsize.readers.names import gpu_named, model_named
+from rlsize.readers.names import gpu_named, model_named, model_of_size
 from rlsize.readers.profiles import Catalogue
 
 CATALOGUE = Catalogue()
@@ -171,3 +171,16 @@ def test_no_model_of_another_generation_is_taken_because_its_size_agrees(text: s
         return
     with pytest.raises(Refused):
         model_named(text, CATALOGUE)
+
+
+@pytest.mark.parametrize(
+    ("text", "profile"),
+    [
+        ("Open-Reasoner-Zero-7B", "qwen2.5-7b@7B"), ("Skywork-OR1-32B", "qwen3-32b@32B"), ("my-qwen-9b", "qwen3-8b@9B"),
+        ("acme-30b-a3b", "qwen3-30b-a3b@30B-A3B"), ("acme", ""), ("my-7b/config.json", ""),
+        *((name, "") for name in ("Llama-4-8B", "gpt-oss-2-20b", "Qwen-3.5-4B", "Qwen3-Next-8B")),
+    ],
+)  # fmt: skip
+def test_a_name_that_says_its_size_alone_is_of_the_models_that_most_runs_begin_with(text: str, profile: str) -> None:
+    """One of a known family and another generation is not: it may be built otherwise."""
+    assert model_of_size(text, CATALOGUE) == profile

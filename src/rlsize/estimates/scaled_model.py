@@ -11,6 +11,9 @@ from rlsize.estimates.model_size import model_size, with_computed
 if TYPE_CHECKING:
     from rlsize.facts.model import Architecture, Model
 
+SCALED_SPREAD = 0.15
+"""Standard deviation of the logarithm of a step whose model is scaled: nobody knows how deep it is, and how wide."""
+
 _WIDER = 0.25  # exponent: widths grow with the fourth root of the parameters, depth with the rest
 _LANE, _NARROW_LANE = 64, 16  # widths are multiples of it, and of the other one where 64 is too coarse
 _WIDE = 1024

@@ -152,9 +152,12 @@ class Outlook:
             return 1.0
         from rlsize.estimates.belief import scattered
         from rlsize.estimates.constants_step import STAGE
+        from rlsize.estimates.scaled_model import SCALED_SPREAD
 
         if self.problem.run is None:
-            return scattered(1.0, STAGE.noise, self.seed, place.scatter)
+            found = scattered(1.0, STAGE.noise, self.seed, place.scatter)
+            model = self.problem.model
+            return scattered(found, SCALED_SPREAD, self.seed, "scaled") if model and "@" in model.name else found
         from rlsize.estimates.run_twin import AGAIN, UNTESTED
 
         found = scattered(1.0, AGAIN, self.seed, place.scatter)

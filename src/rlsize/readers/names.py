@@ -47,6 +47,7 @@ _TUNED = frozenset({
 _SIZE_WORDS = frozenset({
     "class", "model", "models", "moe", "dense", "llm", "about", "published", "as", "parameters", "params", "size", "a",
 })  # fmt: skip
+_BASES = ("qwen2.5", "qwen3", "llama3.1")  # dense models that most RL runs begin with
 _MAKERS = ("nvidia", "amd", "intel", "google", "instinct", "tesla", "geforce", "gpu", "dgx", "hgx", "accelerator")
 
 
@@ -83,12 +84,18 @@ def model_named(text: object, catalogue: Catalogue) -> tuple[str, str]:
 
 def model_of_size(text: str, catalogue: Catalogue) -> str:
     """
-    A model of any family scaled to the parameters that a name says (`acme-13b-v2`); empty where it says none.
+    A model scaled to the parameters that a name says (`acme-13b-v2`), of those that most runs begin with; empty where
+    it says none, or a generation or a kind of layers of a family that is known: that one may be built otherwise.
 
     Its dimensions are a guess, which whoever takes it must tell.
     """
     tokens = _tokens(text)
-    like, sizes = _of_its_kind([], [word for word in tokens if word in _sizes(tokens)], catalogue)
+    sized = [word for word in tokens if word in _sizes(tokens)]
+    family = next((word for word in tokens if _family(word) in _families(catalogue)), "")
+    told = {word for word in tokens if _NUMBER.fullmatch(word)} | (_KINDS & set(tokens))
+    if text.endswith((".json", ".yaml", ".yml")) or (family and (told or family != _family(family))):
+        return ""
+    like, sizes = _of_its_kind([], sized, catalogue)
     return f"{like}@{sizes}" if like else ""
 
 
@@ -202,6 +209,18 @@ def _same_family(tokens: list[str], catalogue: Catalogue) -> str:
     return ""
 
 
+def _family(word: str) -> str:
+    """The letters that a word begins with: of `qwen3.5` those of its family."""
+    letters = _FAMILY.match(word)
+    return letters[1] if letters else ""
+
+
+@lru_cache(maxsize=16)
+def _families(catalogue: Catalogue) -> frozenset[str]:
+    """The families of all profiles, but for letters that stand for more (R1)."""
+    return frozenset(family for name in catalogue.names("model") if len(family := _family(name)) > 1)
+
+
 def _of_another_kind(tokens: list[str], name: str, catalogue: Catalogue) -> bool:
     """Whether a name says a generation, or a kind of layers, that no name of a profile does."""
     theirs = {word for each, own in catalogue.known("model").items() if own == name for word in _tokens(each)}
@@ -251,8 +270,11 @@ def _of_its_kind(words: list[str], tokens: list[str], catalogue: Catalogue) -> t
         and (not bare or _usual(model))
         and (model.architecture.moe is not None) is (bool(active) or "moe" in tokens)
     }
-    best = min(gaps, key=gaps.__getitem__, default="")
-    if not best or gaps[best] > _FARTHEST:
+    near = [name for name, gap in gaps.items() if gap <= _FARTHEST]
+    bases = [name for name in near if bare and not active and name.partition("-")[0] in _BASES]
+    alike = [name for name in bases if sizes[0] in _sizes(_tokens(name))]  # 7b is how 7.6 billion are called
+    best = min(alike or bases or near, key=gaps.__getitem__, default="")
+    if not best:
         return "", ""
     return best, f"{total / 1e9:g}B" + (f"-A{active / 1e9:g}B" if active else "")
 

@@ -527,12 +527,15 @@ class Inputs:
             return self.catalogue.get(kind, name)
         except InputError as unknown:
             from rlsize.errors import Refused
-            from rlsize.readers.names import gpu_named, model_named
+            from rlsize.readers.names import gpu_named, model_named, model_of_size
 
             try:
                 found, note = {"model": model_named, "gpu": gpu_named}[kind](name, self.catalogue)
             except (KeyError, Refused):
-                raise unknown from None
+                found = model_of_size(name.rpartition("/")[2], self.catalogue) if kind == "model" else ""
+                note = f"Nobody has read the dimensions of {name}: it is taken for {found}, which has its size"
+                if not found:
+                    raise unknown from None
             if kind == "gpu" and note:
                 raise
             if "@" in found and "/" not in name:  # a name that people publish has an owner: this may be a slip

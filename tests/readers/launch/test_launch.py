@@ -402,7 +402,7 @@ def test_secrets_stay_in_the_script(tmp_path: Path) -> None:
         ("Qwen/Qwen3-30B-A3B-Instruct-2507", "qwen3-30b-a3b"),
         ("ckpt/Qwen2.5-32B-Instruct/global_step_372/actor/huggingface", "qwen2.5-32b"),
         ("/hub/models--Qwen--Qwen2.5-7B/snapshots/0a1b2c", "qwen2.5-7b"),
-        ("somebody/unheard-of-9b", "internlm3-8b@9B"),
+        ("somebody/unheard-of-9b", "qwen3-8b@9B"),
         ("somebody/unheard-of", "somebody/unheard-of"),
     ],
 )

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from rlsize.equations.long_tail import assumed_mean
 from rlsize.errors import Refused
+from rlsize.estimates.scaled_model import SCALED_SPREAD
 from rlsize.facts.records import StepRecord
 from rlsize.quantities.workload import (
     UNDER_CAP,
@@ -51,7 +52,6 @@ _OWN_MODULES = ("hf generate", "transformers", "hybrid engine")  # the trainer's
 _TOKENS, _COUNTED = re.compile(r"(\d{2,7}) tokens"), re.compile(r"(\d{1,5}) per (?:gpu|device)")  # micro-batches
 _FORWARD = re.compile(r"(\d{2,7})(?:/\d{2,7})? \(log")
 _ULYSSES = re.compile(r"ulysses (?:sp)?\W?(\d{1,3})")
-_SCALED = 0.15  # of the logarithm of a step: layers of a scaled model, in number and width
 _MEAN_UNSURE = 0.6  # where a cap stands for the mean: the step moves less than it, as its longest sample does not move
 _RECIPE = "dapo", 512.0, 16.0, 0.7  # algorithm that is a recipe too (arXiv:2503.14476), its prompts, group, how sure
 
@@ -80,7 +80,7 @@ def record(row: Mapping[str, Any], catalogue: Catalogue) -> StepRecord:
     context = catalogue.get("model", fields["model"]).architecture.max_context
     prompt, response = _lengths(row, context, assumed, unsure)
     sized = not unsure
-    unsure += [_SCALED] if "@" in fields["model"] else []
+    unsure += [SCALED_SPREAD] if "@" in fields["model"] else []
     placement, loop = _mode(row)
     rollout_gpus, trainer_gpus = _gpus(row, placement)
     framework, engine = text(row, "framework").lower(), text(row, "rollout_engine").lower()
