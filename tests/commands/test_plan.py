@@ -644,3 +644,14 @@ def test_a_plan_for_an_old_version_has_no_parallelism_that_it_cannot_be_told(rls
     layouts = {row["trainer_layout"] for row in told["rows"]["candidates"]}
     assert layouts
     assert not [layout for layout in layouts if "cp" in layout or "tp" in layout]
+
+
+def test_a_plan_for_a_framework_stands_where_only_a_launch_lacks_the_prompts(rlsize: Any) -> None:
+    """Samples are enough for the step; that no launch can be written without prompts and group is told once."""
+    said = ("--model", "qwen2.5-1.5b", "--gpu", "h100-sxm", "--gpus", "4", "--samples", "256", "--framework", "verl")
+    ran = rlsize("plan", *said, "--response-tokens", "1k", "--json")
+    assert ran.code == 0
+    assert ran.document["results"]["step_seconds"] > 0
+    told = [one for one in ran.document["warnings"] if one.startswith("prompts_per_step is missing")]
+    assert len(told) == 1
+

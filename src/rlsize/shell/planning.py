@@ -147,6 +147,7 @@ def _launchable(inputs: Inputs) -> Callable[[Loop, Placement], str] | None:
 
     named, said = str(inputs.name("framework")[0]), inputs.said_values("")
     before = inputs.file.leaves() if inputs.file is not None else {}
+    open_to_all = {inputs.flag(key) for key in ("sync_every", "prompts_per_step", "group_size")}
 
     def why_not(loop: Loop, place: Placement) -> str:
         if place.loop not in MODES:
@@ -164,7 +165,7 @@ def _launchable(inputs: Inputs) -> Callable[[Loop, Placement], str] | None:
                 return why
             prepared(inputs.changed({**dict.fromkeys(before), **values}), "the plan", named)
         except (InputError, DoesNotFitError) as error:
-            others = [fault for fault in error.faults if fault.where != inputs.flag("sync_every")]
+            others = [fault for fault in error.faults if fault.where not in open_to_all]
             if others:
                 return others[0].what
             warning = f"{error.faults[0].what}: no plan changes that, and none can be launched on it so"
