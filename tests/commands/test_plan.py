@@ -654,4 +654,3 @@ def test_a_plan_for_a_framework_stands_where_only_a_launch_lacks_the_prompts(rls
     assert ran.document["results"]["best_step_seconds"] > 0
     told = [one for one in ran.document["warnings"] if one.startswith("prompts_per_step is missing")]
     assert len(told) == 1
-

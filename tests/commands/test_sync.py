@@ -349,3 +349,15 @@ def test_junk_ends_in_an_answer_or_in_exit_code_2(
     line = data.draw(spoilt(GOOD, FLAGS, {"--bandwidth", "--link", "--gpu", "--cluster"}, {"--params", "--model"}))
     ran = rlsize("sync", *(f"{flag}={value}" for flag, value in line.items()), *([form] if form else []))
     checked(ran, "sync", form)
+
+
+def test_a_sync_of_a_loop_is_more_than_its_transfer(rlsize: Run) -> None:
+    """Gathering, handing over and loading count, as `predict step` has them, unless it was measured."""
+    loop = ("--model", "qwen3-8b", "--gpu", "h100-sxm", "--gpus", "16", "--mode", "colocated", "--samples", "512",
+            "--response-tokens", "1k")  # fmt: skip
+    step = rlsize("predict", "step", *loop, "--json").results
+    ran = rlsize("sync", *loop, "--json")
+    assert ran.results["sync_seconds"] == pytest.approx(step["sync_seconds"])
+    assert ran.results["sync_seconds"] > 10 * ran.results["expected_transfer_seconds"]
+    assert "% of a step: `predict sync`." in ran.document["headline"]
+    assert "sync_seconds" not in rlsize("sync", *loop, "--sync-seconds", "2", "--json").results

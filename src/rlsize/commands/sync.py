@@ -17,6 +17,7 @@ from rlsize.loop.sync import wire_dtype
 from rlsize.planner.sync_cadence import plan_sync
 from rlsize.reports.chart import Chart, Series
 from rlsize.reports.report import Column, Report, Table, tables_of, without_reasons
+from rlsize.reports.wording import interval
 from rlsize.shell.command import switch
 from rlsize.shell.inputs import Inputs
 from rlsize.shell.links import all_links, paths
@@ -40,6 +41,7 @@ _LIKE = {  # classes of transport of which predictions are made, by the method t
     "store": "disk",
 }
 
+_SAID_OF_SYNC = ("sync_seconds", "bandwidth_bytes_per_second", "link", "hidden_seconds")
 _SLOW_PATH = 0.3  # less of the link than this is what one send per tensor reaches, not a bucketed one
 _LOG_RANGE = 30.0  # beyond it the short bars of a linear scale are lines
 
@@ -97,7 +99,17 @@ def sync(
     share = ways.between.achievable_fraction if ways.between.basis == "given" else None
     links = all_links(inputs, share) if compare_links and question.params.known else ()
     answer = plan_sync(question, links, random_for(inputs, question))
-    return sync_report(answer, inputs)
+    return sync_report(answer, inputs, _of_the_loop(inputs, loop))
+
+
+def _of_the_loop(inputs: Inputs, loop: Loop | None) -> tuple[Figure, ...]:
+    """What a sync of the loop takes with all that a framework does around the transfer; nothing where that was said."""
+    if loop is None or loop.place is None or any(map(inputs.gives, _SAID_OF_SYNC)):
+        return ()
+    from rlsize.loop.answer import answer_of
+
+    found = answer_of(loop).results
+    return tuple(found[key] for key in ("sync_seconds", "sync_exposed_seconds", "sync_fraction"))
 
 
 def _weights(inputs: Inputs) -> Figure:
@@ -195,18 +207,19 @@ def _without_sync(inputs: Inputs, whole: Figure, question: SyncQuestion) -> Figu
     return inputs.keep(left)
 
 
-def sync_report(answer: SyncAnswer, inputs: Inputs) -> Report:
+def sync_report(answer: SyncAnswer, inputs: Inputs, of_the_loop: tuple[Figure, ...] = ()) -> Report:
     """
     The report of `rlsize sync`.
 
     Args:
         answer: What a sync costs, and the alternatives.
         inputs: What it was worked out from, with its warnings and notes.
+        of_the_loop: What a sync of the loop takes that is described: in all, of a step, and its share of one.
     """
-    found = {figure.key: figure for figure in answer.results}
+    found = {figure.key: figure for figure in (*answer.results, *of_the_loop)}
     return Report(
         headline=_headline(answer.question, found),
-        results=answer.results,
+        results=(*of_the_loop, *answer.results),
         tables=tables_of(methods=_methods_table(answer), links=_links_table(answer) if answer.links else None),
         chart=_chart(answer),
         quiet=frozenset({"break_even_changed_fraction"} if answer.question.method != "delta" else ()),
@@ -231,7 +244,17 @@ def _headline(question: SyncQuestion, found: Mapping[str, Figure]) -> str:
         text = f"{what} take {show(expected.value, expected.key)} by {question.method}, measured"
     else:
         return f"{what} to send by {question.method}; how long it takes needs {plain.missing}."
-    return f"{text}. {_pause(found)}".rstrip()
+    return f"{text}. {_in_the_loop(found) or _pause(found)}".rstrip()
+
+
+def _in_the_loop(found: Mapping[str, Figure]) -> str:
+    """What of a sync is no transfer, where a loop says it."""
+    if "sync_fraction" not in found:
+        return ""
+    whole, share = found["sync_seconds"], found["sync_fraction"]
+    took = f"{show(whole.value, whole.key)} ({interval(whole)})" if whole.band else show(whole.value, whole.key)
+    part = f"{show(share.value, share.key)} of a step"
+    return f"Gathered, handed over and loaded it takes {took}, {part}: `predict sync`."
 
 
 def _pause(found: Mapping[str, Figure]) -> str:
