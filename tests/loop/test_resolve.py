@@ -50,7 +50,7 @@ def test_no_other_split_of_a_loop_is_quicker_than_the_one_it_has(said: dict[str,
     place, central = found.place, found.outlook.central
     assert place is not None
     own = worked(central, place)["step_seconds"]
-    for rollout, trainer in splits(place.fleet.gpus, place.trainer.replica, 32.0):
+    for rollout, trainer in splits(place.fleet.gpus, place.trainer.replica, 32.0, 8.0):
         if trainer >= place.trainer_gpus:  # fewer may not hold the trainer
             other = moved(place, place.loop, rollout, trainer)
             assert worked(central, other)["step_seconds"] >= own

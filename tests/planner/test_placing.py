@@ -39,9 +39,10 @@ VALUES = BELIEF.central()
 
 def terms(model: str = "qwen3-8b", **more: Any) -> Terms:
     """A loop of 512 samples of 300 + 2000 tokens, in central numbers."""
-    said = {"samples": 512, "group_size": 8, "prompt_tokens": 300, "response_tokens": 2000}
-    figures: dict[str, Any] = {key: Figure(key=key, value=float(value)) for key, value in said.items()}
-    return outlook_of(LoopProblem(**{**figures, "model": CATALOGUE.get("model", model), **more}), BELIEF).central
+    counts = {"samples": 512, "group_size": 8, "prompt_tokens": 300, "response_tokens": 2000}
+    figures: dict[str, Any] = {key: Figure(key=key, value=float(value)) for key, value in counts.items()}
+    said = {**figures, "model": CATALOGUE.get("model", model), "gpus_per_node": 8.0, **more}
+    return outlook_of(LoopProblem(**said), BELIEF).central
 
 
 def place(
@@ -64,10 +65,12 @@ def place(
 
 
 def quickest(asked: Terms, start: Placement, gpus: float) -> tuple[float, float]:
-    """The split with the shortest step of all whose trainer keeps its margin of memory."""
+    """The split with the shortest step of those of a plan whose trainer keeps its margin of memory."""
     seconds = {}
-    for rollout, trainer in splits(start.fleet.gpus, start.trainer.replica, gpus):
+    for rollout, trainer in splits(start.fleet.gpus, start.trainer.replica, gpus, 8.0):
         one = moved(start, start.loop, rollout, trainer)
+        if asked.problem.samples.number % trainer:  # the samples of an update are dealt out evenly
+            continue
         if memory_of(asked, one)["trainer_memory_headroom_fraction"] >= MEMORY_MARGIN:
             seconds[rollout, trainer] = worked(asked, one)["step_seconds"]
     return min(seconds, key=lambda split: float(seconds[split]))
@@ -76,7 +79,7 @@ def quickest(asked: Terms, start: Placement, gpus: float) -> tuple[float, float]
 @pytest.mark.parametrize(("gpus", "tensor"), [(16.0, 1), (17.0, 4), (64.0, 8), (512.0, 2)])
 def test_splits_are_whole_on_both_sides(gpus: float, tensor: int) -> None:
     """Each side has an instance or a replica at least, and no more GPUs are taken than there are."""
-    found = splits(1.0, tensor, gpus)
+    found = splits(1.0, tensor, gpus, 8.0)
     assert 0 < len(found) <= 40
     for rollout, trainer in found:
         assert rollout >= 1
@@ -98,14 +101,20 @@ def test_the_best_split_is_the_shortest_step() -> None:
 
 def test_what_lengthens_a_step_moves_its_best_split() -> None:
     """Samples that are thrown away, and few samples at once on an instance, ask for more rollout GPUs."""
-    usual = split_of(best_split(terms(), place(), 16.0))
+    usual = split_of(best_split(terms(), place(), 64.0))
     waste, few = Figure(key="tokens_generated_per_trained_token", value=2.0), Figure(key="concurrency", value=8.0)
     both: tuple[dict[str, Any], ...] = ({"waste": waste}, {"concurrency": few})
-    for more in both:
-        asked = terms(**more)
-        found = split_of(best_split(asked, place(), 16.0))
-        assert found == quickest(asked, place(), 16.0)
-        assert found[0] > usual[0]
+    found = [split_of(best_split(terms(**more), place(), 64.0)) for more in both]
+    assert found == [quickest(terms(**more), place(), 64.0) for more in both]
+    assert found[0][0] >= usual[0]
+    assert found[1][0] > usual[0]
+
+
+def test_a_trainer_that_deals_its_samples_out_unevenly_is_the_last_resort() -> None:
+    """Five of eight GPUs hold an 8B model, and four do not; with 320 samples five get as many each."""
+    asked = terms(samples=Figure(key="samples", value=320.0))
+    assert split_of(best_split(asked, place(), 8.0)) == split_of(best_split(terms(), place(), 8.0)) == (3.0, 5.0)
+    assert split_of(best_split(terms(), place(), 16.0)) == (8.0, 8.0)
 
 
 def test_no_split_is_chosen_whose_trainer_does_not_fit() -> None:

@@ -6,6 +6,8 @@ from dataclasses import replace
 from itertools import product
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from rlsize.equations import matching, rollout_batch
 from rlsize.errors import Refused
 from rlsize.estimates.figures import bare, numbers
@@ -19,6 +21,7 @@ from rlsize.facts.figure import Figure, absent
 from rlsize.planner.evaluation import bare_trainer, fitting_step, longest_tokens
 from rlsize.planner.options import RECOMPUTES, FleetOption, TrainerOption
 from rlsize.planner.rounding import WITHIN, rounded_down
+from rlsize.planner.space import misfits, trainer_sizes
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -311,7 +314,7 @@ def moved(place: Placement, loop: Loop, rollout_gpus: float, trainer_gpus: float
     return replace(found, fleet=replace(place.fleet, gpus=size), instances=float(rounded_down(rollout_gpus / size)))
 
 
-def splits(size: float, replica: int, gpus: float) -> tuple[tuple[float, float], ...]:
+def splits(size: float, replica: int, gpus: float, node: float | None) -> tuple[tuple[float, float], ...]:
     """
     Pairs of rollout and trainer GPUs that fill all GPUs with whole instances and whole replicas, but for a rest.
 
@@ -319,12 +322,12 @@ def splits(size: float, replica: int, gpus: float) -> tuple[tuple[float, float],
         size: GPUs of an instance. [1]
         replica: GPUs of a model replica. [1]
         gpus: All GPUs. [1]
+        node: GPUs of a node, by which trainers are sized as in a plan; None for any number of replicas.
     """
-    most = rounded_down((gpus - size) / replica)
-    step = max(1, -(-most // _MOST_SPLITS))
+    sizes = np.arange(replica, gpus + 1.0, replica) if node is None else trainer_sizes(replica, int(node), gpus)
+    sizes = sizes[sizes <= gpus - size]
     found = []
-    for replicas in range(step, most + 1, step):
-        trainer = float(replicas * replica)
+    for trainer in sizes[:: max(1, -(-len(sizes) // _MOST_SPLITS))].tolist():
         rollout = rounded_down((gpus - trainer) / size) * size
         found += [(rollout, trainer)] if rollout >= size else []
     return tuple(found)
@@ -339,9 +342,17 @@ def best_split(terms: Terms, place: Placement, gpus: float) -> Placement | None:
         place: A placement in two pools; its split does not matter.
         gpus: GPUs of both sides. [1]
     """
+    node = None if place.trainer.question is None else terms.problem.gpus_per_node
+    usual, every = (splits(place.fleet.gpus, place.trainer.replica, gpus, size) for size in (node, None))
+    wrong = misfits(terms.problem, place.trainer, np.array([trainer for _, trainer in usual]))
+    dealt = [pair for pair, why in zip(usual, wrong, strict=True) if not why]  # the samples of an update, evenly
+    return next((one for tried in (dealt, usual, every) if (one := _quickest(terms, place, tried))), None)
+
+
+def _quickest(terms: Terms, place: Placement, tried: Iterable[tuple[float, float]]) -> Placement | None:
     longest = longest_tokens(terms)
     best, least = None, float("inf")
-    for rollout, trainer in splits(place.fleet.gpus, place.trainer.replica, gpus):
+    for rollout, trainer in tried:
         one = replace(place, instances=rollout / place.fleet.gpus, trainer_gpus=trainer)
         try:
             seconds = fitting_step(terms, one, longest)

@@ -158,21 +158,35 @@ def instance_counts(space: Space, problem: LoopProblem, fleet: FleetOption) -> A
 
 
 def trainer_counts(space: Space, problem: LoopProblem, trainer: TrainerOption) -> Array:
-    """
-    Numbers of trainer GPUs that are tried: parts of a node that divide it, then whole nodes.
-
-    Without nodes, and without a layout, every number.
-    """
+    """Numbers of trainer GPUs that are tried: without nodes, and without a layout, every number."""
     most, unit, node = space.most(trainer), trainer.replica, problem.gpus_per_node
     if node is None or (trainer.question is None and not space.whole_nodes):
         found = np.arange(float(unit), most + 1.0, float(unit))
+    elif space.whole_nodes:
+        step = float(lcm(unit, int(node)))
+        found = np.arange(step, most + 1.0, step)
     else:
-        size = int(node)
-        parts = [] if space.whole_nodes else [part for part in range(unit, size, unit) if size % part == 0]
-        step = lcm(unit, size)
-        found = np.array([*map(float, parts), *np.arange(float(step), most + 1.0, float(step))])
-    found = found[found <= most]
+        found = trainer_sizes(unit, int(node), most)
     return found[np.isin(found, space.trainer_gpus)] if space.trainer_gpus else found
+
+
+def trainer_sizes(replica: int, node: int, gpus: float) -> Array:
+    """
+    Numbers of GPUs that a trainer takes: any of one node, as people do who have no more; of several, parts that divide
+    a node, then whole nodes.
+
+    Args:
+        replica: GPUs of a model replica. [1]
+        node: GPUs of a node. [1]
+        gpus: All GPUs that there are. [1]
+
+    >>> trainer_sizes(2, 8, 8).tolist(), trainer_sizes(2, 8, 24).tolist()
+    ([2.0, 4.0, 6.0, 8.0], [2.0, 4.0, 8.0, 16.0, 24.0])
+    """
+    parts = (part for part in range(replica, node, replica) if gpus <= node or node % part == 0)
+    step = float(lcm(replica, node))
+    found = np.array([*map(float, parts), *np.arange(step, gpus + 1.0, step)])
+    return found[found <= gpus]
 
 
 def update_samples(problem: LoopProblem, asked: TrainQuestion) -> float:
