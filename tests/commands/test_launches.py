@@ -399,3 +399,15 @@ def test_a_plan_counts_engines_that_stay_on_the_gpus_while_the_trainer_works(rls
     stated = rlsize("predict", "step", str(script), "--gpu", "h100-sxm", "--json").document["results"]
     assert plan["best_step_seconds"] <= stated["step_seconds"]
     assert rlsize("memory", str(new), "--gpu", "h100-sxm").code == 0
+
+
+def test_what_saves_memory_is_searched_whatever_a_launch_or_its_framework_has(rlsize: Run, script: str) -> None:
+    """32B on eight GPUs needs the optimizer on the host, which verl does not have by default; what is typed stays."""
+    text = Path(script).read_text(encoding="utf-8").replace("Qwen2.5-14B-Instruct", "Qwen2.5-32B")
+    lines = [line for line in text.splitlines(keepends=True) if "offload" not in line]
+    Path(script).write_text("".join(lines).replace("65536", "16384"), encoding="utf-8")
+    said = ("plan", script, *LENGTH, "--gpu", "h100-sxm")
+    found = rlsize(*said, "--json")
+    assert found.code == 0
+    assert found.document["results"]["best_offload"] is True
+    assert rlsize(*said, "--set", "trainer.offload=no").code == 1

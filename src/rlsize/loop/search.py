@@ -106,12 +106,10 @@ def searched(
     refused = loop.refused if stated else _refused(said, plain) if plain is not None and laid_out else ""
     if refused:
         said.warnings.append(f"{cannot_run(refused)} It is not ranked; a plan is another one.")
-    for key in (*(() if loop.known.rate.known else _SEARCHED[True]), *_SEARCHED[False]):
-        said.used.pop(key, None)  # what is searched is no input, whatever the scenario has in its place
-    said.used.pop("max_staleness", None)
-    for key in ("memory_fraction", "transport", "late_samples", *SAVED):
-        if not said.gives(key):
-            said.used.pop(key, None)  # it goes with the mode
+    searched_ones = {*(() if loop.known.rate.known else _SEARCHED[True]), *_SEARCHED[False], "max_staleness"}
+    searched_ones |= {key for key in ("memory_fraction", "transport", "late_samples") if not said.gives(key)}
+    for key in (*searched_ones, *(key for key in SAVED if not _typed(said, key))):
+        said.used.pop(key, None)  # it goes with the plan, whatever the scenario has in its place
     places = ("mode", "rollout_gpus", "trainer_gpus", "instances", "max_staleness")
     passed_over = [f"placement.{key}" for key in places if said.said(f"placement.{key}") is not None]
     passed_over += [row.scenario for row in QUANTITIES.values() if _laid_out(said, row.scenario)]
@@ -252,11 +250,18 @@ def _better_refused(answer: Planned, reasons: Mapping[str, list[str]]) -> dict[s
     }
 
 
+def _typed(said: Said, key: str) -> bool:
+    """Whether a quantity was typed with the command; what a file has, or a framework by default, may be otherwise."""
+    return said.by_flag(key) or (said.gives(key) and said.place(key).startswith("--set"))
+
+
 def _laid_out(said: Said, place: str) -> bool:
     """Whether the scenario says something of a layout, which a search chooses."""
     searched_keys = ("rollout.tensor_parallel", "rollout.pipeline_parallel", "rollout.data_parallel")
-    own = place.startswith("trainer.parallelism.") or place in {*searched_keys, "trainer.recompute"}
-    return (own or place == "trainer.micro_batch_tokens") and said.said(place) is not None
+    kept = {"trainer.recompute", "trainer.micro_batch_tokens"}
+    kept |= {QUANTITIES[key].scenario for key in SAVED if not _typed(said, key)}
+    own = place.startswith("trainer.parallelism.") or place in {*searched_keys, *kept}
+    return own and said.said(place) is not None
 
 
 def refuse_lacking(loop: Loop) -> None:
@@ -628,7 +633,7 @@ def _degrees(said: Said, framework: Framework | None) -> TriedDegrees:
         context=whole("context_parallel"),
         expert=whole("expert_parallel"),
         recompute=tuple(_words(said, "searched_recompute", RECOMPUTES)),
-        **{key: () if said.gives(key) or not turned(key) else (False, True) for key in SAVED},
+        **{key: () if _typed(said, key) or not turned(key) else (False, True) for key in SAVED},
     )
 
 
