@@ -411,3 +411,13 @@ def test_what_saves_memory_is_searched_whatever_a_launch_or_its_framework_has(rl
     assert found.code == 0
     assert found.document["results"]["best_offload"] is True
     assert rlsize(*said, "--set", "trainer.offload=no").code == 1
+
+
+def test_what_a_fork_has_no_key_for_is_not_searched(rlsize: Run, script: str) -> None:
+    """Search-R1 lacks verl's fused loss and its optimizer on the host: its plan has neither, and there is one."""
+    text = Path(script).read_text(encoding="utf-8")
+    agents = "python3 -m verl.trainer.main_ppo \\\n  actor_rollout_ref.rollout.n_agent=5 max_turns=2 \\\n"
+    text = text.replace("python3 -m verl.trainer.main_ppo \\\n", agents).replace("Qwen2.5-14B-Instruct", "Qwen2.5-3B")
+    Path(script).write_text(text.replace("rollout.n=8", "rollout.n=1"), encoding="utf-8")
+    found = rlsize("plan", script, *LENGTH, "--gpu", "h100-sxm", "--json").document["results"]
+    assert (found["best_mode"], found.get("best_offload"), found.get("best_chunked_loss")) == ("colocated", None, None)

@@ -377,6 +377,12 @@ class Inputs:
             return value
         return None
 
+    def turns(self, key: str) -> bool:
+        """Whether the keys of a launch can say a switch otherwise than they do; yes where there is no launch."""
+        from rlsize.shell.launches import untold
+
+        return not untold(self, {key: not self.apart().yes(key)})
+
     def listed(self, key: str) -> tuple[str, ...] | None:
         """The words of a list, which may be empty, from the scenario; None where it does not say."""
         found = self.said(QUANTITIES[key].scenario)
