@@ -624,7 +624,7 @@ def _degrees(said: Said, framework: Framework | None) -> TriedDegrees:
 
     def whole(key: str) -> tuple[int, ...]:
         found = tuple(int(value) for value in _numbers(said, f"searched_{key}"))
-        return found if found or not key.startswith("rollout_") or told(key) else (1,)
+        return found if found or told(key) else (1,)
 
     return TriedDegrees(
         rollout_tensor=whole("rollout_tensor_parallel"),
