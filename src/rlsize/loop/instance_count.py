@@ -18,8 +18,10 @@ def instance_gpus(said: Said) -> Figure:
     size, tensor = said.ask("gpus_per_instance"), said.ask("rollout_tensor_parallel")
     if size.known or not tensor.known:
         return size if size.known else said.measured("gpus_per_instance", size)
-    ranks = {f"{name}_parallel": said.ask(f"rollout_{name}_parallel") for name in ("pipeline", "data")}
-    return said.keep(apply("gpus_per_instance", matching.instance_gpus, tensor_parallel=tensor, **ranks))
+    several = said if said.gives("rollout_data_parallel") else said.apart()  # one rank is not worth showing
+    ranks = {"pipeline_parallel": said.ask("rollout_pipeline_parallel")}
+    ranks |= {"tensor_parallel": tensor, "data_parallel": several.ask("rollout_data_parallel")}
+    return said.keep(apply("gpus_per_instance", matching.instance_gpus, **ranks))
 
 
 def stated_instances(said: Said) -> Figure:

@@ -6,11 +6,9 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated
 
 from rlsize.equations import matching
-from rlsize.errors import suggestion
 from rlsize.estimates.figures import apply
 from rlsize.facts.figure import Figure
-from rlsize.facts.inference_engines import ENGINES, inference_engine
-from rlsize.facts.plan import Allocation, Degrees
+from rlsize.facts.plan import Allocation
 from rlsize.loop.instance_count import instance_gpus, stated_instances
 from rlsize.loop.pools import mode, node_gpus, pools
 from rlsize.loop.sides import fleet_gpus
@@ -55,15 +53,14 @@ def allocation_of(inputs: Inputs, source: str) -> Allocation:
         inputs: Flags and the file; flags go first.
         source: What to call the file.
     """
+    from rlsize.loop.instance import engine_of
+
     loop = _loop(inputs)
     shared = loop == "colocated"
     rollout = pools(inputs).gpus if shared else fleet_gpus(inputs)
     trainer = rollout if shared else inputs.ask("trainer_gpus")
     degrees, size = _instance(inputs, rollout)
     count, rollout = _fleet(inputs, rollout, size)
-    model, _ = inputs.name("model")
-    profile = inputs.apart().profile("model", model, "") if isinstance(model, str) else None  # it may not be at hand
-    carried, in_flight = inputs.name("mode")[0] == "partial", inputs.name("sync_way")[0] in {None, "in-flight"}
     return Allocation(
         source=source,
         mode=loop,
@@ -72,22 +69,8 @@ def allocation_of(inputs: Inputs, source: str) -> Allocation:
         rollout_gpus=_whole(rollout),
         trainer_gpus=_whole(trainer),
         gpus_per_node=_node(inputs),
-        engine=_engine(inputs),
-        rollout=degrees,
-        trainer=Degrees(
-            **{name: _whole(inputs.ask(f"{name}_parallel")) for name in ("tensor", "pipeline", "context", "expert")}
-        ),
-        max_staleness=inputs.ask("max_staleness", assume=False).if_known,
-        sync_every=_whole(inputs.ask("sync_every")) or 1,
-        carried=carried,
-        in_flight=loop in {"async", "hybrid"} and in_flight,
-        mini_batches=_whole(inputs.ask("mini_batches")) or 1,
-        **{
-            key: inputs.ask(key).if_known
-            for key in ("prompts_per_step", "group_size", "concurrency", "memory_fraction")
-        },
-        reference=inputs.yes("reference"),
-        mixture=None if profile is None else profile.architecture.moe is not None,
+        engine=engine_of(inputs).name if inputs.gives("engine") else "",
+        degrees=degrees,
     )
 
 
@@ -109,7 +92,7 @@ def _loop(inputs: Inputs) -> str:
     return "hybrid" if lends else loop
 
 
-def _instance(inputs: Inputs, rollout: Figure) -> tuple[Degrees, Figure]:
+def _instance(inputs: Inputs, rollout: Figure) -> tuple[dict[str, int], Figure]:
     """How an instance is spread, and its GPUs: said, else those of the fleet over its instances, a file's first."""
     size = instance_gpus(inputs)
     if not size.known:
@@ -118,14 +101,14 @@ def _instance(inputs: Inputs, rollout: Figure) -> tuple[Degrees, Figure]:
         if gpus and (file or count.known):
             size = inputs.keep(replace(size, value=gpus / (file or count.number), source=inputs.place("instances")))
     if inputs.by_flag("gpus_per_instance") and not inputs.by_flag("rollout_tensor_parallel"):
-        return Degrees(tensor=1 if size.value == 1 else None), size  # a file's degrees are those of another size
-    said = {name: _whole(inputs.ask(f"rollout_{name}_parallel")) for name in _SPREAD}
-    degrees = Degrees(**{name: degree for name, degree in said.items() if inputs.gives(f"rollout_{name}_parallel")})
-    spread = (degrees.tensor or 0) * (degrees.pipeline or 1) * (degrees.data or 1)
+        return {"tensor": 1} if size.value == 1 else {}, size  # a file's degrees are those of another size
+    given = [name for name in _SPREAD if inputs.gives(f"rollout_{name}_parallel")]
+    degrees = {name: int(found.number) for name in given if (found := inputs.ask(f"rollout_{name}_parallel")).known}
+    spread = degrees.get("tensor", 0) * degrees.get("pipeline", 1) * degrees.get("data", 1)
     if size.known and spread not in {0, size.number}:
         what = f"an instance of {size.number:g} GPUs is not tensor x pipeline x data parallel = {spread}"
         inputs.fault(what, size.source, "make them agree")
-    return degrees if spread or size.value != 1 else replace(degrees, tensor=1), size
+    return degrees if spread or size.value != 1 else {**degrees, "tensor": 1}, size
 
 
 def _fleet(inputs: Inputs, rollout: Figure, size: Figure) -> tuple[Figure, Figure]:
@@ -148,18 +131,6 @@ def _fleet(inputs: Inputs, rollout: Figure, size: Figure) -> tuple[Figure, Figur
         what = f"{rollout.number:g} rollout GPUs are no whole number of instances of {size.number:g}"
         inputs.fault(what, rollout.source, f"nearest: {' or '.join(near)} rollout GPUs (--rollout-gpus)")
     return inputs.keep(replace(held, value=whole)), rollout
-
-
-def _engine(inputs: Inputs) -> str:
-    """The engine by how its name reads; empty where nobody says."""
-    name, where = inputs.name("engine")
-    if name is None:
-        return ""
-    found = inference_engine(str(name)).name
-    if found == "vllm" and "vllm" not in str(name).lower():
-        inputs.fault(f"{str(name)[:40]!r} is unknown", where, suggestion(str(name)[:40], ENGINES))
-    inputs.keep(Figure(key="engine", value=found, source=where))
-    return found
 
 
 def _node(inputs: Inputs) -> int | None:
