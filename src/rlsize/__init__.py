@@ -43,47 +43,33 @@ if TYPE_CHECKING:
     )
 
 _PUBLIC = {
-    "BacklogAnswer": "rlsize.planner.backlog",
-    "BacklogQuestion": "rlsize.planner.backlog",
-    "Catalogue": "rlsize.readers.profiles",
-    "DoesNotFitError": "rlsize.errors",
-    "EngineSetting": "rlsize.simulator.setting",
-    "Figure": "rlsize.facts.figure",
-    "FleetAnswer": "rlsize.planner.fleet",
-    "FleetOption": "rlsize.planner.options",
-    "FleetQuestion": "rlsize.planner.fleet",
-    "InputError": "rlsize.errors",
-    "Latency": "rlsize.simulator.setting",
-    "LengthSetting": "rlsize.simulator.setting",
-    "Limit": "rlsize.planner.space",
-    "LoopProblem": "rlsize.planner.options",
-    "Outcome": "rlsize.simulator.outcome",
-    "Planned": "rlsize.planner.plan",
-    "Pools": "rlsize.simulator.first_order",
-    "RlsizeError": "rlsize.errors",
-    "Resize": "rlsize.simulator.setting",
-    "RuleSetting": "rlsize.simulator.setting",
-    "Setting": "rlsize.simulator.setting",
-    "Space": "rlsize.planner.space",
-    "SplitAnswer": "rlsize.planner.split",
-    "SplitQuestion": "rlsize.planner.split",
-    "SyncSetting": "rlsize.simulator.setting",
-    "TrainerOption": "rlsize.planner.options",
-    "TrainerSetting": "rlsize.simulator.setting",
-    "TroubleSetting": "rlsize.simulator.setting",
-    "UnfinishedError": "rlsize.errors",
-    "WorkSetting": "rlsize.simulator.setting",
-    "equations": "",
-    "grow_backlog": "rlsize.planner.backlog",
-    "outcome_of": "rlsize.simulator.outcome",
-    "outlook_of": "rlsize.planner.outlook",
-    "planned": "rlsize.planner.plan",
-    "read_rates": "rlsize.readers.saved_files",
-    "read_scenario": "rlsize.readers.scenarios",
-    "simulate": "rlsize.simulator.run",
-    "size_fleet": "rlsize.planner.fleet",
-    "split_gpus": "rlsize.planner.split",
-    "units": "",
+    "rlsize.errors": ("DoesNotFitError", "InputError", "RlsizeError", "UnfinishedError"),
+    "rlsize.facts.figure": ("Figure",),
+    "rlsize.planner.backlog": ("BacklogAnswer", "BacklogQuestion", "grow_backlog"),
+    "rlsize.planner.fleet": ("FleetAnswer", "FleetQuestion", "size_fleet"),
+    "rlsize.planner.options": ("FleetOption", "LoopProblem", "TrainerOption"),
+    "rlsize.planner.outlook": ("outlook_of",),
+    "rlsize.planner.plan": ("Planned", "planned"),
+    "rlsize.planner.space": ("Limit", "Space"),
+    "rlsize.planner.split": ("SplitAnswer", "SplitQuestion", "split_gpus"),
+    "rlsize.readers.profiles": ("Catalogue",),
+    "rlsize.readers.saved_files": ("read_rates",),
+    "rlsize.readers.scenarios": ("read_scenario",),
+    "rlsize.simulator.first_order": ("Pools",),
+    "rlsize.simulator.outcome": ("Outcome", "outcome_of"),
+    "rlsize.simulator.run": ("simulate",),
+    "rlsize.simulator.setting": (
+        "EngineSetting",
+        "Latency",
+        "LengthSetting",
+        "Resize",
+        "RuleSetting",
+        "Setting",
+        "SyncSetting",
+        "TrainerSetting",
+        "TroubleSetting",
+        "WorkSetting",
+    ),
 }
 
 __all__ = [
@@ -133,7 +119,7 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:  # noqa: ANN401 (any public name)
-    if name not in _PUBLIC:
+    if name not in __all__:
         raise AttributeError(f"module 'rlsize' has no attribute {name!r}")
-    module = _PUBLIC[name]
+    module = next((module for module, names in _PUBLIC.items() if name in names), None)
     return getattr(import_module(module), name) if module else import_module(f"rlsize.{name}")

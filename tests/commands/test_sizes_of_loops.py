@@ -139,3 +139,10 @@ def test_nothing_named_says_what_a_prediction_needs(rlsize: Any) -> None:
     assert ran.code == 2
     assert "give --per-instance" in ran.stderr
     assert "for a prediction" in ran.stderr
+
+
+def test_an_instance_counts_its_data_parallel_ranks_beside_a_known_rate(rlsize: Any, scenario: str) -> None:
+    """Eight GPUs hold two engines of two ranks of tensor and of data parallelism each, not four."""
+    known = ("--set", "rates.instance_tokens_per_second=8000", "--set", "rates.train_seconds=40")
+    spread = ("--set", "rollout.tensor_parallel=2", "--set", "rollout.data_parallel=2")
+    assert rlsize("fleet", scenario, *known, *spread, "--json").results["judged_instances"] == 2

@@ -155,7 +155,6 @@ def test_what_cannot_be_expressed_is_answered_with_no(
         ((), ("--framework", "areal, ms-swift, nemo-rl")),
         (("-f", "velr"), ("'velr'", "did you mean verl?")),
         (("-f", "verl", "--variant", "seperate-async"), ("did you mean separate-async?",)),
-        (("-f", "verl", "--mode", "colocated"), ("loop that is async", "--rollout-gpus and --trainer-gpus")),
         (("-f", "verl", "--max-staleness", "0"), ("samples that are from before", "give more than 0")),
         (("-f", "verl", "--rollout-gpus", "15"), ("nearest: 14 or 16 rollout GPUs",)),
         (("-f", "verl", "--prompts", "x", "--group", "0"), ("--prompts", "--group")),
@@ -170,6 +169,16 @@ def test_what_is_wrong_is_told_at_once(
     assert (ran.code, ran.stdout) == (2, "")
     for text in says:
         assert text in ran.stderr
+
+
+def test_a_mode_by_flag_turns_two_pools_into_one_as_in_a_step(rlsize: Run, scenario: str) -> None:
+    """Both sides together, as `plan` and `predict step` take them; the file's count of instances no longer holds."""
+    line = ("snippet", scenario, "-f", "verl", "--mode", "colocated", "--set", "placement.instances=8")
+    ran = rlsize(*line, "--json")
+    assert ran.code == 0, ran.stderr
+    assert {key: ran.results[key] for key in ("instances", "rollout_gpus", "trainer_gpus")} == {
+        "instances": 16, "rollout_gpus": 32, "trainer_gpus": 32,
+    }  # fmt: skip
 
 
 def test_flags_alone_say_all_that_they_lack(rlsize: Run) -> None:

@@ -17,7 +17,6 @@ def test_it_finds_what_the_times_were_made_of() -> None:
     assert fit is not None
     assert fit.per_message_seconds == pytest.approx(2e-4)
     assert fit.wire_bytes_per_second == pytest.approx(5e9)
-    assert fit.residual_fraction < 1e-6
 
 
 def test_late_ranks_now_and_then_change_little() -> None:

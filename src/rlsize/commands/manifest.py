@@ -24,7 +24,6 @@ from rlsize.writers.manifests.resize import commented, pasted, pods_of, yaml_doc
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from rlsize.facts.plan import Allocation
     from rlsize.writers.manifests import Platform
     from rlsize.writers.manifests.resize import Pods, Resize, Wanted
 
@@ -110,7 +109,7 @@ def manifest(
     read_pools(inputs, named, changes)
     found = allocation_of(inputs, named or "flags")
     resized = platform_of(inputs, said)
-    wanted = wanted_of(inputs, said, found)
+    wanted = wanted_of(inputs, said)
     per_pod = inputs.ask("gpus_per_pod")
     pods = pods_of(found, int(per_pod.number) if per_pod.known else None, inputs.faults)
     if resized is None or pods is None:
@@ -226,7 +225,7 @@ def platform_of(inputs: Inputs, said: ObjectFlags) -> Platform | None:
     return known[chosen]
 
 
-def wanted_of(inputs: Inputs, said: ObjectFlags, found: Allocation) -> Wanted:
+def wanted_of(inputs: Inputs, said: ObjectFlags) -> Wanted:
     """The object as it was asked for; faults are noted."""
     from rlsize.shell.selectors import matchers, selector_text
     from rlsize.writers.manifests.keda import TARGETS
@@ -264,7 +263,7 @@ def wanted_of(inputs: Inputs, said: ObjectFlags, found: Allocation) -> Wanted:
         selector=selector_text(matchers(said.selector, "--selector", inputs.faults)) if said.selector else "",
         threshold=threshold.if_known,
         target=target,
-        concurrency=found.concurrency,
+        concurrency=inputs.ask("concurrency").if_known,
         labels=labels,
         tolerations=taints,
         borrow=counts["borrowed_gpus"] or 0,

@@ -112,20 +112,20 @@ def _text(one: Prepared, notes: Iterable[str]) -> str:
 
     chosen, way, found, numbers, made = one.framework, one.way, one.found, one.numbers, one.made
 
-    tensor = f"tensor parallel {found.rollout.tensor or 1}"
+    tensor = f"tensor parallel {numbers['rollout_tensor_parallel']}"
     fleet = f"{numbered(numbers['instances'], 'instance')} of {numbered(numbers['gpus_per_instance'], 'GPU')}"
     pools = f"{numbered(numbers['trainer_gpus'], 'GPU')} for both sides, {fleet} ({tensor})."
     if not found.shared:
         pools = (
             f"{numbered(numbers['rollout_gpus'], 'rollout GPU')} ({fleet}, {tensor}), "
             f"{numbered(numbers['trainer_gpus'], 'trainer GPU')}; {found.mode}, staleness up to "
-            f"{numbers['max_staleness']}, sync every {found.sync_every}."
+            f"{numbers['max_staleness']}, sync every {numbers['sync_every']}."
         )
     batch = f"{numbers['prompts_per_step']} prompts x {numbers['group_size']} samples"
     lines = [
         f"{chosen.title} ({chosen.source}): {way}. Written by rlsize {VERSION} from {found.source}.",
         f"Split: {pools}",
-        f"Batch: {batch}, weight updates: {found.mini_batches}.",
+        f"Batch: {batch}, weight updates: {numbers['mini_batches']}.",
         *notes,
     ]
     unread = [key for key in made.keys if key in chosen.unread]

@@ -155,7 +155,8 @@ def _shards(inputs: Inputs, loop: Loop | None) -> Figure:
     if inputs.by_flag("rollout_tensor_parallel") or not tensor.known or not inputs.gives("rollout_pipeline_parallel"):
         return tensor
     stages = inputs.ask("rollout_pipeline_parallel")
-    return apply("gpus_per_instance", matching.instance_gpus, tensor_parallel=tensor, pipeline_parallel=stages)
+    ranks = {"tensor_parallel": tensor, "pipeline_parallel": stages}
+    return apply("gpus_per_instance", matching.instance_gpus, **ranks, data_parallel=1)
 
 
 def _or_nothing(inputs: Inputs, key: str) -> Figure:

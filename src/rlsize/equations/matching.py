@@ -597,26 +597,27 @@ def rate_per_gpu(rate: Real, gpus: Real) -> Real:
     return rate / gpus
 
 
-def instance_gpus(tensor_parallel: Real, pipeline_parallel: Real) -> Real:
+def instance_gpus(tensor_parallel: Real, pipeline_parallel: Real, data_parallel: Real) -> Real:
     """
     GPUs of one rollout instance.
 
-    g = t p
+    g = t p d
 
     Args:
         tensor_parallel: GPUs that share each layer, t. [1]
         pipeline_parallel: Pipeline stages, p. [1]
+        data_parallel: Ranks of attention that one engine has, d. [1]
 
     Returns:
         g. [1]
 
-    Assumes one engine replica; data-parallel ranks are instances of their own.
-    Source: Definition: a rollout instance is one engine replica of t x p GPUs.
+    Assumes one engine replica; data-parallel ranks that serve by themselves are instances of their own.
+    Source: Definition: a rollout instance is one engine replica of t x p x d GPUs.
 
-    >>> instance_gpus(tensor_parallel=4, pipeline_parallel=2)
+    >>> instance_gpus(tensor_parallel=4, pipeline_parallel=2, data_parallel=1)
     8
     """
-    return tensor_parallel * pipeline_parallel
+    return tensor_parallel * pipeline_parallel * data_parallel
 
 
 def instances_of(gpus: Real, gpus_per_instance: Real) -> Real:

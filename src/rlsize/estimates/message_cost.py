@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import sqrt
-from statistics import fmean, median
+from statistics import median
 from typing import TYPE_CHECKING, NamedTuple
-
-from rlsize.equations.weight_sync import transfer_time
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -22,12 +19,10 @@ class MessageCost:
         per_message_seconds: What a message costs whatever its size, a. [s]
         wire_bytes_per_second: What is left when that is taken out, w; None where the times do not grow with the
             bytes. [B/s]
-        residual_fraction: Root mean square of (measured - fitted) / measured, over the distinct sizes. [1]
     """
 
     per_message_seconds: float
     wire_bytes_per_second: float | None
-    residual_fraction: float
 
 
 def message_cost(sizes: Sequence[float], seconds: Sequence[float]) -> MessageCost | None:
@@ -53,11 +48,7 @@ def message_cost(sizes: Sequence[float], seconds: Sequence[float]) -> MessageCos
     if len(points) < 2:  # noqa: PLR2004 (a line takes two points)
         return None
     fixed, slope = _line(points)
-    return MessageCost(
-        per_message_seconds=fixed,
-        wire_bytes_per_second=1 / slope if slope else None,
-        residual_fraction=_residual(points, fixed, slope),
-    )
+    return MessageCost(per_message_seconds=fixed, wire_bytes_per_second=1 / slope if slope else None)
 
 
 class _Point(NamedTuple):
@@ -88,9 +79,3 @@ def _line(points: Sequence[_Point]) -> tuple[float, float]:
         squares = sum(point.weight * point.size**2 for point in points)
         return 0.0, sum(point.weight * point.size * point.seconds for point in points) / squares
     return seconds - slope * size, slope
-
-
-def _residual(points: Sequence[_Point], fixed: float, slope: float) -> float:
-    fitted = [transfer_time(point.size, 1 / slope, fixed) if slope else fixed for point in points]
-    squares = [((point.seconds - time) / point.seconds) ** 2 for point, time in zip(points, fitted, strict=True)]
-    return sqrt(fmean(squares))

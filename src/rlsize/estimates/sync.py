@@ -190,6 +190,9 @@ RULES = (
     rule("break_even_changed_fraction", weight_sync.break_even_changed_fraction, bytes_per_index=BYTES_PER_INDEX),
     rule("achieved_bytes_per_second", sync_achieved.achieved_sync_bandwidth, sync_seconds="measured_seconds"),
     rule("achieved_link_fraction", sync_achieved.achieved_link_fraction, sync_seconds="measured_seconds"),
+    rule("exposed_sync_seconds", sync_pause.exposed_sync_time, sync_seconds="update_seconds"),
+    rule("sync_pause_fraction", sync_pause.sync_pause_fraction, step_seconds_without_sync="step_seconds"),
+    rule("sync_every_steps", sync_pause.sync_cadence, step_seconds_without_sync="step_seconds"),
 )
 
 
@@ -229,31 +232,23 @@ def expected_seconds(question: SyncQuestion) -> Figure:
 
 
 def sync_results(question: SyncQuestion) -> list[Figure]:
-    """Bytes, seconds, the exposed part and the share of the wall clock that it pauses, nameplate and expected."""
+    """Bytes, seconds, what of them is exposed and pauses, and how seldom to sync, nameplate and expected."""
     plain, expected = transfer_seconds(question), expected_seconds(question)
-    figures = [payload(question), plain, expected]
+    figures, cadence = [payload(question), plain, expected], []
     for prefix, seconds in (("", plain), ("expected_", expected)):
-        exposed = exposed_seconds(f"{prefix}exposed_sync_seconds", question, seconds)
-        figures += [exposed, pause_fraction(f"{prefix}sync_pause_fraction", question, exposed)]
+        *paused, every = pauses(question, seconds, prefix)
+        figures += paused
+        cadence.append(every)
     flow = _flow(question, question.path.bandwidth)
     keys = ("achieved_bytes_per_second", "achieved_link_fraction") if question.measured_seconds.known else ()
-    return [*figures, *(flow[key] for key in ("break_even_changed_fraction", *keys))]
+    return [*figures, *(flow[key] for key in ("break_even_changed_fraction", *keys)), *cadence]
 
 
-def exposed_seconds(key: str, question: SyncQuestion, seconds: Figure) -> Figure:
-    """The part of a sync that nothing hides."""
-    return apply(key, sync_pause.exposed_sync_time, sync_seconds=seconds, hidden_seconds=question.hidden_seconds)
-
-
-def pause_fraction(key: str, question: SyncQuestion, exposed: Figure) -> Figure:
-    """The share of the wall clock that syncs pause at the given cadence."""
-    return apply(
-        key,
-        sync_pause.sync_pause_fraction,
-        exposed_sync_seconds=exposed,
-        step_seconds_without_sync=question.step_seconds,
-        sync_every=question.sync_every,
-    )
+def pauses(question: SyncQuestion, seconds: Figure, prefix: str) -> list[Figure]:
+    """What nothing hides of an update, the share of the wall clock that it pauses, and the fewest steps between two."""
+    flow = Flow(RULES, figures_in(question) | {"update_seconds": seconds})
+    keys = ("exposed_sync_seconds", "sync_pause_fraction", "sync_every_steps")
+    return [replace(flow[key], key=f"{prefix}{key}") for key in keys]
 
 
 def method_rows(question: SyncQuestion) -> tuple[dict[str, Any], ...]:
@@ -283,14 +278,10 @@ def link_rows(question: SyncQuestion, links: tuple[LinkFigures, ...]) -> tuple[d
 
 
 def _times(question: SyncQuestion) -> dict[str, Figure]:
-    figures = {"transfer_bytes": payload(question)}
+    figures = [payload(question)]
     for prefix, seconds in (("", transfer_seconds(question)), ("expected_", expected_seconds(question))):
-        exposed = exposed_seconds("exposed_sync_seconds", question, seconds)
-        figures |= {
-            f"{prefix}transfer_seconds": seconds,
-            f"{prefix}sync_pause_fraction": pause_fraction(f"{prefix}sync_pause_fraction", question, exposed),
-        }
-    return figures
+        figures += [seconds, pauses(question, seconds, prefix)[1]]
+    return {figure.key: figure for figure in figures}
 
 
 def _by_time(row: Mapping[str, Any]) -> tuple[bool, float]:

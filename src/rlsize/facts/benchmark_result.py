@@ -19,7 +19,6 @@ class BenchmarkResult:
         tool: Which benchmark wrote it, such as `vllm bench serve`.
         model: Name of the model.
         engine: The inference engine, where the file names it.
-        dataset: What the prompts were taken from.
         measured_at: When it ran, as an ISO 8601 date and time; empty where the file does not say.
         duration_seconds: Wall clock of the run. [s]
         requests: Requests that finished. [1]
@@ -57,7 +56,6 @@ class BenchmarkResult:
     tool: str
     model: str = ""
     engine: str = ""
-    dataset: str = ""
     measured_at: str = ""
     duration_seconds: float | None = None
     requests: float | None = None

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Annotated
 
 from rlsize.facts.fields import Quantity, Says
+from rlsize.facts.kinds import RATIO, SHARE
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -19,14 +20,12 @@ class BoardCell:
     dtype: Annotated[str, Says("The narrowest number type of the weights that work on each token, or travel.")]
     records: Annotated[int, Quantity("count", "Trusted records.", least=1, whole=True)]
     sources: Annotated[int, Quantity("count", "Publications that they come from.", least=1, whole=True)]
-    median: Annotated[float, Quantity("1", "Median of |predicted / measured - 1|.", least=0)]
-    p90: Annotated[float, Quantity("1", "Its 90th percentile.", least=0)]
-    noise: Annotated[float, Quantity("1", "How far the median may move by the choice of records alone.", least=0)]
-    coverage: Annotated[float | None, Quantity("1", "Share of measurements inside the 80 % band.", least=0, most=1)] = (
-        None
-    )
+    median: Annotated[float, RATIO.saying("Median of |predicted / measured - 1|.")]
+    p90: Annotated[float, RATIO.saying("Its 90th percentile.")]
+    noise: Annotated[float, RATIO.saying("How far the median may move by the choice of records alone.")]
+    coverage: Annotated[float | None, SHARE.saying("Share of measurements inside the 80 % band.")] = None
     guess: Annotated[
-        float | None, Quantity("1", "Median error of the guess without a model; null where there is none.", least=0)
+        float | None, RATIO.saying("Median error of the guess without a model; null where there is none.")
     ] = None
 
     @property

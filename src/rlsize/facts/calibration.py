@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import Annotated
 
 from rlsize.facts.fields import Quantity, Says
+from rlsize.facts.kinds import RATIO, SHARE
 
 WORKING = ("activations", "logits", "gathered")
 """Parts of a trainer's memory that go with the tokens of a micro-batch."""
@@ -38,8 +39,7 @@ class CalibrationPoint:
     before: Annotated[float, Says("As it is predicted without calibration.")]
     after: Annotated[float, Says("As it is predicted with all of this calibration.")]
     noise: Annotated[
-        float,
-        Quantity("1", "Standard deviation of its logarithm: scatter of measurement and of prediction.", least=0),
+        float, RATIO.saying("Standard deviation of its logarithm: scatter of measurement and of prediction.")
     ]
 
 
@@ -50,8 +50,8 @@ class CalibratedConstant:
     name: Annotated[str, Says("The constant.")]
     prior: Annotated[float, Says("Its central value before, in base units.")]
     factor: Annotated[float, Quantity("1", "Central value after over that before.")]
-    spread_before: Annotated[float, Quantity("1", "Standard deviation of its logarithm before.", least=0)]
-    spread: Annotated[float, Quantity("1", "The same after.", least=0)]
+    spread_before: Annotated[float, RATIO.saying("Standard deviation of its logarithm before.")]
+    spread: Annotated[float, RATIO.saying("The same after.")]
     lean: Annotated[float, Quantity("1", "Middle of its draws over the central value.", above=0)] = 1.0
 
 
@@ -64,7 +64,7 @@ class CalibratedDirection:
     logarithms i and j is s_i s_j (1 if i = j else 0) less the sum of s_i s_j u_i u_j (1 - left).
     """
 
-    left: Annotated[float, Quantity("1", "Share of its prior variance that is left.", least=0, most=1.0)]
+    left: Annotated[float, SHARE.saying("Share of its prior variance that is left.")]
     weights: Annotated[
         dict[str, float], Says("The combination: weight of each constant's logarithm over its prior spread.")
     ]
@@ -76,7 +76,7 @@ class OwnPhase:
 
     phase: Annotated[str, Says("The phase: generation, update, logprob, sync or overhead.")]
     measured: Annotated[float, Quantity("s", "The phase as the log has it.", least=0, most=_MOST)] = 0.0
-    factor: Annotated[float, Quantity("1", "What is left of the predicted time.", least=0, most=1.0)] = 1.0
+    factor: Annotated[float, SHARE.saying("What is left of the predicted time.")] = 1.0
     seconds: Annotated[float, Quantity("s", "What comes on top of it.", least=0, most=_MOST)] = 0.0
     grows: Annotated[bool, Says("Whether it is of passes over all tokens; else a wait, and unknown how it grows.")] = (
         False
@@ -94,7 +94,7 @@ class OwnMemory:
 
     phase: Annotated[str, Says("The phase in which it is predicted to stand.")]
     measured: Annotated[float, Quantity("B", "The most that a GPU's trainer took, as the log has it.", above=0)]
-    scatter: Annotated[float, Quantity("1", "Standard deviation of its logarithm, from step to step.", least=0)] = 0.0
+    scatter: Annotated[float, RATIO.saying("Standard deviation of its logarithm, from step to step.")] = 0.0
     reserved: Annotated[
         bool, Says("Whether that is what the allocator kept, caches included, as the log tells no tensors.")
     ] = False
@@ -132,7 +132,7 @@ class CalibratedRun:
     ]
     tokens: Annotated[float, Quantity("token", "Prompt and response tokens of a step.", above=0, most=_MOST)]
     fill: Annotated[
-        float, Quantity("1", "Share of a GPU that its fullest phase takes, as it is predicted: so much fits.", least=0)
+        float, RATIO.saying("Share of a GPU that its fullest phase takes, as it is predicted: so much fits.")
     ] = 0.0
     memory: Annotated[OwnMemory | None, Says("The trainer's peak, where the logs have one.")] = None
     own: Annotated[list[OwnPhase], Says("What lies beyond the model, phase by phase.")] = field(default_factory=list)

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Annotated
 
 from rlsize.facts.fields import Quantity, Says
+from rlsize.facts.kinds import AMOUNT_OR_NONE, RATIO, SECONDS_OR_NONE, TOKENS_OR_NONE
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,36 +35,30 @@ class EngineCounters:
     rank: Annotated[str, Says("data-parallel rank as the page names it; empty where it names none")] = ""
     model: Annotated[str, Says("model name as the engine serves it")] = ""
 
-    generation_tokens: Annotated[float, Quantity("token", "response tokens generated since the start", least=0)]
-    prompt_tokens: Annotated[
-        float | None, Quantity("token", "prompt tokens received, cached ones included", least=0)
-    ] = None
-    computed_prompt_tokens: Annotated[
-        float | None, Quantity("token", "prompt tokens that had to be prefilled", least=0)
-    ] = None
+    generation_tokens: Annotated[float, TOKENS_OR_NONE.saying("response tokens generated since the start")]
+    prompt_tokens: Annotated[float | None, TOKENS_OR_NONE.saying("prompt tokens received, cached ones included")] = None
+    computed_prompt_tokens: Annotated[float | None, TOKENS_OR_NONE.saying("prompt tokens that had to be prefilled")] = (
+        None
+    )
     prefix_cache_queries: Annotated[
-        float | None, Quantity("token", "prompt tokens looked up in the prefix cache", least=0)
+        float | None, TOKENS_OR_NONE.saying("prompt tokens looked up in the prefix cache")
     ] = None
-    prefix_cache_hits: Annotated[
-        float | None, Quantity("token", "prompt tokens found in the prefix cache", least=0)
-    ] = None
-    accepted_draft_tokens: Annotated[
-        float | None, Quantity("token", "speculated tokens that were accepted", least=0)
-    ] = None
-    preemptions: Annotated[float | None, Quantity("count", "samples thrown out of the running batch", least=0)] = None
-    finished_requests: Annotated[float | None, Quantity("count", "samples finished, for any reason", least=0)] = None
+    prefix_cache_hits: Annotated[float | None, TOKENS_OR_NONE.saying("prompt tokens found in the prefix cache")] = None
+    accepted_draft_tokens: Annotated[float | None, TOKENS_OR_NONE.saying("speculated tokens that were accepted")] = None
+    preemptions: Annotated[float | None, AMOUNT_OR_NONE.saying("samples thrown out of the running batch")] = None
+    finished_requests: Annotated[float | None, AMOUNT_OR_NONE.saying("samples finished, for any reason")] = None
 
     length_ended: Annotated[
-        float | None, Quantity("count", "samples that ended because they reached their cap", least=0)
+        float | None, AMOUNT_OR_NONE.saying("samples that ended because they reached their cap")
     ] = None
-    aborted_requests: Annotated[float | None, Quantity("count", "samples broken off by the client", least=0)] = None
+    aborted_requests: Annotated[float | None, AMOUNT_OR_NONE.saying("samples broken off by the client")] = None
 
-    requests_running: Annotated[float | None, Quantity("count", "samples in the running batch", least=0)] = None
-    requests_waiting: Annotated[float | None, Quantity("count", "samples waiting, for any reason", least=0)] = None
+    requests_running: Annotated[float | None, AMOUNT_OR_NONE.saying("samples in the running batch")] = None
+    requests_waiting: Annotated[float | None, AMOUNT_OR_NONE.saying("samples waiting, for any reason")] = None
     requests_waiting_for_capacity: Annotated[
-        float | None, Quantity("count", "samples waiting for room in the batch", least=0)
+        float | None, AMOUNT_OR_NONE.saying("samples waiting for room in the batch")
     ] = None
-    kv_cache_usage_fraction: Annotated[float | None, Quantity("1", "share of the KV cache in use", least=0)] = None
+    kv_cache_usage_fraction: Annotated[float | None, RATIO.saying("share of the KV cache in use")] = None
 
     response_tokens: Annotated[Totals | None, Says("response tokens of finished samples")] = None
     response_buckets: Annotated[Buckets | None, Says("response tokens of finished samples, by length")] = None
@@ -75,13 +70,13 @@ class EngineCounters:
     step_tokens: Annotated[Totals | None, Says("tokens computed in one engine step, prompt and response")] = None
     inter_token_seconds: Annotated[Totals | None, Says("seconds between two tokens of a sample")] = None
 
-    weight_syncs: Annotated[float | None, Quantity("count", "weight syncs finished; of the whole page", least=0)] = None
+    weight_syncs: Annotated[float | None, AMOUNT_OR_NONE.saying("weight syncs finished; of the whole page")] = None
     weight_sync_seconds: Annotated[
-        float | None, Quantity("s", "seconds spent in weight syncs; of the whole page", least=0)
+        float | None, SECONDS_OR_NONE.saying("seconds spent in weight syncs; of the whole page")
     ] = None
 
     last_weight_sync_seconds: Annotated[
-        float | None, Quantity("s", "seconds that the last weight sync took; of the whole page", least=0)
+        float | None, SECONDS_OR_NONE.saying("seconds that the last weight sync took; of the whole page")
     ] = None
 
     at_finish: Annotated[bool, Says("whether tokens are counted only when their sample finishes")] = False
@@ -89,7 +84,7 @@ class EngineCounters:
     block_size: Annotated[int | None, Says("tokens in one block of the KV cache")] = None
     kv_cache_tokens: Annotated[int | None, Says("tokens that the KV cache holds")] = None
     prefix_caching: Annotated[bool | None, Says("whether the prefix cache is on")] = None
-    started_at: Annotated[float | None, Quantity("s", "start of the engine, seconds since 1970", least=0)] = None
+    started_at: Annotated[float | None, SECONDS_OR_NONE.saying("start of the engine, seconds since 1970")] = None
 
     keys: Annotated[Mapping[str, str], Says("the metric that each field was read from")] = field(default_factory=dict)
 

@@ -15,6 +15,7 @@ from rlsize.facts.fields import (
     Sourced,
 )
 from rlsize.facts.kernels import Kernels, kernels_of
+from rlsize.facts.kinds import BANDWIDTH, BYTES, COUNT, FLOP_RATE
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -26,35 +27,35 @@ class ScaleUp:
 
     link: Annotated[str, Says("Name of the link profile.")]
     bandwidth_one_direction: Annotated[
-        Sourced, Quantity("B/s", "Bandwidth of one GPU to all others together, one direction.")
+        Sourced, BANDWIDTH.saying("Bandwidth of one GPU to all others together, one direction.")
     ]
     bandwidth_both_directions: Annotated[
-        Sourced, Quantity("B/s", "Sum of both directions, as data sheets advertise it.")
+        Sourced, BANDWIDTH.saying("Sum of both directions, as data sheets advertise it.")
     ]
-    domain_gpus: Annotated[Sourced, Quantity("count", "GPUs that reach each other over it.", whole=True)]
+    domain_gpus: Annotated[Sourced, COUNT.saying("GPUs that reach each other over it.")]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GpuSpecification:
     """What the data sheet says; compute rates are dense, without structured sparsity."""
 
-    bf16_dense: Annotated[Sourced, Quantity("FLOP/s", "Peak matrix rate in bf16.")]
-    fp8_dense: Annotated[Sourced | None, Quantity("FLOP/s", "Peak matrix rate in fp8; absent where there is none.")] = (
+    bf16_dense: Annotated[Sourced, FLOP_RATE.saying("Peak matrix rate in bf16.")]
+    fp8_dense: Annotated[Sourced | None, FLOP_RATE.saying("Peak matrix rate in fp8; absent where there is none.")] = (
         None
     )
-    fp4_dense: Annotated[Sourced | None, Quantity("FLOP/s", "Peak matrix rate in fp4; absent where there is none.")] = (
+    fp4_dense: Annotated[Sourced | None, FLOP_RATE.saying("Peak matrix rate in fp4; absent where there is none.")] = (
         None
     )
-    memory: Annotated[Sourced, Quantity("B", "Device memory as it is sold.")]
-    memory_usable: Annotated[Sourced | None, Quantity("B", "Device memory that the driver reports.")] = None
-    memory_bandwidth: Annotated[Sourced, Quantity("B/s", "Peak bandwidth of the device memory.")]
+    memory: Annotated[Sourced, BYTES.saying("Device memory as it is sold.")]
+    memory_usable: Annotated[Sourced | None, BYTES.saying("Device memory that the driver reports.")] = None
+    memory_bandwidth: Annotated[Sourced, BANDWIDTH.saying("Peak bandwidth of the device memory.")]
     scale_up: Annotated[ScaleUp, Says("Network among the GPUs of one node or rack.")]
-    nic: Annotated[Sourced | None, Quantity("B/s", "Network adapter bandwidth per GPU, one direction.")] = None
+    nic: Annotated[Sourced | None, BANDWIDTH.saying("Network adapter bandwidth per GPU, one direction.")] = None
     pcie: Annotated[
-        Sourced | None, Quantity("B/s", "Bandwidth to the host, one direction: PCIe, or what is there in its place.")
+        Sourced | None, BANDWIDTH.saying("Bandwidth to the host, one direction: PCIe, or what is there in its place.")
     ] = None
     power: Annotated[Sourced | None, Quantity("W", "Board power, maximum or typical as the maker states it.")] = None
-    gpus_per_node: Annotated[Sourced, Quantity("count", "GPUs in the usual node.", whole=True)]
+    gpus_per_node: Annotated[Sourced, COUNT.saying("GPUs in the usual node.")]
 
     @property
     def card(self) -> bool:

@@ -17,6 +17,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Annotated, Literal, TypeVar
 
 from rlsize.facts.fields import Quantity, Says
+from rlsize.facts.kinds import RATIO, SECONDS, SECONDS_OR_NONE, TOKENS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -39,14 +40,14 @@ class Gemm:
     + ((bytes / (B memory_fraction))^p + (flops / (F compute_fraction))^p)^(1/p), p the exponent.
     """
 
-    fixed: Annotated[float, Quantity("s", "Time of a multiplication without work.")]
+    fixed: Annotated[float, SECONDS.saying("Time of a multiplication without work.")]
     memory_fraction: Annotated[float, Quantity("1", "Share of the memory bandwidth.", most=_OVER)]
     compute_fraction: Annotated[float, Quantity("1", "Share of the peak of the number type.", most=_OVER)]
     quantise_passes: Annotated[
-        float, Quantity("1", "Passes over the activations, 3 bytes each, to quantise them; 0 in bf16.", least=0)
+        float, RATIO.saying("Passes over the activations, 3 bytes each, to quantise them; 0 in bf16.")
     ] = 0.0
     seconds_per_thousand_k: Annotated[
-        float, Quantity("s", "Time for each thousand columns of the inner dimension.", least=0)
+        float, SECONDS_OR_NONE.saying("Time for each thousand columns of the inner dimension.")
     ] = 0.0
     exponent: Annotated[float, Quantity("1", "How sharply memory time passes into compute time.", least=1)]
 
@@ -59,10 +60,10 @@ class DecodeAttention:
     Time = fixed + bytes of keys and values / (B memory_fraction) + seconds_per_sequence_head sequences kv_heads.
     """
 
-    fixed: Annotated[float, Quantity("s", "Time without a cache; holds a gap of about 2 us between graphs.")]
+    fixed: Annotated[float, SECONDS.saying("Time without a cache; holds a gap of about 2 us between graphs.")]
     memory_fraction: Annotated[float, Quantity("1", "Share of the memory bandwidth.", most=_OVER)]
     seconds_per_sequence_head: Annotated[
-        float, Quantity("s", "Time for each sequence and each KV head on the GPU.", least=0)
+        float, SECONDS_OR_NONE.saying("Time for each sequence and each KV head on the GPU.")
     ]
 
 
@@ -75,10 +76,10 @@ class LatentDecode:
     + max(latent bytes / (B memory_fraction), flops / (bf16 peak compute_fraction)).
     """
 
-    fixed: Annotated[float, Quantity("s", "Time without a cache; holds a gap of about 2 us between graphs.")]
+    fixed: Annotated[float, SECONDS.saying("Time without a cache; holds a gap of about 2 us between graphs.")]
     memory_fraction: Annotated[float, Quantity("1", "Share of the memory bandwidth.", most=_OVER)]
     compute_fraction: Annotated[float, Quantity("1", "Share of the bf16 peak.", most=_OVER)]
-    seconds_per_sequence: Annotated[float, Quantity("s", "Time for each sequence.", least=0)]
+    seconds_per_sequence: Annotated[float, SECONDS_OR_NONE.saying("Time for each sequence.")]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,9 +90,9 @@ class PrefillAttention:
     Time = fixed + flops / (bf16 peak compute_fraction) (1 + half_length / s).
     """
 
-    fixed: Annotated[float, Quantity("s", "Time of an empty prompt.")]
+    fixed: Annotated[float, SECONDS.saying("Time of an empty prompt.")]
     compute_fraction: Annotated[float, Quantity("1", "Share of the bf16 peak for long prompts.", most=_OVER)]
-    half_length: Annotated[float, Quantity("token", "Prompt length at which half of that share is reached.")]
+    half_length: Annotated[float, TOKENS.saying("Prompt length at which half of that share is reached.")]
     common: Annotated[bool, Says("Whether it is the kernel for all GPUs since Ampere, which trainers run too.")] = False
 
 
@@ -104,11 +105,11 @@ class MoeKernel:
     + flops / (F compute_fraction).
     """
 
-    fixed: Annotated[float, Quantity("s", "Time without work.")]
+    fixed: Annotated[float, SECONDS.saying("Time without work.")]
     memory_fraction: Annotated[float, Quantity("1", "Share of the memory bandwidth.", most=_OVER)]
     compute_fraction: Annotated[float, Quantity("1", "Share of the peak that `peak` names.", most=_OVER)]
     peak: Annotated[Peak, Says("The number type whose peak the share is of.")]
-    seconds_per_expert: Annotated[float, Quantity("s", "Time for each expert on the GPU.", least=0)] = 0.0
+    seconds_per_expert: Annotated[float, SECONDS_OR_NONE.saying("Time for each expert on the GPU.")] = 0.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -120,7 +121,7 @@ class Transfer:
     experts, whose bytes are those that one GPU sends.
     """
 
-    fixed: Annotated[float, Quantity("s", "Time of a small message.")]
+    fixed: Annotated[float, SECONDS.saying("Time of a small message.")]
     link_fraction: Annotated[float, Quantity("1", "Share of the scale-up link, one direction.", most=_OVER)]
 
 
@@ -132,7 +133,7 @@ class LinearDecode:
     Time = fixed + bytes of the fp32 state, read and written / (B memory_fraction).
     """
 
-    fixed: Annotated[float, Quantity("s", "Time without sequences.")]
+    fixed: Annotated[float, SECONDS.saying("Time without sequences.")]
     memory_fraction: Annotated[float, Quantity("1", "Share of the memory bandwidth.", most=_OVER)]
 
 
@@ -145,7 +146,7 @@ class LinearPrefill:
     """
 
     compute_fraction: Annotated[float, Quantity("1", "Share of the bf16 peak.", most=_OVER)]
-    seconds_per_token: Annotated[float, Quantity("s", "Time for each token of the longest prompt.", least=0)]
+    seconds_per_token: Annotated[float, SECONDS_OR_NONE.saying("Time for each token of the longest prompt.")]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -157,11 +158,11 @@ class SparseIndex:
     + s^2 / 2 scores / (fp8 peak compute_fraction) of the GPU, and launch of the host.
     """
 
-    fixed: Annotated[float, Quantity("s", "Time without a cache.")]
+    fixed: Annotated[float, SECONDS.saying("Time without a cache.")]
     memory_fraction: Annotated[float, Quantity("1", "Share of the memory bandwidth.", most=_OVER)]
-    seconds_per_token: Annotated[float, Quantity("s", "Time for each token of a prompt.", least=0)]
+    seconds_per_token: Annotated[float, SECONDS_OR_NONE.saying("Time for each token of a prompt.")]
     compute_fraction: Annotated[float, Quantity("1", "Share of the fp8 peak in a prompt's scores.", most=_OVER)]
-    launch: Annotated[float, Quantity("s", "Host time of a prompt's layer, outside graphs.", least=0)] = 0.0
+    launch: Annotated[float, SECONDS_OR_NONE.saying("Host time of a prompt's layer, outside graphs.")] = 0.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -201,8 +202,8 @@ class Kernels:
     sparse_index: Annotated[dict[str, SparseIndex], Says("Indexer of sparse attention, by engine.")] = field(
         default_factory=dict
     )
-    small_operation: Annotated[float | None, Quantity("s", "A small elementwise kernel inside a graph.")] = None
-    host_launch: Annotated[float | None, Quantity("s", "A launch by the host, outside graphs.")] = None
+    small_operation: Annotated[float | None, SECONDS.saying("A small elementwise kernel inside a graph.")] = None
+    host_launch: Annotated[float | None, SECONDS.saying("A launch by the host, outside graphs.")] = None
 
 
 FAMILIES: tuple[str, ...] = tuple(

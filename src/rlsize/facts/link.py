@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from typing import Annotated, Literal
 
 from rlsize.facts.fields import (
-    Quantity,
     Says,
     Sourced,
 )
+from rlsize.facts.kinds import BANDWIDTH, COUNT, PART
 
 _SAME = 1e-6  # typed figures are round; this forgives the float behind "0.9 TB/s"
 
@@ -22,9 +22,9 @@ class LinkSpecification:
         Literal["node", "network", "host"],
         Says("node: among GPUs of a node or rack; network: between nodes; host: between a GPU and its host."),
     ]
-    bandwidth_one_direction: Annotated[Sourced, Quantity("B/s", "Bandwidth per GPU, one direction.")]
+    bandwidth_one_direction: Annotated[Sourced, BANDWIDTH.saying("Bandwidth per GPU, one direction.")]
     bandwidth_both_directions: Annotated[
-        Sourced | None, Quantity("B/s", "Sum of both directions, where the link is advertised so.")
+        Sourced | None, BANDWIDTH.saying("Sum of both directions, where the link is advertised so.")
     ] = None
 
 
@@ -33,7 +33,7 @@ class LinkReached:
     """What has been reached on it, or is taken for granted until it is measured."""
 
     achievable_fraction: Annotated[
-        Sourced | None, Quantity("1", "Share of the one-direction bandwidth that large transfers reach.", most=1.0)
+        Sourced | None, PART.saying("Share of the one-direction bandwidth that large transfers reach.")
     ] = None
 
 
@@ -68,7 +68,7 @@ class AdvertisedLink:
 
     profile: Annotated[str, Says("Name of the link profile.")]
     title: Annotated[str, Says("What people call it.")]
-    both_directions: Annotated[float, Quantity("B/s", "Sum of both directions, as advertised.")]
+    both_directions: Annotated[float, BANDWIDTH.saying("Sum of both directions, as advertised.")]
 
 
 ADVERTISED_AS_SUM = (
@@ -99,12 +99,12 @@ class Cluster:
     title: Annotated[str, Says("Full name, for tables.")]
     aliases: Annotated[tuple[str, ...], Says("Other names that people type.")] = ()
     gpu: Annotated[str, Says("Name of the GPU profile.")]
-    gpus_per_node: Annotated[Sourced, Quantity("count", "GPUs of one node.", whole=True)]
-    nodes: Annotated[
-        Sourced | None, Quantity("count", "Nodes of one unit that is sold whole; absent where it is open.", whole=True)
-    ] = None
+    gpus_per_node: Annotated[Sourced, COUNT.saying("GPUs of one node.")]
+    nodes: Annotated[Sourced | None, COUNT.saying("Nodes of one unit that is sold whole; absent where it is open.")] = (
+        None
+    )
     scale_up: Annotated[str, Says("Name of the link profile inside a node or rack.")]
     interconnect: Annotated[str, Says("Name of the link profile between nodes.")]
-    nic: Annotated[Sourced, Quantity("B/s", "Network adapter bandwidth per GPU, one direction.")]
+    nic: Annotated[Sourced, BANDWIDTH.saying("Network adapter bandwidth per GPU, one direction.")]
     sources: Annotated[dict[str, str], Says("The documents, by the key that numbers name.")]
     notes: Annotated[tuple[str, ...], Says("What one should know about it.")] = ()

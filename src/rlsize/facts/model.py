@@ -14,6 +14,7 @@ from rlsize.facts.fields import (
     Says,
     Sourced,
 )
+from rlsize.facts.kinds import COUNT, COUNT_OR_NONE, PARAMS, WHOLE_BYTES, WHOLE_TOKENS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -21,17 +22,17 @@ if TYPE_CHECKING:
 QkNorm = Literal["none", "head", "full"]
 LinearKind = Literal["gated_deltanet", "lightning", "kda", "short_conv"]
 
-Sharing = Annotated[int, Quantity("count", "Of the layers, those that read the cache of another.", least=0, whole=True)]
+Sharing = Annotated[int, COUNT_OR_NONE.saying("Of the layers, those that read the cache of another.")]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Attention:
     """Attention with a key and a value per KV head: MHA, GQA or MQA. Sliding layers are alike but for what they say."""
 
-    layers: Annotated[int, Quantity("count", "Layers that attend to the whole context.", least=0, whole=True)]
-    heads: Annotated[int, Quantity("count", "Query heads.", whole=True)]
-    kv_heads: Annotated[int, Quantity("count", "Key and value heads.", whole=True)]
-    head_dim: Annotated[int, Quantity("count", "Width of one head.", whole=True)]
+    layers: Annotated[int, COUNT_OR_NONE.saying("Layers that attend to the whole context.")]
+    heads: Annotated[int, COUNT.saying("Query heads.")]
+    kv_heads: Annotated[int, COUNT.saying("Key and value heads.")]
+    head_dim: Annotated[int, COUNT.saying("Width of one head.")]
     qkv_bias: Annotated[bool, Says("Whether the query, key and value projections have a bias.")] = False
     output_bias: Annotated[bool, Says("Whether the output projection has a bias.")] = False
     qk_norm: Annotated[
@@ -56,17 +57,15 @@ class Attention:
 class LatentAttention:
     """Multi-head latent attention (MLA); with an indexer, DeepSeek sparse attention (DSA)."""
 
-    layers: Annotated[int, Quantity("count", "Layers of this kind.", whole=True)]
-    heads: Annotated[int, Quantity("count", "Query heads.", whole=True)]
-    q_lora_rank: Annotated[
-        int, Quantity("count", "Width of the compressed query; 0 where it is not compressed.", least=0, whole=True)
-    ]
-    kv_lora_rank: Annotated[int, Quantity("count", "Width of the compressed key and value.", whole=True)]
-    qk_nope_head_dim: Annotated[int, Quantity("count", "Width of a head's query without position.", whole=True)]
-    qk_rope_head_dim: Annotated[int, Quantity("count", "Width of a head's query with rotary position.", whole=True)]
-    v_head_dim: Annotated[int, Quantity("count", "Width of a head's value.", whole=True)]
-    index_heads: Annotated[int, Quantity("count", "Heads of the indexer; 0 without one.", least=0, whole=True)] = 0
-    index_head_dim: Annotated[int, Quantity("count", "Width of an indexer head.", least=0, whole=True)] = 0
+    layers: Annotated[int, COUNT.saying("Layers of this kind.")]
+    heads: Annotated[int, COUNT.saying("Query heads.")]
+    q_lora_rank: Annotated[int, COUNT_OR_NONE.saying("Width of the compressed query; 0 where it is not compressed.")]
+    kv_lora_rank: Annotated[int, COUNT.saying("Width of the compressed key and value.")]
+    qk_nope_head_dim: Annotated[int, COUNT.saying("Width of a head's query without position.")]
+    qk_rope_head_dim: Annotated[int, COUNT.saying("Width of a head's query with rotary position.")]
+    v_head_dim: Annotated[int, COUNT.saying("Width of a head's value.")]
+    index_heads: Annotated[int, COUNT_OR_NONE.saying("Heads of the indexer; 0 without one.")] = 0
+    index_head_dim: Annotated[int, COUNT_OR_NONE.saying("Width of an indexer head.")] = 0
     index_topk: Annotated[int, Quantity("token", "Tokens that the indexer lets through.", least=0, whole=True)] = 0
 
 
@@ -74,14 +73,10 @@ class LatentAttention:
 class Sliding:
     """Layers that attend to the last tokens only."""
 
-    layers: Annotated[int, Quantity("count", "Layers of this kind.", whole=True)]
-    window: Annotated[int, Quantity("token", "Tokens that such a layer sees and keeps.", whole=True)]
-    kv_heads: Annotated[
-        int, Quantity("count", "Key and value heads; 0 where they have those of full layers.", least=0, whole=True)
-    ] = 0
-    head_dim: Annotated[
-        int, Quantity("count", "Width of one head; 0 where it is that of full layers.", least=0, whole=True)
-    ] = 0
+    layers: Annotated[int, COUNT.saying("Layers of this kind.")]
+    window: Annotated[int, WHOLE_TOKENS.saying("Tokens that such a layer sees and keeps.")]
+    kv_heads: Annotated[int, COUNT_OR_NONE.saying("Key and value heads; 0 where they have those of full layers.")] = 0
+    head_dim: Annotated[int, COUNT_OR_NONE.saying("Width of one head; 0 where it is that of full layers.")] = 0
     sharing: Sharing = 0
 
 
@@ -89,25 +84,25 @@ class Sliding:
 class LinearAttention:
     """Layers with a state of constant size in place of a KV cache."""
 
-    layers: Annotated[int, Quantity("count", "Layers of this kind.", whole=True)]
+    layers: Annotated[int, COUNT.saying("Layers of this kind.")]
     kind: Annotated[LinearKind, Says("The recurrence.")]
-    key_heads: Annotated[int, Quantity("count", "Query and key heads.", whole=True)]
-    value_heads: Annotated[int, Quantity("count", "Value heads.", whole=True)]
-    key_head_dim: Annotated[int, Quantity("count", "Width of a key head.", whole=True)]
-    value_head_dim: Annotated[int, Quantity("count", "Width of a value head.", whole=True)]
-    conv_kernel: Annotated[int, Quantity("count", "Taps of the short convolution; 0 without.", least=0, whole=True)] = 0
+    key_heads: Annotated[int, COUNT.saying("Query and key heads.")]
+    value_heads: Annotated[int, COUNT.saying("Value heads.")]
+    key_head_dim: Annotated[int, COUNT.saying("Width of a key head.")]
+    value_head_dim: Annotated[int, COUNT.saying("Width of a value head.")]
+    conv_kernel: Annotated[int, COUNT_OR_NONE.saying("Taps of the short convolution; 0 without.")] = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Mamba:
     """Mamba-2 layers."""
 
-    layers: Annotated[int, Quantity("count", "Layers of this kind.", whole=True)]
-    heads: Annotated[int, Quantity("count", "Heads.", whole=True)]
-    head_dim: Annotated[int, Quantity("count", "Width of one head.", whole=True)]
-    state_size: Annotated[int, Quantity("count", "State entries per channel.", whole=True)]
-    groups: Annotated[int, Quantity("count", "Groups that share input and output matrices.", whole=True)]
-    conv_kernel: Annotated[int, Quantity("count", "Taps of the short convolution.", whole=True)]
+    layers: Annotated[int, COUNT.saying("Layers of this kind.")]
+    heads: Annotated[int, COUNT.saying("Heads.")]
+    head_dim: Annotated[int, COUNT.saying("Width of one head.")]
+    state_size: Annotated[int, COUNT.saying("State entries per channel.")]
+    groups: Annotated[int, COUNT.saying("Groups that share input and output matrices.")]
+    conv_kernel: Annotated[int, COUNT.saying("Taps of the short convolution.")]
     conv_bias: Annotated[bool, Says("Whether the convolution has a bias.")] = True
 
 
@@ -115,8 +110,8 @@ class Mamba:
 class FeedForward:
     """Dense MLP layers."""
 
-    layers: Annotated[int, Quantity("count", "Layers of this kind.", whole=True)]
-    intermediate_size: Annotated[int, Quantity("count", "Width inside the MLP.", whole=True)]
+    layers: Annotated[int, COUNT.saying("Layers of this kind.")]
+    intermediate_size: Annotated[int, COUNT.saying("Width inside the MLP.")]
     matrices: Annotated[
         int, Quantity("count", "Weight matrices: 3 if gated, 2 if not.", least=2, most=3, whole=True)
     ] = 3
@@ -127,16 +122,12 @@ class FeedForward:
 class Moe:
     """Mixture-of-experts layers."""
 
-    layers: Annotated[int, Quantity("count", "Layers of this kind.", whole=True)]
-    experts: Annotated[int, Quantity("count", "Routed experts per layer.", whole=True)]
-    experts_per_token: Annotated[int, Quantity("count", "Routed experts that work on each token (top-k).", whole=True)]
-    intermediate_size: Annotated[int, Quantity("count", "Width inside a routed expert.", whole=True)]
-    shared_experts: Annotated[
-        int, Quantity("count", "Experts that work on every token; 0 without.", least=0, whole=True)
-    ] = 0
-    shared_intermediate_size: Annotated[
-        int, Quantity("count", "Width inside a shared expert; 0 without.", least=0, whole=True)
-    ] = 0
+    layers: Annotated[int, COUNT.saying("Layers of this kind.")]
+    experts: Annotated[int, COUNT.saying("Routed experts per layer.")]
+    experts_per_token: Annotated[int, COUNT.saying("Routed experts that work on each token (top-k).")]
+    intermediate_size: Annotated[int, COUNT.saying("Width inside a routed expert.")]
+    shared_experts: Annotated[int, COUNT_OR_NONE.saying("Experts that work on every token; 0 without.")] = 0
+    shared_intermediate_size: Annotated[int, COUNT_OR_NONE.saying("Width inside a shared expert; 0 without.")] = 0
     shared_gate: Annotated[bool, Says("Whether a learned gate scales the shared expert.")] = False
     matrices: Annotated[
         int, Quantity("count", "Weight matrices: 3 if gated, 2 if not.", least=2, most=3, whole=True)
@@ -155,15 +146,15 @@ class Architecture:
 
     source: Annotated[str, Says("The key of `sources` that names the document with these dimensions.")]
     verified: Annotated[bool, Says("False where no stored copy of that document was read.")] = True
-    layers: Annotated[int, Quantity("count", "Blocks of the stack.", whole=True)]
-    hidden_size: Annotated[int, Quantity("count", "Width of the residual stream.", whole=True)]
-    vocab_size: Annotated[int, Quantity("count", "Rows of the embedding, padding included.", whole=True)]
+    layers: Annotated[int, COUNT.saying("Blocks of the stack.")]
+    hidden_size: Annotated[int, COUNT.saying("Width of the residual stream.")]
+    vocab_size: Annotated[int, COUNT.saying("Rows of the embedding, padding included.")]
     tied_embeddings: Annotated[bool, Says("Whether the output head is the input embedding.")]
-    max_context: Annotated[int, Quantity("token", "Longest sequence that the model is made for.", whole=True)]
-    norms_per_layer: Annotated[int, Quantity("count", "Norms of a block.", least=0, whole=True)] = 2
+    max_context: Annotated[int, WHOLE_TOKENS.saying("Longest sequence that the model is made for.")]
+    norms_per_layer: Annotated[int, COUNT_OR_NONE.saying("Norms of a block.")] = 2
     norm_bias: Annotated[bool, Says("Whether norms have a bias (LayerNorm).")] = False
     layer_embedding_size: Annotated[
-        int, Quantity("count", "Width of the embedding that each layer has of its own; 0 without.", least=0, whole=True)
+        int, COUNT_OR_NONE.saying("Width of the embedding that each layer has of its own; 0 without.")
     ] = 0
     attention: Annotated[Attention | None, Says("Attention with a key and a value per KV head.")] = None
     latent_attention: Annotated[LatentAttention | None, Says("Multi-head latent attention.")] = None
@@ -224,17 +215,14 @@ class Computed:
         ),
     ]
     kv_bytes_per_token: Annotated[
-        int, Quantity("B", "KV cache per token, layers that attend to the whole context.", least=0, whole=True)
+        int, WHOLE_BYTES.saying("KV cache per token, layers that attend to the whole context.")
     ]
-    index_bytes_per_token: Annotated[int, Quantity("B", "Indexer keys per token.", least=0, whole=True)] = 0
+    index_bytes_per_token: Annotated[int, WHOLE_BYTES.saying("Indexer keys per token.")] = 0
     sliding_cap_bytes: Annotated[
-        int,
-        Quantity(
-            "B", "KV cache of the sliding layers, per sequence at least as long as the window.", least=0, whole=True
-        ),
+        int, WHOLE_BYTES.saying("KV cache of the sliding layers, per sequence at least as long as the window.")
     ] = 0
     recurrent_state_bytes: Annotated[
-        int, Quantity("B", "State of linear-attention and Mamba layers per sequence, in fp32.", least=0, whole=True)
+        int, WHOLE_BYTES.saying("State of linear-attention and Mamba layers per sequence, in fp32.")
     ] = 0
 
 
@@ -248,11 +236,9 @@ class Model:
     aliases: Annotated[tuple[str, ...], Says("Other names that people type.")] = ()
     family: Annotated[str, Says("Hugging Face model_type of the language model.")]
     architecture: Annotated[Architecture, Says("The shape of its layers.")]
-    published_params: Annotated[
-        Sourced | None, Quantity("param", "Parameters in total, as its authors state them.")
-    ] = None
+    published_params: Annotated[Sourced | None, PARAMS.saying("Parameters in total, as its authors state them.")] = None
     published_active_params: Annotated[
-        Sourced | None, Quantity("param", "Active parameters, as its authors state them.")
+        Sourced | None, PARAMS.saying("Active parameters, as its authors state them.")
     ] = None
     computed: Annotated[Computed | None, Says("What the program computed from the architecture.")] = None
     sources: Annotated[dict[str, str], Says("The documents, by the key that numbers name.")] = field(

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from rlsize.facts.fields import Quantity, Says
 from rlsize.facts.figure import Figure, absent
+from rlsize.facts.kinds import AMOUNT_OR_NONE, COUNT, DOLLARS
 from rlsize.facts.plan import PlanFigure  # noqa: TC001 (pydantic resolves the annotations at run time)
 from rlsize.facts.rates import Rates  # noqa: TC001 (pydantic resolves the annotations at run time)
 
@@ -131,18 +132,18 @@ class Observation:
 class ObservedAllocation:
     """The pools as they were."""
 
-    rollout_instances: Annotated[float | None, Quantity("count", "rollout instances", whole=True)] = None
+    rollout_instances: Annotated[float | None, COUNT.saying("rollout instances")] = None
     gpus_per_instance: Annotated[float | None, Quantity("count", "GPUs of one instance", least=1e-6)] = None
-    rollout_gpus: Annotated[float | None, Quantity("count", "GPUs of the rollout fleet", least=0)] = None
-    trainer_gpus: Annotated[float | None, Quantity("count", "GPUs of the trainer", least=0)] = None
+    rollout_gpus: Annotated[float | None, AMOUNT_OR_NONE.saying("GPUs of the rollout fleet")] = None
+    trainer_gpus: Annotated[float | None, AMOUNT_OR_NONE.saying("GPUs of the trainer")] = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ObservedPrices:
     """What an hour of a GPU cost."""
 
-    rollout_gpu_hour_usd: Annotated[float | None, Quantity("usd", "dollars per hour of a rollout GPU", least=0)] = None
-    trainer_gpu_hour_usd: Annotated[float | None, Quantity("usd", "dollars per hour of a trainer GPU", least=0)] = None
+    rollout_gpu_hour_usd: Annotated[float | None, DOLLARS.saying("dollars per hour of a rollout GPU")] = None
+    trainer_gpu_hour_usd: Annotated[float | None, DOLLARS.saying("dollars per hour of a trainer GPU")] = None
     source: Annotated[str, Says("who says so")] = ""
 
 

@@ -11,9 +11,6 @@ from rlsize.facts.figure import Figure, Provenance
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-ALTERNATING = frozenset({"colocated", "synchronous"})
-"""Modes in which no sample is older than the weights that it trains."""
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlanFigure:
@@ -65,25 +62,8 @@ class Plan:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Degrees:
-    """Degrees of parallelism; None where nobody says."""
-
-    tensor: Annotated[int | None, Says("GPUs that share each layer.")] = None
-    pipeline: Annotated[int | None, Says("Pipeline stages.")] = None
-    data: Annotated[int | None, Says("Data-parallel ranks.")] = None
-    context: Annotated[int | None, Says("Context-parallel ranks.")] = None
-    expert: Annotated[int | None, Says("Expert-parallel ranks.")] = None
-
-    def said(self, *names: str) -> dict[str, int]:
-        """The degrees above 1, by name; all of them where no name is given."""
-        wanted = names or ("tensor", "pipeline", "data", "context", "expert")
-        degrees = {name: getattr(self, name) or 1 for name in wanted}
-        return {name: degree for name, degree in degrees.items() if degree > 1}
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Allocation:
-    """How many GPUs each side has, and how they are used; None or empty where nobody says."""
+    """How many GPUs each side has, and how an instance is spread; None or empty where nobody says."""
 
     source: Annotated[str, Says("Where it comes from: a file, or flags.")]
     mode: Annotated[str, Says("Loop: colocated, synchronous, one-step-off, async or hybrid.")] = ""
@@ -93,28 +73,11 @@ class Allocation:
     trainer_gpus: Annotated[int | None, Says("GPUs of the trainer.")] = None
     gpus_per_node: Annotated[int | None, Says("GPUs of a node.")] = None
     engine: Annotated[str, Says("The inference engine.")] = ""
-    rollout: Annotated[Degrees, Says("How an instance is spread.")] = field(default_factory=Degrees)
-    trainer: Annotated[Degrees, Says("How the trainer is spread.")] = field(default_factory=Degrees)
-    max_staleness: Annotated[float | None, Says("Optimizer steps that a sample may be behind.")] = None
-    sync_every: Annotated[int, Says("Optimizer steps from one weight sync to the next.")] = 1
-    carried: Annotated[bool, Says("Whether long samples of a synchronous loop go on in the next step.")] = False
-    in_flight: Annotated[bool, Says("Whether samples go on with new weights while they are generated.")] = False
-    prompts_per_step: Annotated[float | None, Says("Prompts per optimizer step.")] = None
-    group_size: Annotated[float | None, Says("Samples of one prompt.")] = None
-    mini_batches: Annotated[int, Says("Weight updates that a batch is split into.")] = 1
-    concurrency: Annotated[float | None, Says("Samples generated at the same time on one instance.")] = None
-    memory_fraction: Annotated[float | None, Says("Share of GPU memory that the engine may use.")] = None
-    reference: Annotated[bool | None, Says("Whether a frozen reference model is kept.")] = None
-    mixture: Annotated[bool | None, Says("Whether the model has experts.")] = None
+    degrees: Annotated[dict[str, int], Says("Ranks of an instance: tensor, pipeline, data, expert.")] = field(
+        default_factory=dict
+    )
 
     @property
     def shared(self) -> bool:
         """Whether both sides take turns on the same GPUs, so that there is no fleet beside the trainer."""
         return self.mode == "colocated"
-
-    @property
-    def staleness(self) -> float | None:
-        """Optimizer steps that a sample may be behind, as the mode has it; None where nobody says."""
-        if self.mode in ALTERNATING:
-            return 0.0
-        return 1.0 if self.mode == "one-step-off" else self.max_staleness

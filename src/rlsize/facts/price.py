@@ -10,6 +10,7 @@ from rlsize.facts.fields import (
     Says,
     Sourced,
 )
+from rlsize.facts.kinds import COUNT
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,7 +26,7 @@ class Price:
     instance: Annotated[str, Says("Instance type as the cloud names it; empty where there is none.")] = ""
     gpu: Annotated[str | None, Says("Name of the GPU profile; absent where there is none for it.")] = None
     gpu_listed: Annotated[str, Says("The GPU as the price list names it.")]
-    gpus: Annotated[Sourced, Quantity("count", "GPUs of the instance.", whole=True)]
+    gpus: Annotated[Sourced, COUNT.saying("GPUs of the instance.")]
     usd_per_gpu_hour: Annotated[Sourced, Quantity("usd", "Dollars per GPU and hour.")]
     spot_usd_per_gpu_hour: Annotated[
         Sourced | None, Quantity("usd", "Dollars per GPU and hour of the preemptible kind.")

@@ -7,6 +7,17 @@ from typing import Annotated, Literal, TypeAlias
 
 from rlsize.facts.fields import Quantity, Says
 from rlsize.facts.headroom import HeadroomPart  # noqa: TC001 (pydantic resolves the annotations at run time)
+from rlsize.facts.kinds import (
+    AMOUNT_OR_NONE,
+    COUNT,
+    RATIO,
+    SECONDS,
+    SECONDS_OR_NONE,
+    SHARE,
+    TOKEN_RATE_OR_NONE,
+    TOKENS,
+    WHOLE_TOKENS,
+)
 from rlsize.facts.measured import (  # noqa: TC001 (pydantic resolves the annotations at run time)
     Machine,
     RolloutMeasured,
@@ -23,22 +34,16 @@ class InstanceRate:
 
     mean: Annotated[float, Quantity("token/s", "mean over the instances, by wall clock", least=1e-6)]
     spread: Annotated[
-        float | None, Quantity("token/s", "standard deviation over the instances; null for a single one", least=0)
+        float | None, TOKEN_RATE_OR_NONE.saying("standard deviation over the instances; null for a single one")
     ] = None
     instances: Annotated[int, Quantity("count", "instances averaged", least=1, whole=True)] = 1
     standard_error: Annotated[
-        float | None,
-        Quantity("token/s", "how far the mean of a single instance may lie from its long-run rate", least=0),
+        float | None, TOKEN_RATE_OR_NONE.saying("how far the mean of a single instance may lie from its long-run rate")
     ] = None
     lower_bound: Annotated[bool, Says("true where the instances were not asked for all that they can do")] = False
     saturated_fraction: Annotated[
         float | None,
-        Quantity(
-            "1",
-            "share of the window in which the least saturated instance had work waiting; null if unknown",
-            least=0,
-            most=1,
-        ),
+        SHARE.saying("share of the window in which the least saturated instance had work waiting; null if unknown"),
     ] = None
     why: Annotated[str, Says("how that was judged")] = ""
 
@@ -48,11 +53,9 @@ class MeasuredInstance:
     """One instance of the measurement."""
 
     instance: Annotated[str, Says("host and port, or file; with the data-parallel rank where there are several")]
-    tokens_per_second: Annotated[float, Quantity("token/s", "response tokens per second by wall clock", least=0)]
-    busy_tokens_per_second: Annotated[float | None, Quantity("token/s", "the same while it was busy", least=0)] = None
-    saturated_fraction: Annotated[
-        float | None, Quantity("1", "share of the window with work waiting", least=0, most=1)
-    ] = None
+    tokens_per_second: Annotated[float, TOKEN_RATE_OR_NONE.saying("response tokens per second by wall clock")]
+    busy_tokens_per_second: Annotated[float | None, TOKEN_RATE_OR_NONE.saying("the same while it was busy")] = None
+    saturated_fraction: Annotated[float | None, SHARE.saying("share of the window with work waiting")] = None
     lower_bound: Annotated[bool, Says("true where it was not asked for all that it can do")] = False
     straggler: Annotated[bool, Says("true where it is far slower than its neighbours")] = False
 
@@ -62,28 +65,24 @@ class RateConditions:
     """What the rate was measured with; it holds for nothing else."""
 
     model: Annotated[str | None, Says("model name as the engine served it")] = None
-    mean_response_tokens: Annotated[float | None, Quantity("token", "mean response length")] = None
-    mean_prompt_tokens: Annotated[float | None, Quantity("token", "mean prompt length")] = None
+    mean_response_tokens: Annotated[float | None, TOKENS.saying("mean response length")] = None
+    mean_prompt_tokens: Annotated[float | None, TOKENS.saying("mean prompt length")] = None
     group_size: Annotated[
         float | None, Quantity("count", "samples of one prompt; null if the engine does not see it", least=1)
     ] = None
-    prefix_cache_hit_fraction: Annotated[
-        float | None, Quantity("1", "prompt tokens found in the prefix cache", least=0, most=1)
-    ] = None
-    preemptions_per_second: Annotated[float | None, Quantity("1", "per instance", least=0)] = None
-    weight_syncs: Annotated[float | None, Quantity("count", "weight syncs seen in the window", least=0)] = None
-    weight_sync_seconds: Annotated[float | None, Quantity("s", "seconds that they took", least=0)] = None
-    kv_cache_tokens: Annotated[
-        int | None, Quantity("token", "tokens that one instance's KV cache holds", whole=True)
-    ] = None
+    prefix_cache_hit_fraction: Annotated[float | None, SHARE.saying("prompt tokens found in the prefix cache")] = None
+    preemptions_per_second: Annotated[float | None, RATIO.saying("per instance")] = None
+    weight_syncs: Annotated[float | None, AMOUNT_OR_NONE.saying("weight syncs seen in the window")] = None
+    weight_sync_seconds: Annotated[float | None, SECONDS_OR_NONE.saying("seconds that they took")] = None
+    kv_cache_tokens: Annotated[int | None, WHOLE_TOKENS.saying("tokens that one instance's KV cache holds")] = None
     response_cv: Annotated[
-        float | None, Quantity("1", "coefficient of variation of response lengths, without the cap", least=0)
+        float | None, RATIO.saying("coefficient of variation of response lengths, without the cap")
     ] = None
-    max_response_tokens: Annotated[float | None, Quantity("token", "cap on the response length")] = None
-    temperature: Annotated[float | None, Quantity("1", "sampling temperature", least=0)] = None
+    max_response_tokens: Annotated[float | None, TOKENS.saying("cap on the response length")] = None
+    temperature: Annotated[float | None, RATIO.saying("sampling temperature")] = None
     dtype: Annotated[str | None, Says("width of the engine's weights")] = None
     kv_dtype: Annotated[str | None, Says("width of the KV cache")] = None
-    tensor_parallel: Annotated[int | None, Quantity("count", "GPUs that share each layer", whole=True)] = None
+    tensor_parallel: Annotated[int | None, COUNT.saying("GPUs that share each layer")] = None
     dummy_weights: Annotated[bool | None, Says("true where weights were random: speed does not need real ones")] = None
 
 
@@ -108,16 +107,16 @@ class Rates:
     counts: Annotated[Counts, Says("the tokens that the rate counts: response, or total (prompt and response)")] = (
         "response"
     )
-    prompt_share: Annotated[
-        float | None, Quantity("1", "share of prompt tokens in a total; needed to convert it", least=0, most=1)
-    ] = None
+    prompt_share: Annotated[float | None, SHARE.saying("share of prompt tokens in a total; needed to convert it")] = (
+        None
+    )
     includes: Annotated[list[HeadroomPart], Says("the parts of headroom that the rate already holds")] = field(
         default_factory=list
     )
     gpus_per_instance: Annotated[
         float | None, Quantity("count", "GPUs of one instance; null if unknown", least=1e-6)
     ] = None
-    window_seconds: Annotated[float | None, Quantity("s", "how long was measured")] = None
+    window_seconds: Annotated[float | None, SECONDS.saying("how long was measured")] = None
     train_seconds: Annotated[float | None, Quantity("s", "busy trainer seconds per optimizer step", least=1e-6)] = None
     consumption_tokens_per_second: Annotated[
         float | None, Quantity("token/s", "response tokens that the trainer consumes while it trains", least=1e-6)
@@ -126,7 +125,7 @@ class Rates:
         default_factory=RateConditions
     )
     instances: Annotated[list[MeasuredInstance], Says("the instances one by one")] = field(default_factory=list)
-    trainer_gpus: Annotated[int | None, Quantity("count", "GPUs of the trainer that was measured", whole=True)] = None
+    trainer_gpus: Annotated[int | None, COUNT.saying("GPUs of the trainer that was measured")] = None
     rollout: Annotated[RolloutMeasured | None, Says("a rollout instance by concurrency")] = None
     train: Annotated[TrainMeasured | None, Says("a train step by phase")] = None
     sync: Annotated[SyncMeasured | None, Says("a weight sync by method")] = None

@@ -57,7 +57,7 @@ def instance(said: Said, model: Model | None, gpu: Gpu | None, *, shared: bool) 
         gpu: The GPU of the fleet.
         shared: Whether a trainer has the same GPUs, so that it leaves room where nobody says how much.
     """
-    own = _engine(said)
+    own = engine_of(said)
     layout, stated = layout_of(said, model)
     kv_dtype = said.choose("kv_dtype", KV_WIDTHS)
     weights = _weights(said, model)
@@ -126,7 +126,7 @@ def without_engine(said: Said) -> bool:
     return str(said.name("engine")[0]).lower() == WITHOUT
 
 
-def _engine(said: Said) -> InferenceEngine:
+def engine_of(said: Said) -> InferenceEngine:
     """The engine by how its name reads, version and all; vLLM where nobody says."""
     name, where = said.name("engine")
     if name is None:

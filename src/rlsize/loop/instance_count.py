@@ -14,13 +14,14 @@ if TYPE_CHECKING:
 
 
 def instance_gpus(said: Said) -> Figure:
-    """GPUs of one rollout instance: said, tensor x pipeline parallel, or those of the rates file; else absent."""
+    """GPUs of one rollout instance: said, its ranks multiplied, or those of the rates file; else absent."""
     size, tensor = said.ask("gpus_per_instance"), said.ask("rollout_tensor_parallel")
     if size.known or not tensor.known:
         return size if size.known else said.measured("gpus_per_instance", size)
-    pipeline = said.ask("rollout_pipeline_parallel")
-    product = apply("gpus_per_instance", matching.instance_gpus, tensor_parallel=tensor, pipeline_parallel=pipeline)
-    return said.keep(product)
+    several = said if said.gives("rollout_data_parallel") else said.apart()  # one rank is not worth showing
+    ranks = {"pipeline_parallel": said.ask("rollout_pipeline_parallel")}
+    ranks |= {"tensor_parallel": tensor, "data_parallel": several.ask("rollout_data_parallel")}
+    return said.keep(apply("gpus_per_instance", matching.instance_gpus, **ranks))
 
 
 def stated_instances(said: Said) -> Figure:

@@ -50,16 +50,12 @@ class Evaluation:
     Args:
         placement: Mode, GPUs and layouts of both sides, by key.
         results: What comes of it, by key, with bands; what lacks an input says which.
-        warnings: What the reader must know before trusting it.
-        notes: What explains it.
         refused: Why the loop cannot run so; empty where it can. There are no results then.
         draws: The joint draws behind the bands, by key.
     """
 
     placement: Mapping[str, Figure]
     results: Mapping[str, Figure]
-    warnings: tuple[str, ...] = ()
-    notes: tuple[str, ...] = ()
     refused: str = ""
     draws: Mapping[str, NDArray[np.float64]] = field(default_factory=dict, compare=False, repr=False)
 

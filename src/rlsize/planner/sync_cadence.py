@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from rlsize.equations import sync_pause
-from rlsize.estimates.figures import apply, rounded, with_bands
+from rlsize.estimates.figures import rounded, with_bands
 from rlsize.estimates.sync import SyncQuestion, link_rows, method_rows, sync_results
 from rlsize.planner.rounding import rounded_up
 
@@ -44,29 +43,13 @@ def plan_sync(question: SyncQuestion, links: tuple[LinkFigures, ...] = (), rando
         links: Links to compare.
         random: Generator for the bands of uncertain inputs; None for central values only.
     """
+    results = [
+        rounded(figure, figure.key, rounded_up) if figure.key.endswith("sync_every_steps") else figure
+        for figure in sync_results(question)
+    ]
     return SyncAnswer(
         question=question,
-        results=with_bands(_results(question), random),
+        results=with_bands(results, random),
         methods=method_rows(question),
         links=link_rows(question, links),
     )
-
-
-def _results(question: SyncQuestion) -> list[Figure]:
-    figures = sync_results(question)
-    found = {figure.key: figure for figure in figures}
-    for prefix in ("", "expected_"):
-        figures.append(sync_cadence(f"{prefix}sync_every_steps", question, found[f"{prefix}exposed_sync_seconds"]))
-    return figures
-
-
-def sync_cadence(key: str, question: SyncQuestion, exposed: Figure) -> Figure:
-    """The fewest whole steps between syncs that keep the pause under its target share."""
-    exact = apply(
-        key,
-        sync_pause.sync_cadence,
-        exposed_sync_seconds=exposed,
-        step_seconds_without_sync=question.step_seconds,
-        target_fraction=question.target_fraction,
-    )
-    return rounded(exact, key, rounded_up)

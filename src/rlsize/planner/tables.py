@@ -47,18 +47,15 @@ _TRAINERS = 4096  # entries that are worked out at once
 _FLEETS = 512  # likewise; each has points of its own, at which its samples end
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NearMiss:
+class NearMiss(NamedTuple):
     """
     The candidate that a constraint left out most narrowly.
 
     Args:
-        reason: The constraint.
         what: The candidate in a few words.
         short: By how much it failed: of memory the share that is lacking, of a limit the share beyond it. [1]
     """
 
-    reason: str
     what: str
     short: float
 
@@ -79,7 +76,7 @@ class Rejections:
         self.counts[reason] += count
         known = self.nearest.get(reason)
         if short is not None and (known is None or short < known.short):
-            self.nearest[reason] = NearMiss(reason=reason, what=what, short=short)
+            self.nearest[reason] = NearMiss(what, short)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

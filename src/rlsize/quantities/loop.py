@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from rlsize.facts.fields import Quantity
-from rlsize.quantities.kinds import COUNT, PARAMS, STALENESS
+from rlsize.facts.kinds import AMOUNT_OR_NONE, COUNT, PARAMS
 from rlsize.quantities.row import Row, Switch, Text, Word
 
 MODES = ("colocated", "disaggregated", "sync", "overlapped", "one-step-off", "async", "partial")
@@ -70,7 +70,7 @@ ROWS = (
     Row("mode", Word(MODES), "How rollout and training are laid out in time.", "placement.", "--"),
     Row(
         "max_staleness",
-        STALENESS,
+        AMOUNT_OR_NONE,
         "Staleness cap in optimizer steps, k.",
         "placement.",
         "--",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from rlsize.facts.fields import Quantity
-from rlsize.quantities.kinds import PART, POSITIVE, SHARE
+from rlsize.facts.kinds import PART, POSITIVE, SHARE
 from rlsize.quantities.row import Row
 
 _COUNTED = Quantity("count", least=0.0, most=1e6, whole=True)

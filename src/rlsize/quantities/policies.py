@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from rlsize.facts.fields import Quantity
-from rlsize.quantities.kinds import COUNT, COUNT_OR_NONE, CV, POSITIVE, SECONDS_OR_NONE, SHARE
+from rlsize.facts.kinds import COUNT, COUNT_OR_NONE, CV, POSITIVE, SECONDS_OR_NONE, SHARE
 from rlsize.quantities.row import Row, Text, Word, said_in
 
 _PER_HOUR = Quantity("count", least=0.0, most=3600.0)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from rlsize.facts.fields import Quantity
-from rlsize.quantities.kinds import DOLLARS, SHARE
+from rlsize.facts.kinds import DOLLARS, SHARE
 from rlsize.quantities.row import Row, Text
 
 _PRICE = Quantity("usd", least=0.0, spread=True)

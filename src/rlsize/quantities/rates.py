@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from rlsize.facts.fields import Quantity
-from rlsize.quantities.kinds import COUNT, SECONDS_SPREAD, SHARE, TOKEN_RATE_SPREAD
+from rlsize.facts.kinds import COUNT, SECONDS_SPREAD, SHARE, TOKEN_RATE_SPREAD
 from rlsize.quantities.row import Row, Switch
 
 ROWS = (

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from rlsize.facts.fields import Quantity
-from rlsize.quantities.kinds import COUNT, DTYPE, PART, POSITIVE, SECONDS_OR_NONE, SHARE, TOKENS, WEIGHT_DTYPE
+from rlsize.facts.kinds import COUNT, PART, POSITIVE, SECONDS_OR_NONE, SHARE, TOKENS
+from rlsize.quantities.kinds import DTYPE, WEIGHT_DTYPE
 from rlsize.quantities.row import Row, Switch, Text, Word
 
 SHARED_MEMORY_FRACTION = 0.6

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from rlsize.facts.fields import Quantity
-from rlsize.quantities.kinds import SECONDS, STALENESS
+from rlsize.facts.kinds import AMOUNT_OR_NONE, SECONDS
 from rlsize.quantities.row import Row, Text
 
 ROWS = (
     Row("backlog_seconds", SECONDS, "Time since the backlog was empty: 600, 10 min.", flag="--"),
-    Row("in_flight_samples", STALENESS, "Samples being generated.", flag="--in-flight"),
+    Row("in_flight_samples", AMOUNT_OR_NONE, "Samples being generated.", flag="--in-flight"),
     Row(
         "calibration",
         Text("FILE"),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from rlsize.facts.fields import Quantity
-from rlsize.quantities.kinds import COUNT, POSITIVE, SECONDS
+from rlsize.facts.kinds import COUNT, POSITIVE, SECONDS
 from rlsize.quantities.row import Row, Switch, Text, Word
 
 _POOL = Text("POOL", many=True)  # short, or the help of `plan` cuts its longest flag off

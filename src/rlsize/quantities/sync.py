@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from rlsize.facts.fields import Quantity
+from rlsize.facts.kinds import COUNT, SECONDS, SECONDS_OR_NONE
 from rlsize.facts.quantisation import CHANGED_FRACTION
-from rlsize.quantities.kinds import COUNT, DTYPE, SECONDS, SECONDS_OR_NONE
+from rlsize.quantities.kinds import DTYPE
 from rlsize.quantities.row import Row, Text, Word
 
 _BANDWIDTH = Quantity("B/s", least=1e3)

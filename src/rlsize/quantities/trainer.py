@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from rlsize.facts.fields import Quantity
-from rlsize.quantities.kinds import COUNT, POSITIVE, TOKENS
+from rlsize.facts.kinds import COUNT, POSITIVE, TOKENS
 from rlsize.quantities.row import Row, Switch, Word
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from rlsize.facts.fields import Quantity
-from rlsize.quantities.kinds import COUNT, CV, POSITIVE, SHARE, TOKENS, TOKENS_OR_NONE
+from rlsize.facts.kinds import COUNT, CV, POSITIVE, SHARE, TOKENS, TOKENS_OR_NONE
 from rlsize.quantities.row import Row, Text, Word
 
 MOST_MEAN_LENGTHS = 32.0

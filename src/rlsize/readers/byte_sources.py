@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import sys
 import zlib
 from io import BytesIO
-from typing import TYPE_CHECKING, BinaryIO
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 from rlsize.errors import Fault, InputError
 from rlsize.readers.yaml_documents import read_bytes
@@ -28,6 +29,14 @@ def zstd_lacking(name: str) -> InputError:
     """That a file cannot be unpacked without a library which few need."""
     todo = "pip install 'rlsize[zstd]', or uncompress the file first"
     return InputError(Fault("is packed by zstd, which needs the package zstandard", name, todo))
+
+
+def json_of(text: str | bytes) -> Any:  # noqa: ANN401 (any JSON value)
+    """What a text says in JSON; None where it is none."""
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        return None
 
 
 def shown_source(path: str) -> str:

@@ -8,7 +8,6 @@ engines under one name, that name may be read instead; the counters of a trainer
 
 from __future__ import annotations
 
-import json
 import math
 import re
 from dataclasses import replace
@@ -22,6 +21,7 @@ from rlsize.errors import Fault, InputError, UnfinishedError
 from rlsize.facts import published
 from rlsize.facts.counters import Snapshot
 from rlsize.facts.run_log import RunLog, RunMode, StepRecord
+from rlsize.readers.byte_sources import json_of
 from rlsize.readers.http_pages import LOGIN_VARIABLE, OK, TOKEN_VARIABLE, Page, fetch, without
 from rlsize.readers.metrics.exposition import LARGEST_VALUE, Series
 from rlsize.readers.metrics.kinds import KINDS, RULES
@@ -427,7 +427,7 @@ def _asked(
         raise UnfinishedError(Fault(fault.what, server.shown, todo))
     if outcome.status != OK:
         raise _refused(outcome, access)
-    document = _loaded(outcome.content)
+    document = json_of(outcome.content)
     if not isinstance(document, dict) or document.get("status") != "success":
         raise InputError(_stranger(server))
     data, warnings = document.get("data"), document.get("warnings")
@@ -435,15 +435,8 @@ def _asked(
     return data.get("result") if isinstance(data, dict) else None, told
 
 
-def _loaded(content: bytes) -> Any:  # noqa: ANN401 (whatever a server sends)
-    try:
-        return json.loads(content)
-    except (ValueError, RecursionError):
-        return None
-
-
 def _refused(page: Page, access: Access) -> InputError | UnfinishedError:
-    document = _loaded(page.content)
+    document = json_of(page.content)
     said = document.get("error") if isinstance(document, dict) else ""
     reason = without(_line(said), *access.secrets(page.target)) if said else ""
     what = f"answers {page.status}{f': {reason}' if reason else ''}"

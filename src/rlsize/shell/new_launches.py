@@ -17,14 +17,15 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from rlsize.facts.framework import Framework
+    from rlsize.facts.model import Model
     from rlsize.facts.plan import Allocation
     from rlsize.frameworks.demands import Unmet
     from rlsize.frameworks.new import NewLaunch
     from rlsize.shell.inputs import Inputs
 
-_NEEDED = (
-    "instances", "gpus_per_instance", "rollout_gpus", "trainer_gpus", "gpus_per_node", "prompts_per_step", "group_size",
-)  # fmt: skip
+_POOLS = ("instances", "gpus_per_instance", "rollout_gpus", "trainer_gpus", "gpus_per_node")
+_CAPS = {"colocated": 0.0, "synchronous": 0.0, "one-step-off": 1.0}
+"""Optimizer steps that a sample may be behind, where the mode says it."""
 _HELD = (
     "tensor_parallel", "pipeline_parallel", "context_parallel", "expert_parallel", "recompute", "offload",
     "chunked_loss", "lora_rank", "memory_fraction", "max_response_tokens", "max_prompt_tokens", "trainer_backend",
@@ -183,20 +184,26 @@ def _numbers(inputs: Inputs, found: Allocation) -> dict[str, Any]:
         InputError: All that is missing or wrong so far.
         DoesNotFitError: No framework has a key for it.
     """
-    numbers: dict[str, Any] = {key: _whole(inputs, key, getattr(found, key)) for key in _NEEDED}
-    if found.rollout.tensor is None and found.gpus_per_instance not in {None, 1}:
+    numbers: dict[str, Any] = {key: _whole(inputs, key, getattr(found, key)) for key in _POOLS}
+    numbers |= {key: _whole(inputs, key, inputs.ask(key).if_known) for key in ("prompts_per_step", "group_size")}
+    if "tensor" not in found.degrees and found.gpus_per_instance not in {None, 1}:
         todo = "give the GPUs that share each layer of an instance"
         inputs.fault("how an instance is spread is not known", "--rollout-tensor-parallel", todo)
-    if found.mode and found.staleness is None:
+    stated = inputs.ask("max_staleness", assume=False).if_known
+    staleness = _CAPS.get(found.mode, stated)
+    if found.mode and staleness is None:
         inputs.fault("max_staleness is missing", "--max-staleness", "give the staleness cap in optimizer steps")
     inputs.settle()
-    cap = found.staleness or 0
+    cap = staleness or 0
     numbers["max_staleness"] = int(cap) if cap == int(cap) else cap
+    numbers |= {f"rollout_{name}_parallel": degree for name, degree in found.degrees.items() if degree > 1}
+    numbers["rollout_tensor_parallel"] = found.degrees.get("tensor", 1)
+    numbers |= {key: int(inputs.ask(key).if_known or 1) for key in ("mini_batches", "sync_every")}
     if found.mode in {"async", "hybrid"} and not cap:
         todo = "give more than 0, or --mode sync"
         inputs.fault("an asynchronous loop has samples that are from before", "--max-staleness", todo)
     inputs.settle()
-    if found.carried:
+    if inputs.name("mode")[0] == "partial":
         what = "long samples go on in the next step (mode partial), and no key for that was read"
         raise DoesNotFitError(Fault(what, "--mode", "nearest: --mode sync, or --mode async"))
     return numbers
@@ -233,15 +240,11 @@ def _made(
     given: dict[str, Any] = {key: numbers[key] for key in ("gpus_per_node", "gpus_per_instance")}
     given |= {"mode": framework_mode(found.mode), "algorithm": inputs.name("algorithm")[0] or "grpo"}
     given |= {"gpus": numbers["trainer_gpus"] + (0 if found.shared else numbers["rollout_gpus"])}
-    given |= {"shared": found.shared, "mixture": bool(found.mixture)}
+    profile = _profile(inputs)
+    given |= {"shared": found.shared, "mixture": profile is not None and profile.architecture.moe is not None}
     needed: dict[str, Any] = {key: value for key, value in numbers.items() if key not in given}
-    needed |= {f"rollout_{name}_parallel": degree for name, degree in found.rollout.said().items()}
-    needed |= {
-        "rollout_tensor_parallel": found.rollout.tensor or 1,
-        "mini_batches": found.mini_batches,
-        "sync_every": found.sync_every,
-        "engine": found.engine or ("vllm" if framework.runs is not None and "vllm" in framework.runs.engines else None),
-    }
+    usual = "vllm" if framework.runs is not None and "vllm" in framework.runs.engines else None
+    needed["engine"] = found.engine or usual
     liked = {**_assumed(inputs, framework), **_liked(inputs)}
     for key in () if found.shared else _OF_TURNS:
         liked.pop(key, None)
@@ -250,7 +253,8 @@ def _made(
     if all(caps) and "max_total_tokens" in framework.quantities and not packed:
         liked["max_total_tokens"] = sum(filter(None, caps))
     inputs.settle()
-    liked |= {"inflight_weight_updates": found.in_flight or None, "lends": found.mode == "hybrid" or None}
+    in_flight = found.mode in {"async", "hybrid"} and inputs.name("sync_way")[0] in {None, "in-flight"}
+    liked |= {"inflight_weight_updates": in_flight or None, "lends": found.mode == "hybrid" or None}
     liked |= {"late_samples": late} if late and "late_samples" in framework.quantities else {}
     liked = _told({**liked, **_as_told(framework, liked, needed)})
     held = [name for name in _HELD if name != "max_prompt_tokens" or "max_total_tokens" not in liked]
@@ -389,9 +393,15 @@ def _liked(inputs: Inputs) -> dict[str, Any]:
     if told is not None and told.provenance != "default":
         found["model"] = told.value
     elif isinstance(model, str):
-        profile = inputs.apart().profile("model", model, "")
+        profile = _profile(inputs)
         found["model"] = (profile.hf_repo if profile is not None else None) or model
     return found
+
+
+def _profile(inputs: Inputs) -> Model | None:
+    """The profile of the model that is named; None where it is not at hand."""
+    model, _ = inputs.name("model")
+    return inputs.apart().profile("model", model, "") if isinstance(model, str) else None
 
 
 def _no(inputs: Inputs, one: Unmet) -> Fault:

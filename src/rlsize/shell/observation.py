@@ -6,14 +6,11 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from rlsize.equations import matching
 from rlsize.errors import Fault, InputError, RlsizeError
-from rlsize.estimates.figures import apply, rounded
 from rlsize.facts.figure import absent
 from rlsize.facts.observations import ObservedAllocation, ObservedPrices, RunObservation
 from rlsize.facts.plan import PlanFigure
 from rlsize.facts.run_log import RunSummary
-from rlsize.planner.rounding import rounded_down
 from rlsize.quantities.table import QUANTITIES
 from rlsize.shell.command import tell
 from rlsize.shell.progress import stop_waiting
@@ -55,23 +52,19 @@ class ObservedPools(NamedTuple):
 
 def pools_of(inputs: Inputs) -> ObservedPools:
     """Ask for the pools of a run; nothing of it is needed."""
-    from rlsize.loop.instance_count import instance_gpus
+    from rlsize.loop.instance_count import instance_gpus, instances, stated_instances
     from rlsize.loop.prices import gpu_hours
+    from rlsize.loop.sides import fleet_gpus
 
     size = instance_gpus(inputs)
     rollout, trainer = inputs.ask("rollout_gpus"), inputs.ask("trainer_gpus")
     prices = gpu_hours(inputs)
-    count = inputs.ask("instances")
+    count = stated_instances(inputs)
     if inputs.by_flag("instances") and not inputs.by_flag("rollout_gpus"):  # a scenario's fleet is of another size
         inputs.used.pop("rollout_gpus", None)
         rollout = absent("rollout_gpus", "--rollout-gpus")
-    pool = rollout
-    if not count.known and size.known:
-        if not pool.known and trainer.known:
-            pool = apply("rollout_gpus", matching.remaining_gpus, gpus=inputs.ask("gpus"), rollout_gpus=trainer)
-        exact = apply("instances", matching.instances_of, gpus=pool, gpus_per_instance=size)
-        if exact.known and exact.number >= 1:
-            count = inputs.keep(rounded(exact, "instances", rounded_down))
+    elif not count.known and size.known:
+        count = instances(inputs, fleet_gpus(inputs), size)
     return ObservedPools(count, size, rollout, trainer, *prices)
 
 

@@ -21,6 +21,7 @@ from rlsize.facts.measured import STAGES, RolloutMeasured, SyncMeasured, TrainMe
 from rlsize.facts.rates import MeasuredInstance, RateConditions
 from rlsize.measure.jobs import StageResult
 from rlsize.quantities.table import QUANTITIES
+from rlsize.readers.byte_sources import json_of
 from rlsize.readers.validation import adapter
 from rlsize.shell.progress import progress
 from rlsize.version import VERSION
@@ -544,7 +545,7 @@ class Journal:
         from rlsize.readers.yaml_documents import read_text
 
         head, *lines = read_text(str(self.path), _LARGEST).splitlines() or [""]
-        entries = list(filter(None, map(_object, [head, *lines])))
+        entries = [entry for entry in map(json_of, [head, *lines]) if entry and isinstance(entry, dict)]
         if not entries or "journal" not in entries[0]:
             raise InputError(Fault("is no journal of a measurement", str(self.path), "name what `measure` has kept"))
         if entries[0] != self._head:
@@ -555,7 +556,7 @@ class Journal:
                 self._take(entry)
         except (ValueError, TypeError, LookupError):
             raise InputError(Fault("holds what no measurement keeps", str(self.path), "begin anew")) from None
-        if lines and _object(lines[-1]) is None:  # cut short
+        if lines and not isinstance(json_of(lines[-1]), dict):  # cut short
             self.path.write_text("".join(json.dumps(entry) + "\n" for entry in entries), encoding="utf-8")
 
     def _take(self, entry: dict[str, Any]) -> None:
@@ -571,14 +572,6 @@ class Journal:
                 for name, value in said.items()
             }
         )
-
-
-def _object(line: str) -> dict[str, Any] | None:
-    try:
-        found = json.loads(line)
-    except (ValueError, RecursionError):
-        return None
-    return found if isinstance(found, dict) else None
 
 
 def _question(asked: Measurement) -> str:

@@ -167,7 +167,6 @@ class Record:
         """
         rate = self.limit("request_rate", "request_rate")
         return self.generated("duration", "completed", total) | {
-            "dataset": self.text("dataset", "dataset_name"),
             "concurrency": self.number("concurrency", "max_concurrency"),
             "request_rate": rate,
             "sent_at_once": rate is None if "request_rate" in self.keys else None,

@@ -6,12 +6,12 @@ A folder or database with several runs is refused with their names, as a run is 
 
 from __future__ import annotations
 
-import json
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rlsize.errors import Fault, InputError
+from rlsize.readers.byte_sources import json_of
 from rlsize.readers.logs.figures import UNREADABLE, Row
 from rlsize.readers.logs.forms import Form
 from rlsize.readers.logs.numbers import flat_numbers
@@ -97,10 +97,7 @@ def _values(base: sqlite3.Connection, path: str, skips: Skips) -> list[Row]:
 
 
 def _object(text: object) -> dict[str, object]:
-    try:
-        found = json.loads(str(text))
-    except (ValueError, RecursionError):
-        return {}
+    found = json_of(str(text))
     return found if isinstance(found, dict) else {}
 
 

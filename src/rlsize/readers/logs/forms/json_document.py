@@ -8,10 +8,10 @@ Source: transformers/trainer_callback.py (TrainerState), NeMo-RL tests/json_dump
 
 from __future__ import annotations
 
-import json
 import re
 from typing import TYPE_CHECKING
 
+from rlsize.readers.byte_sources import json_of
 from rlsize.readers.logs.figures import CUT, Row
 from rlsize.readers.logs.forms import Form
 from rlsize.readers.logs.numbers import flat_numbers
@@ -39,19 +39,12 @@ def rows(blocks: Blocks, skips: Skips) -> Iterator[Row]:
             skips.add("the file has more than 64 MiB", "the whole file")
             return
     text = content.decode("utf-8-sig", "replace")
-    found = _parsed(text)
+    found = json_of(text)
     if found is None:
         skips.add(CUT, "the end of the document")
-        found = [entry for each in _FLAT.finditer(text) if (entry := _parsed(each[0])) is not None]
+        found = [entry for each in _FLAT.finditer(text) if (entry := json_of(each[0])) is not None]
     for place, (step, record) in enumerate(_records(found), 1):
         yield Row(step, flat_numbers(record), f"entry {place:,}")
-
-
-def _parsed(text: str) -> object:
-    try:
-        return json.loads(text)
-    except (ValueError, RecursionError):
-        return None
 
 
 def _records(found: object) -> list[tuple[float | None, dict[str, object]]]:
@@ -78,7 +71,7 @@ def _records(found: object) -> list[tuple[float | None, dict[str, object]]]:
 
 def head_keys(head: bytes) -> list[str]:
     """The keys of a document, or of its start where that is all there is; none of objects on lines of their own."""
-    found = _parsed(head.decode("utf-8-sig", "replace"))
+    found = json_of(head.decode("utf-8-sig", "replace"))
     if found is not None:
         return [key for _, record in _records(found)[:_LOOKED_AT] for key in flat_numbers(record)]
     lines = b"\n{" in head.rstrip() or not _START.match(head)
