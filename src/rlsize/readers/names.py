@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 _LONGEST = 120
 _LARGEST_GAP = 0.2  # of the logarithm of a size; further away is another model
 _FARTHEST = 2.3  # the same, of one that is scaled: ten times
+_LARGEST_DENSE = 450e9  # parameters; larger models have experts
 _MEMORY_ROUNDING = 0.1  # B200 are sold as 180 and 192 GB
 _SEPARATORS = re.compile(r"[\s_\-/:,;()\[\]~+]+")
 _MOE_SHORT = re.compile(r"(\d)b(\d{1,3})a\b")  # Qwen3-30B3A
@@ -249,7 +250,7 @@ def _of_its_kind(words: list[str], tokens: list[str], catalogue: Catalogue) -> t
         if (bare or name.partition("-")[0] == words[0])
         and (model := _profile(catalogue, name))
         and (not bare or _usual(model))
-        and (model.architecture.moe is not None) is (bool(active) or "moe" in tokens)
+        and (model.architecture.moe is not None) is (bool(active) or "moe" in tokens or total > _LARGEST_DENSE)
     }
     best = min(gaps, key=gaps.__getitem__, default="")
     if not best or gaps[best] > _FARTHEST:

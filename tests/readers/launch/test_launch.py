@@ -18,6 +18,16 @@ from rlsize.readers.profiles import Catalogue
 
 CATALOGUE = Catalogue()
 KNOWN = frameworks(CATALOGUE)
+WORKFLOW = """\
+spec:
+  arguments: {{parameters: [{{name: n, value: "7"}}, {{name: m, value: "9"}}]}}
+  templates:
+  - container:
+      command: [bash, -c]
+      args:
+      - python3 -m verl.trainer.main_ppo {1} actor_rollout_ref.rollout.n={{{{workflow.parameters.n}}}} \
+        data.seed={{{{ item.seed }}}}
+"""
 VERL = "python3 -m verl.trainer.main_ppo trainer.nnodes=2 "
 
 
@@ -409,6 +419,13 @@ def test_secrets_stay_in_the_script(tmp_path: Path) -> None:
 def test_a_model_is_known_by_its_repository_path_or_tuned_name(written: str, profile: str) -> None:
     """One of another family is a model scaled to the size in its name; without one it stays as it was written."""
     assert model_name(written, CATALOGUE) == profile
+
+
+def test_a_size_that_no_dense_model_has_is_one_with_experts() -> None:
+    """`dpsk-v3-671B-BF16` was Llama 405B, scaled."""
+    assert model_name("/root/dpsk-v3-671B-BF16", CATALOGUE).startswith("deepseek-")
+    assert model_name("/root/acme-300B", CATALOGUE).startswith("llama")
+    assert model_name("PRIME-RL/Eurus-2-7B-SFT", CATALOGUE) == "qwen2.5-math-7b"  # not Mistral, as Eurus 1 is
 
 
 def test_keys_tell_a_framework_before_a_name_that_any_script_may_have(tmp_path: Path) -> None:
@@ -1038,3 +1055,122 @@ def test_a_sync_by_files_is_read_and_written(tmp_path: Path) -> None:
     reading = _launch(tmp_path, text, "x.yaml").reading
     assert reading.value("loop.transport") == "store"
     assert not changes(reading, {"transport": "store"}).refused
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("slack.txt", "it dies here:\nme@n1:~$ python3 -m verl.trainer.main_ppo \\\n>   {0} \\\n>   {1}\n"),
+        ("mail.md", "```\n> python3 -m verl.trainer.main_ppo \\\n>   {0} {1}\n```\n"),
+        ("Dockerfile", 'FROM a/b\nENV N=7\nCMD ["python3", "-m", "verl.trainer.main_ppo", \\\n "{0}", "{1}"]\n'),
+        ("train.Dockerfile", "FROM a/b\nENV N=7\nENTRYPOINT python3 -m verl.trainer.main_ppo {0} {1}\n"),
+        ("overrides.yaml", "# of a run\n- algorithm.adv_estimator=grpo\n- {0}\n- {1}\n"),
+        ("srun.sh", "srun --export=ALL,N={0} bash -c 'python3 -m verl.trainer.main_ppo {1} $N'\n"),
+        ("workflow.yaml", WORKFLOW),
+        (
+            "config.yaml",
+            "data: {{value: {{train_batch_size: 64}}}}\nactor_rollout_ref: {{value: {{rollout: {{n: 7}}}}}}\n",
+        ),
+    ],
+)
+def test_what_holds_a_launch_changes_nothing_of_it(tmp_path: Path, name: str, text: str) -> None:
+    """Pastes with prompts, images, Hydra's overrides, srun's variables, workflows, what Weights & Biases keeps."""
+    launch = _launch(tmp_path, text.format("actor_rollout_ref.rollout.n=7", "data.train_batch_size=64"), name)
+    assert [launch.reading.value(f"loop.{key}") for key in ("group_size", "prompts_per_step")] == [7, 64]
+    untold = [one.key for one in launch.reading.settings.values() if one.unknown]
+    assert untold == (["data.seed"] if name == "workflow.yaml" else [])
+
+
+def test_output_that_a_script_sends_to_a_file_is_no_quotation(tmp_path: Path) -> None:
+    """A redirection at the margin is none of the marks of a prompt."""
+    launch = _launch(tmp_path, VERL + "data.train_batch_size=64 \\\n> python.log 2>&1\n")
+    assert launch.reading.value("loop.prompts_per_step") == 64
+
+
+def test_ranks_of_torchx_are_nodes_and_processes(tmp_path: Path) -> None:
+    """`-j 2x8`: the launch had no number of GPUs."""
+    text = "torchx run dist.ddp -j 2x8 --script train_grpo.py -- --model_name_or_path a/b --num_generations 8\n"
+    reading = _launch(tmp_path, text).reading
+    assert [reading.value(f"loop.{key}") for key in ("gpus", "gpus_per_node")] == [16, 8]
+
+
+def test_ranks_that_nobody_tells_are_not_those_of_a_file(tmp_path: Path) -> None:
+    """A file named zero3 stands for eight processes, unless the launch says another number that is not known."""
+    flags = "train_grpo.py --num_generations 8 --use_vllm true --vllm_mode colocate"
+    known = _launch(tmp_path, f"accelerate launch --config_file zero3.yaml {flags}").reading
+    untold = _launch(tmp_path, f"accelerate launch --config_file zero3.yaml --num_processes $N {flags}").reading
+    assert [one.value("loop.gpus") for one in (known, untold)] == [8, None]
+
+
+def test_a_file_beside_a_script_is_there(tmp_path: Path) -> None:
+    """open-r1's script looks into the recipe whether a node is to be the engines'."""
+    (tmp_path / "recipe.yaml").write_text("# a/b\nuse_vllm: true\nnum_generations: 4\n", encoding="utf-8")
+    text = (
+        "N=16; if [[ -f recipe.yaml ]] && grep -qE '^\\s*use_vllm:\\s*{}' recipe.yaml; then N=8; fi\n"
+        "accelerate launch --num_processes $N src/open_r1/grpo.py --config recipe.yaml\n"
+    )
+    found = [_launch(tmp_path, text.format(word)).reading.value("loop.trainer_gpus") for word in ("true", "false")]
+    assert found == [8, 16]
+
+
+def test_the_trainer_of_prime_rl_by_its_path_is_its_own(tmp_path: Path) -> None:
+    """`*/train.py` is of others too, whose defaults stood in: no GPUs at all."""
+    (tmp_path / "t.toml").write_text('[model]\nname = "a/b"\nseq_len = 4096\n', encoding="utf-8")
+    text = "uv run inference @ t.toml\nuv run torchrun --nproc-per-node 2 src/prime_rl/trainer/rl/train.py @ t.toml\n"
+    launch = _launch(tmp_path, text)
+    assert launch.framework.name == "prime-rl"
+    assert launch.reading.value("trainer.model.name") == "a/b"
+
+
+def test_easyr1_without_its_configuration_has_its_lengths(tmp_path: Path) -> None:
+    """They were verl's; where another file is missing, none are taken."""
+    text = "python3 -m verl.trainer.main config={} worker.actor.model.model_path=a/b trainer.n_gpus_per_node=8\n"
+    own, other = (_launch(tmp_path, text.format(name)).reading for name in ("examples/config.yaml", "mine.yaml"))
+    keys = ("prompts_per_step", "group_size", "max_prompt_tokens", "max_response_tokens", "offload_params")
+    assert [own.value(f"loop.{key}") for key in keys] == [512, 5, 2048, 2048, True]
+    assert [other.value(f"loop.{key}") for key in keys] == [None] * len(keys)
+
+
+def test_what_only_older_engines_needed_dates_verl(tmp_path: Path) -> None:
+    """Before 0.4 verl has a reference whatever its keys say, as TinyZero does."""
+    readings = [_launch(tmp_path, before + VERL).reading for before in ("VLLM_ATTENTION_BACKEND=XFORMERS ", "")]
+    assert [one.value("loop.reference") for one in readings] == [True, False]
+
+
+@pytest.mark.parametrize(
+    ("keys", "told"),
+    [
+        ("actor_rollout_ref.actor.ppo_micro_batch_size=2", True),
+        ("actor_rollout_ref.actor.ppo_micro_batch_size=2 actor_rollout_ref.actor.use_dynamic_bsz=True", False),
+        ("actor_rollout_ref.actor.ppo_micro_batch_size_per_gpu=2", False),
+    ],
+)
+def test_a_micro_batch_of_less_than_a_sample_is_told(tmp_path: Path, keys: str, told: bool) -> None:
+    """Over 16 GPUs verl has none; forks that count it for each GPU say so nowhere."""
+    assert any("less than a sample" in one for one in doubts(_launch(tmp_path, VERL + keys))) is told
+
+
+def test_checkpoints_that_unsloth_moves_are_on_the_host(tmp_path: Path) -> None:
+    """`use_gradient_checkpointing="unsloth"` was full recomputation alone, so that a T4 had no room by 2 %."""
+    text = "from unsloth import FastModel\nm = FastModel.from_pretrained('a/b')\n"
+    text += "m = FastModel.get_peft_model(m, r=4, use_gradient_checkpointing={})\ng = GRPOConfig(num_generations=4)\n"
+    said = [_launch(tmp_path, text.format(word), "x.py").reading for word in ("'unsloth'", "True")]
+    assert [one.value("loop.activation_offload") for one in said] == [True, False]
+
+
+def test_the_name_of_a_missing_deepspeed_file_tells_of_offload(tmp_path: Path) -> None:
+    """Its stage was read from the name, and its offload was not."""
+    text = "torchrun --nproc_per_node 8 src/open_r1/grpo.py --num_generations 8 --deepspeed conf/{}.json\n"
+    said = [_launch(tmp_path, text.format(name)).reading for name in ("zero3_offload", "zero2_offload", "zero3")]
+    keys = ("zero_stage", "offload", "params_on_cpu")
+    assert [[one.value(f"loop.{key}") for key in keys] for one in said] == [
+        [3, True, True],
+        [2, True, False],
+        [3, False, False],
+    ]
+
+
+def test_share_on_the_host_of_fsdp_is_not_megatrons(tmp_path: Path) -> None:
+    """FSDP2's policy was told as an optimizer of which 0 % live on the host."""
+    keys = "actor_rollout_ref.actor.strategy=fsdp2 actor_rollout_ref.actor.fsdp_config.offload_policy=True"
+    assert not any("live on the host" in one for one in doubts(_launch(tmp_path, VERL + keys)))

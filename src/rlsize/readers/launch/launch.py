@@ -222,7 +222,7 @@ def _named_gpu(path: str, text: str) -> Iterator[Setting]:
 def looks_like_shell(path: str, text: str) -> bool:
     """Whether a text is a shell script rather than a configuration: by its ending, else by how it begins."""
     ending = PurePosixPath(path).suffix
-    if ending in {".sh", ".bash", ".slurm", ".sbatch"} or is_recipes(path):
+    if ending in {".sh", ".bash", ".slurm", ".sbatch"} or is_recipes(path, text):
         return True
     if ending in {".yaml", ".yml", ".toml", ".json", ".py", ".ipynb"}:
         return False
@@ -242,7 +242,8 @@ def _of_script(
     found = [hit for program in programs if (hit := _launched(program, context)) is not None]
     if not any(matching(one, settings_of(program.words[at:])) for one, program, at in found):
         rolling = [program for program in programs if not without_rollout(program)]
-        by_keys = _by_signs(rolling, context)  # a name such as train.py says less than keys do
+        named = {one.name for one, _, _ in found}
+        by_keys = _by_signs(rolling, context, named)  # a name such as train.py says less than keys do
         if by_keys is not None and all(one.name != by_keys[0].name for one, _, _ in found):
             found = [by_keys]
     if not found:
@@ -325,16 +326,17 @@ def _launched(program: Program, context: Context) -> tuple[Framework, Program, i
     """The framework of a program, by its arguments where several have such a program; and the place of those."""
     texts = [word.text for word in program.words]
     hits = [
-        (one, at)
+        (one, at, pattern)
         for one in context.candidates
         for pattern in (*one.programs, *one.parts)
         if (at := _at(texts, pattern.split()))
     ]
     if not hits:
         return None
-    parents = {one.parent for one, _ in hits}  # a fork's program is named more closely
+    parents = {one.parent for one, *_ in hits}  # a fork's program is named more closely
     own = [hit for hit in hits if hit[0].name not in parents]
-    best, at = max(own, key=lambda hit: matching(hit[0], list(settings_of(program.words[hit[1] :]))))
+    # by the keys, else by the longest name
+    best, at, _ = max(own, key=lambda hit: (matching(hit[0], list(settings_of(program.words[hit[1] :]))), len(hit[2])))
     return best, program, at
 
 
@@ -348,12 +350,13 @@ def _at(texts: Sequence[str], pattern: Sequence[str]) -> int:
     return 0
 
 
-def _by_signs(programs: Iterable[Program], context: Context) -> tuple[Framework, Program, int] | None:
-    """The framework by the keys that a program sets, where its name does not tell it; as `_launched` has it."""
+def _by_signs(programs: Iterable[Program], context: Context, named: set[str]) -> tuple[Framework, Program, int] | None:
+    """The framework by the keys that a program sets, of several with as many one of those named; as `_launched`."""
     best: tuple[int, Framework, Program, int] | None = None
     for program in programs:
         at = _after_script(program)
-        for one in sorted(context.candidates, key=lambda one: bool(one.parent)):  # a fork by keys of its own alone
+        # a fork by keys of its own alone
+        for one in sorted(context.candidates, key=lambda one: (one.name not in named, bool(one.parent))):
             score = matching(one, _of_program(one, program, at, replace(context, notes=[])))
             if score >= context.fewest and (best is None or score > best[0]):
                 best = score, one, program, at
@@ -374,7 +377,7 @@ def _of_program(framework: Framework, program: Program, at: int, context: Contex
     before, after = program.words[:at], program.words[at:]
     for key, word in program.variables.items():
         yield Setting(f"env.{key}", word.text, word.span)
-    launcher = list(settings_of(before, "launcher.", most=1))
+    launcher = [part for one in settings_of(before, "launcher.", most=1) for part in (one, *_of_torchx(one))]
     yield from launcher
     if before:
         yield Setting("launcher.program", " ".join(word.text for word in before[-2:]), before[-1].span)
@@ -390,6 +393,13 @@ def _of_program(framework: Framework, program: Program, at: int, context: Contex
     yield from configured
     yield from _beside([*launcher, *configured, *arguments], context)
     yield from (replace(setting, key=prefix + setting.key) for setting in arguments)
+
+
+def _of_torchx(setting: Setting) -> Iterator[Setting]:
+    """Nodes and processes as `torchx run dist.ddp -j 2x8` counts them."""
+    counts = re.fullmatch(r"(?:\d+:)?(\d{1,6})x(\d{1,6})", str(setting.value)) if setting.key == "launcher.j" else None
+    for key, count in zip(("nnodes", "nproc_per_node"), counts.groups() if counts else (), strict=False):
+        yield replace(setting, key=f"launcher.{key}", value=int(count))
 
 
 def _first_of_sweep(arguments: Sequence[Setting], context: Context) -> Iterator[Setting]:
@@ -558,9 +568,14 @@ def _cluster(settings: Iterable[Setting]) -> Iterator[Setting]:
 
 
 def _variables(settings: Iterable[Setting]) -> Iterator[tuple[str, str]]:
-    """Variables that a job file sets: `env: {A: 1}`, `environment: [A=1]`."""
+    """Variables that a job file sets: `env: {A: 1}`, `environment: [A=1]`, `parameters: [{name: A, value: 1}]`."""
+    parameter: dict[str, str] = {}
     for setting in settings:
         found = re.search(r"(?:^|\.)(?:envs?|environment|variables)(?:\.([A-Za-z_]\w*))?$", setting.key)
+        if named := re.search(r"\bparameters\.\d+\.(name|value)$", setting.key):  # of a workflow
+            parameter[named[1]] = str(setting.value)
+            if named[1] == "value" and "name" in parameter:
+                yield parameter.pop("name"), parameter["value"]
         if found and isinstance(setting.value, list):
             pairs = (str(one).partition("=") for one in setting.value)
             yield from ((name, value) for name, equals, value in pairs if equals)

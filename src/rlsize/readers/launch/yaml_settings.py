@@ -56,6 +56,10 @@ class _Parents:
         root = one_tree(yaml_trees(text, Places(text, file), self.notes, self.count), self.notes)
         if root is None or not isinstance(root.value, dict):
             return None
+        held = {key: node.value for key, node in root.value.items()}
+        kept = {key: value["value"] for key, value in held.items() if isinstance(value, dict) and "value" in value}
+        if kept.keys() == held.keys():  # as Weights & Biases keeps a run's
+            return Node(kept, root.span)
         named = root.value.get("defaults")
         if named is None or not isinstance(named.value, str | list):
             return root
