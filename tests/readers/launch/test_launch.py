@@ -1174,3 +1174,65 @@ def test_share_on_the_host_of_fsdp_is_not_megatrons(tmp_path: Path) -> None:
     """FSDP2's policy was told as an optimizer of which 0 % live on the host."""
     keys = "actor_rollout_ref.actor.strategy=fsdp2 actor_rollout_ref.actor.fsdp_config.offload_policy=True"
     assert not any("live on the host" in one for one in doubts(_launch(tmp_path, VERL + keys)))
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "says"),
+    [
+        ("run.sh", "python3 train_async.py --actor-num-nodes 1 --rollout-batch-size 8 --loss-type sft_loss", "sft"),
+        ("x.yaml", "model: {partial_pretrain: a/b}\ndata: {train_batch_size: 8}\ntrainer: {n_gpus_per_node: 8}", "sft"),
+        ("sft.toml", '[data]\ntype = "sft"\nseq_len = 4096', "sft"),
+        ("run.sh", "python examples/start_dpo_pipeline.py --config_path x --config_name y", "start_dpo_pipeline"),
+        ("x.yaml", "allocation_mode: d8\ntrain_dataset: {type: sft, batch_size: 8}\ncluster: {n_nodes: 1}", "sft"),
+        ("x.yaml", "dpo: {max_num_steps: 9}\npolicy: {model_name: a/b}\ncluster: {num_nodes: 1}", "dpo"),
+        ("x.yaml", "model_name_or_path: a/b\nper_device_train_batch_size: 8\npacking: true", "sft"),
+        ("run.sh", "uv run -m skyrl.train.entrypoints.main_sft model.path=a/b data.batch_size=8", "main_sft"),
+        ("x.yaml", "distillation: {num_prompts_per_step: 8}\npolicy: {model_name: a/b}", "distillation"),
+        ("run.sh", "swift rlhf --rlhf_type gkd --model a/b --use_vllm true --num_generations 8", "distillation"),
+        ("run.sh", VERL + "trainer.val_only=True actor_rollout_ref.rollout.n=4", "validation"),
+    ],
+)
+def test_training_that_is_no_loop_is_no_loop_with_defaults(tmp_path: Path, name: str, text: str, says: str) -> None:
+    """Each was one, of groups and lengths that a framework sets by default."""
+    with pytest.raises(InputError, match=f"{says}.*: (nothing is|a teacher)"):
+        _launch(tmp_path, text, name)
+
+
+def test_of_runs_one_after_the_other_none_has_keys_of_another(tmp_path: Path) -> None:
+    """A second stage had the first's reference; the one that says most counts, of equal ones the last."""
+    stages = "actor_rollout_ref.actor.use_kl_loss=True data.train_batch_size=64", "data.train_batch_size=128 a.b=1"
+    launch = _launch(tmp_path, "".join(f"{VERL} {stage}\n" for stage in stages))
+    assert [launch.reading.value(f"loop.{key}") for key in ("reference", "prompts_per_step")] == [True, 64]
+    launch = _launch(tmp_path, "".join(f"{VERL} actor_rollout_ref.rollout.n=4 {stage}\n" for stage in stages[::-1]))
+    assert [launch.reading.value(f"loop.{key}") for key in ("reference", "prompts_per_step")] == [True, 64]
+    assert any("of 2 commands that start verl this one is read" in note for note in launch.notes)
+    equal = _launch(tmp_path, f"{VERL} data.train_batch_size=8\n{VERL} data.train_batch_size=16\n").reading
+    assert equal.value("loop.prompts_per_step") == 16
+    again = _launch(tmp_path, f"{VERL} actor_rollout_ref.rollout.n=4\n" * 2)
+    assert not any("commands that start" in note for note in again.notes)
+
+
+def test_an_element_by_its_word_is_a_number(tmp_path: Path) -> None:
+    """`$((CFG[bs] / 2))` of an associative array was not known."""
+    text = f"declare -A CFG=([bs]=128)\nA=(3 5); i=1\n{VERL} data.train_batch_size=$((CFG[bs] / 2 + A[i]))\n"
+    assert _launch(tmp_path, text).reading.value("loop.prompts_per_step") == 69
+
+
+def test_a_command_that_python_adds_up_as_a_text_is_read(tmp_path: Path) -> None:
+    """`"python ..." + " ".join(f"--{k} {shlex.quote(str(v))}" ...)` was no launch at all."""
+    code = (
+        "import os, shlex\nargs = {'rollout.batch_size': 64, 'rollout.n_samples_per_prompt': 4}\nflags = ['ds.x']\n"
+        'os.system("python -m openrlhf.cli.train_ppo_ray " + " ".join(f"--{k} {shlex.quote(str(v))}" '
+        'for k, v in args.items()) + " " + " ".join("--" + f for f in flags))\n'
+    )
+    reading = _launch(tmp_path, code, "x.py").reading
+    assert [reading.value(f"loop.{key}") for key in ("prompts_per_step", "group_size")] == [64, 4]
+    assert reading.value("ds.x") is True
+
+
+def test_a_model_that_unsloth_is_handed_by_its_place_is_the_model(tmp_path: Path) -> None:
+    """Without its name it was none of Unsloth's, whose engine shares the trainer's weights."""
+    code = "from unsloth import FastLanguageModel\nm = FastLanguageModel.from_pretrained('a/b', fast_inference=True)\n"
+    reading = _launch(tmp_path, code + "GRPOConfig(use_vllm=True, num_generations=4)\n", "x.py").reading
+    asked = [reading.value(f"loop.{key}") for key in ("model", "mode", "shares_weights")]
+    assert asked == ["a/b", "colocated", True]

@@ -239,9 +239,9 @@ def _of_script(
     programs = [
         _with_files(one, context) for program in script.programs for one in (program, *_handed_on(program, context))
     ]
-    found = [hit for program in programs if (hit := _launched(program, context)) is not None]
+    rolling = [program for program in programs if not without_rollout(program)]
+    found = [hit for program in rolling if (hit := _launched(program, context)) is not None]
     if not any(matching(one, settings_of(program.words[at:])) for one, program, at in found):
-        rolling = [program for program in programs if not without_rollout(program)]
         named = {one.name for one, _, _ in found}
         by_keys = _by_signs(rolling, context, named)  # a name such as train.py says less than keys do
         if by_keys is not None and all(one.name != by_keys[0].name for one, _, _ in found):
@@ -254,15 +254,25 @@ def _of_script(
         raise context.refused("launches no framework that is known")
     chosen = found[-1][0]
     settings: list[Setting] = []
-    for one, program, at in found:
-        if one.name == chosen.name:
-            settings += _of_program(chosen, program, at, context)
+    for program, at in _runs(chosen, [(program, at) for one, program, at in found if one.name == chosen.name], context):
+        settings += _of_program(chosen, program, at, context)
     check_rollout(settings, context.name)
     served = [setting for program in programs for setting in _of_server(chosen, program)]
     if not served:
         shown = commands_shown(text, context.name)
         served = [setting for program in shown for setting in _as_shown(chosen, program, 0, context)]
     return chosen, [*_headers(script), *settings, *served]
+
+
+def _runs(framework: Framework, started: Sequence[tuple[Program, int]], context: Context) -> list[tuple[Program, int]]:
+    """The commands that are one launch: all parts of it; of runs one after the other the last that says most."""
+    texts = [tuple(word.text for word in program.words) for program, _ in started]
+    if framework.parts or len(set(texts)) == 1:
+        return [*started] if framework.parts else [started[-1]]
+    most = max(range(len(started)), key=lambda at: (matching(framework, settings_of(started[at][0].words)), at))
+    line = started[most][0].words[0].span.line
+    context.notes.append(f"line {line}: of {len(set(texts))} commands that start {framework.title} this one is read")
+    return [started[most]]
 
 
 def _headers(script: Script) -> Iterator[Setting]:

@@ -34,7 +34,7 @@ _FIRST = {"LLM": "model", "from_pretrained": "pretrained_model_name_or_path"}
 _STARTS = {"run", "Popen", "call", "check_call", "check_output", "system"}
 _HANDED_ON = ("entrypoint", "command", "run")
 """What jobs call the command that they run: of Ray, Azure and SkyPilot."""
-_SAME = {"join", "split", "dedent", "strip", "replace"}
+_SAME = {"join", "split", "dedent", "strip", "replace", "quote"}
 """Methods that give a text, or its words, much as they are: `replace` where it puts other blanks."""
 _MAKES: dict[str, Callable[..., Any]] = {"int": int, "float": float, "str": str}
 _ORDERS = (ast.Lt, ast.LtE, ast.Gt, ast.GtE)
@@ -233,7 +233,7 @@ class _Reader:
         if first is None:
             return
         command, around = self._followed(first, scope)
-        if words := self._words(command, around, 0):
+        if words := [] if _begins_as_text(command) else self._words(command, around, 0):
             before = self._environment(given["env"], scope) if "env" in given else ()
             self.scripts.append((*before, *words))
         elif re.search(r"\w\s+\S", text := self._text(command, around)):
@@ -254,6 +254,9 @@ class _Reader:
         if held is None and parts and depth <= DEEPEST:
             inner = (part.value if isinstance(part, ast.FormattedValue) else part for part in parts)
             return "".join(self._text(part, scope, depth + 1) for part in inner)[:_LONGEST]
+        if isinstance(node, ast.ListComp | ast.GeneratorExp):  # joined
+            words = self._words(node, scope, depth)
+            return " ".join("".join((one.text, *(f"${{{name}}}" for name in one.unknown))) for one in words)[:_LONGEST]
         return f"${{{_name_of(node)}}}" if held is None or isinstance(held, dict | list) else str(held)
 
     def _environment(self, node: ast.expr, scope: _Scope) -> Iterator[Word]:
@@ -561,6 +564,15 @@ def _made(kind: str, held: Held) -> Held:
     except (TypeError, ValueError, OverflowError):
         raise UnreadableError(f"it is no {kind}") from None
     return made
+
+
+def _begins_as_text(node: ast.expr) -> bool:
+    """Whether a sum is one of texts: `"python -m x " + ...`."""
+    while isinstance(node, ast.BinOp):
+        node = node.left
+        if isinstance(node, ast.JoinedStr) or (isinstance(node, ast.Constant) and isinstance(node.value, str)):
+            return True
+    return False
 
 
 def _name_of(node: ast.expr) -> str:
