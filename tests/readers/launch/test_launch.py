@@ -1236,3 +1236,73 @@ def test_a_model_that_unsloth_is_handed_by_its_place_is_the_model(tmp_path: Path
     reading = _launch(tmp_path, code + "GRPOConfig(use_vllm=True, num_generations=4)\n", "x.py").reading
     asked = [reading.value(f"loop.{key}") for key in ("model", "mode", "shares_weights")]
     assert asked == ["a/b", "colocated", True]
+
+
+def test_files_that_a_manifest_holds_are_those_that_its_command_names(tmp_path: Path) -> None:
+    """A ConfigMap's recipe was missing, and TRL's lengths stood in."""
+    text = (
+        "kind: ConfigMap\ndata:\n  grpo.yaml: |\n    num_generations: 16\n    max_completion_length: 2048\n---\n"
+        "spec: {containers: [{command: [accelerate, launch, --num_processes, '8', -m, trl.scripts.grpo, --config, "
+        "/cfg/grpo.yaml]}]}\n"
+    )
+    launch = _launch(tmp_path, text, "job.yaml")
+    asked = [launch.reading.value(f"loop.{key}") for key in ("group_size", "max_response_tokens", "trainer_gpus")]
+    assert (asked, launch.gaps) == ([16, 2048, 8], ())
+
+
+def test_a_script_that_slurm_is_handed_has_what_the_command_says(tmp_path: Path) -> None:
+    """Its variables and its nodes, which go before those of the script's own headers."""
+    inner = "#!/bin/bash\n#SBATCH --nodes=2 --gpus-per-node=4\npython3 -m verl.trainer.main_ppo "
+    inner += (
+        "data.train_batch_size=${BSZ:-128} trainer.nnodes=$SLURM_NNODES trainer.n_gpus_per_node=$SLURM_GPUS_ON_NODE"
+    )
+    (tmp_path / "train.slurm").write_text(inner, encoding="utf-8")
+    reading = _launch(tmp_path, "sbatch -N 4 --export=ALL,BSZ=512 train.slurm\n").reading
+    assert [reading.value(f"loop.{key}") for key in ("prompts_per_step", "trainer_gpus")] == [512, 16]
+
+
+def test_names_that_python_assigns_side_by_side_are_known(tmp_path: Path) -> None:
+    """`A, B = 1, 2`; what a call gives stays unknown."""
+    code = "import os\nN, BSZ = 4, 64\nT, M = f()\n"
+    code += 'os.system(f"python -m verl.trainer.main_ppo trainer.nnodes={N} data.train_batch_size={BSZ} data.x={T}")\n'
+    reading = _launch(tmp_path, code, "x.py").reading
+    assert [reading.value(f"loop.{key}") for key in ("trainer_gpus", "prompts_per_step")] == [32, 64]
+    assert reading.settings["data.x"].unknown
+
+
+@pytest.mark.parametrize(
+    "cell",
+    [
+        [
+            "N = 8\n",
+            "!python3 -m verl.trainer.main_ppo \\\n",
+            "  actor_rollout_ref.rollout.n={N} \\\n",
+            "  a.b={0}\n",
+            "x = 1",
+        ],
+        ["%%bash\n", "N=8\n", "python3 -m verl.trainer.main_ppo actor_rollout_ref.rollout.n=$N\n"],
+        ["if True:\n", "    !ray job submit -- python3 -m verl.trainer.main_ppo actor_rollout_ref.rollout.n=8"],
+        ["!echo '{\"a\": 1}' && python3 -m verl.trainer.main_ppo actor_rollout_ref.rollout.n=8"],
+    ],
+)
+def test_commands_in_cells_of_a_notebook_are_launches(tmp_path: Path, cell: list[str]) -> None:
+    """One over several lines was no valid Python."""
+    cells = [{"cell_type": "code", "source": ["!pip install \\\n", "  verl"]}, {"cell_type": "code", "source": cell}]
+    launch = _launch(tmp_path, json.dumps({"cells": cells}, indent=1), "x.ipynb")
+    assert (launch.framework.name, launch.reading.value("loop.group_size")) == ("verl", 8)
+
+
+def test_a_module_names_its_framework_before_keys_of_others(tmp_path: Path) -> None:
+    """`apps.grpo.main` is torchforge's, and was AReaL's on no GPU at all where its file is missing."""
+    launch = _launch(tmp_path, "python -m apps.grpo.main --config x.yaml group_size=8 trainer.training.steps=1")
+    assert launch.framework.name == "torchforge"
+    areal = _launch(tmp_path, "python3 -m areal.launcher.ray x.py --config x.yaml gconfig.n_samples=8").reading
+    assert [areal.value(f"loop.{key}") for key in ("trainer_gpus", "rollout_gpus", "group_size")] == [None, None, 8]
+
+
+def test_a_file_of_ranks_alone_is_told(tmp_path: Path) -> None:
+    """What accelerate is given says no batch, and TRL's defaults are nobody's."""
+    text = "distributed_type: FSDP\nnum_processes: 16\nfsdp_config: {fsdp_version: 2}\n"
+    assert any("ranks alone" in one for one in doubts(_launch(tmp_path, text, "fsdp.yaml")))
+    more = text + "model_name_or_path: a/b\nnum_generations: 8\n"
+    assert not any("ranks alone" in one for one in doubts(_launch(tmp_path, more, "more.yaml")))

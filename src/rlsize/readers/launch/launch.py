@@ -15,7 +15,7 @@ from rlsize.facts.launch import GAP, Program, Setting, Span, Word
 from rlsize.frameworks.told import Reading, era_of, in_era, matching, named_version, normal, own_name
 from rlsize.readers.launch.arguments import positional, scalar, settings_of
 from rlsize.readers.launch.bash import read_script
-from rlsize.readers.launch.bash.source import Source, script_in
+from rlsize.readers.launch.bash.source import Source, script_in, variables_of
 from rlsize.readers.launch.comments import commands_shown
 from rlsize.readers.launch.context import Context
 from rlsize.readers.launch.other_training import check_rollout, refused, unread, unread_by, without_rollout
@@ -36,6 +36,7 @@ _SHELL = re.compile(
     re.MULTILINE,
 )
 _FILES = (".yaml", ".yml", ".toml", ".json")
+_SCRIPTS = (".sh", ".bash", ".slurm", ".sbatch")
 _GPU = re.compile(
     r"(?:(?<![^\W_])|(?<=\d[x*]))((?:GB[23]00|B[23]00|H[12]00|H800|H20|A100|A800|L40S?|A6000|V100|MI\d{3}X?)"
     r"(?:[- ](?:SXM|PCIE|NVL))?|GH200|A10G|RTX[- ]?(?:[345]090|6000[- ]Ada)|Tesla[- ]T4"
@@ -222,7 +223,7 @@ def _named_gpu(path: str, text: str) -> Iterator[Setting]:
 def looks_like_shell(path: str, text: str) -> bool:
     """Whether a text is a shell script rather than a configuration: by its ending, else by how it begins."""
     ending = PurePosixPath(path).suffix
-    if ending in {".sh", ".bash", ".slurm", ".sbatch"} or is_recipes(path, text):
+    if ending in _SCRIPTS or is_recipes(path, text):
         return True
     if ending in {".yaml", ".yml", ".toml", ".json", ".py", ".ipynb"}:
         return False
@@ -241,7 +242,10 @@ def _of_script(
     ]
     rolling = [program for program in programs if not without_rollout(program)]
     found = [hit for program in rolling if (hit := _launched(program, context)) is not None]
-    if not any(matching(one, settings_of(program.words[at:])) for one, program, at in found):
+    if not any(
+        matching(one, settings_of(program.words[at:])) or not program.words[at - 1].text.endswith(".py")
+        for one, program, at in found
+    ):
         named = {one.name for one, _, _ in found}
         by_keys = _by_signs(rolling, context, named)  # a name such as train.py says less than keys do
         if by_keys is not None and all(one.name != by_keys[0].name for one, _, _ in found):
@@ -304,21 +308,33 @@ def _handed_on(program: Program, context: Context) -> Iterator[Program]:
 
 def _called(program: Program, context: Context) -> Iterator[Program]:
     """What a script runs that is called by the shell's name, with what was exported: `bash scripts/train.sh`."""
+    batch = _submitted(program)
     for at, (shell, word) in enumerate(pairwise(program.words)):
-        fresh = _calls(shell.text, word.text) and word.text not in context.called
+        calls = _calls(shell.text, word.text) or (batch is not None and word.text.endswith(_SCRIPTS))
+        fresh = calls and word.text not in context.called
         text = context.beside(word.text) if fresh else None
         if text is not None:
             context.called.add(word.text)
             known = {key: one.text for key, one in program.variables.items() if not one.unknown}
             after = [one.text for one in program.words[at + 2 :]]
-            script = read_script(text, word.text, context.beside, after, {**_FIRST, **known})
+            script = read_script(text, word.text, context.beside, after, {**_FIRST, **known, **(batch or {})})
             context.notes += script.notes
             yield from script.programs
 
 
+def _submitted(program: Program) -> dict[str, str] | None:
+    """Variables that a script has that the command hands to Slurm, which go before its own headers; None: none is."""
+    if not any(PurePosixPath(word.text).name == "sbatch" for word in program.words[:1]):
+        return None
+    told = {"nodes" if one.key == "N" else one.key: one for one in settings_of(program.words[1:], most=1)}
+    known = variables_of({key: Word(str(one.value), one.span) for key, one in told.items()})
+    pairs = (pair.partition("=") for pair in str(told["export"].value if "export" in told else "").split(","))
+    return {key: word.text for key, word in known.items()} | {name: value for name, equals, value in pairs if equals}
+
+
 def _calls(shell: str, script: str) -> bool:
     """Whether a word is a shell, and the next one a script."""
-    return PurePosixPath(shell).name in {"bash", "sh"} and script.endswith((".sh", ".bash"))
+    return PurePosixPath(shell).name in {"bash", "sh"} and script.endswith(_SCRIPTS)
 
 
 def _with_files(program: Program, context: Context) -> Program:
@@ -485,6 +501,7 @@ def _of_configuration(text: str, context: Context) -> tuple[Framework, list[Sett
     settings, scripts = context.settings(text, context.name)
     surroundings = list(_cluster(settings))
     variables = dict(_variables(settings)) | dict(_sky(surroundings))
+    context.written |= dict(_files_held(settings))
     swept = list(_sweep(settings, context))
     if swept:
         settings = [one for one in settings if not one.key.startswith("parameters.")]
@@ -575,6 +592,14 @@ def _cluster(settings: Iterable[Setting]) -> Iterator[Setting]:
             yield replace(setting, key="cluster.gpus_per_node", value=int(count) if count.isdigit() else 1)
         elif key.endswith(("limits.nvidia.com/gpu", "gpu.count")):
             yield replace(setting, key="cluster.gpus_per_node")
+
+
+def _files_held(settings: Iterable[Setting]) -> Iterator[tuple[str, str]]:
+    """Files that a ConfigMap holds, by their names."""
+    for setting in settings:
+        file = re.fullmatch(r"data\.([\w.-]+\.\w+)", setting.key)
+        if file and isinstance(setting.value, str):
+            yield file[1], setting.value
 
 
 def _variables(settings: Iterable[Setting]) -> Iterator[tuple[str, str]]:

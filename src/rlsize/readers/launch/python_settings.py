@@ -635,7 +635,10 @@ def _bind(node: ast.AST, scope: _Scope, loop: ast.For | None, test: ast.expr | N
 
 def _assigned(node: ast.AST, loop: ast.For | None) -> Iterator[tuple[ast.AST, ast.expr | None]]:
     if isinstance(node, ast.Assign):
-        yield from ((target, node.value) for target in node.targets)
+        for target in node.targets:
+            sides = [getattr(side, "elts", ()) for side in (target, node.value)]
+            each = len(sides[0]) == len(sides[1]) > 0  # A, B = 1, 2
+            yield from zip(*sides, strict=True) if each else ((target, node.value),)
     elif isinstance(node, ast.AnnAssign | ast.NamedExpr):
         yield node.target, node.value
     elif isinstance(node, ast.AugAssign) and (loop is None or isinstance(node.value, ast.List | ast.ListComp)):
