@@ -1306,3 +1306,25 @@ def test_a_file_of_ranks_alone_is_told(tmp_path: Path) -> None:
     assert any("ranks alone" in one for one in doubts(_launch(tmp_path, text, "fsdp.yaml")))
     more = text + "model_name_or_path: a/b\nnum_generations: 8\n"
     assert not any("ranks alone" in one for one in doubts(_launch(tmp_path, more, "more.yaml")))
+
+
+def test_a_mapping_that_python_makes_of_others_is_read(tmp_path: Path) -> None:
+    """Of `dict(**{...}, a=1)` and `{...} | more` only later keys were, and defaults stood silently for the rest."""
+    code = (
+        "import subprocess\nmore = {'data.train_batch_size': 64}\n"
+        "said = dict(**{'actor_rollout_ref.rollout.n': 8}, seed=1) | more\nsaid['trainer.nnodes'] = 2\n"
+        "subprocess.run(['python3', '-m', 'verl.trainer.main_ppo'] + [f'{k}={v}' for k, v in said.items()])\n"
+    )
+    launch = _launch(tmp_path, code, "x.py")
+    asked = [launch.reading.value(f"loop.{key}") for key in ("group_size", "prompts_per_step", "trainer_gpus")]
+    assert (asked, launch.gaps) == ([8, 64, 16], ())
+
+
+@pytest.mark.parametrize(
+    "command",
+    ["[*COMMAND, *[f'{k}={v}' for k, v in load('x').items()]]", "COMMAND + made(1)", "[*COMMAND, *made(1)]"],
+)
+def test_a_part_of_a_command_that_only_a_run_would_tell_is_named(tmp_path: Path, command: str) -> None:
+    """Keys of a file that Python reads were left out, and nothing said so."""
+    code = f"import subprocess\nCOMMAND = {[*VERL.split()]}\nsubprocess.run({command})\n"
+    assert len(_launch(tmp_path, code, "x.py").gaps) == 1

@@ -18,7 +18,7 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from rlsize.errors import Fault, InputError
-from rlsize.facts.launch import Span, Word
+from rlsize.facts.launch import GAP, Span, Word
 from rlsize.frameworks.expressions import Plain, UnreadableError, arithmetic, evaluate
 from rlsize.readers.launch.nodes import DEEPEST, Count, Node, Places, shown
 
@@ -349,6 +349,8 @@ class _Reader:
             return [replace(word, span=replace(word.span, end=word.span.start)) for word in made]
         if isinstance(node, ast.List | ast.Tuple):
             return [word for item in node.elts for word in self._word(item, scope, depth)]
+        if isinstance(node, ast.Call) and depth:  # a part of a command
+            self._notes.append(f"{self._span(node)}: {shown(ast.unparse(node))} {GAP}")
         return []
 
     def _word(self, node: ast.expr, scope: _Scope, depth: int) -> list[Word]:
@@ -374,7 +376,7 @@ class _Reader:
         targets = first.target.elts if isinstance(first.target, ast.Tuple) else [first.target]
         names = [target.id for target in targets if isinstance(target, ast.Name)]
         pairs: list[tuple[ast.expr, ...]] = []
-        if isinstance(held, ast.Dict) and not (others or first.ifs):
+        if (items or _pairs(held) is not None) and not (others or first.ifs):
             pairs = [each if items else each[:1] for each in self._entries(held, scope, 0).values()]
         elif isinstance(held, ast.List | ast.Tuple) and not (items or others or first.ifs):
             pairs = [tuple(one.elts) if isinstance(one, ast.Tuple) else (one,) for one in held.elts]
@@ -387,10 +389,11 @@ class _Reader:
         self._count.one(0, self._span(node))
         node, scope = self._followed(node, scope, depth)
         found: dict[str, tuple[ast.expr, ast.expr]] = {}
-        if isinstance(node, ast.Dict) and depth <= DEEPEST:
-            for key, value in zip(node.keys, node.values, strict=True):
-                own = {ast.unparse(key): (key, value)} if key else self._entries(value, scope, depth + 1)
-                found |= own
+        pairs = _pairs(node) if depth <= DEEPEST else None
+        for key, value in pairs or ():
+            found |= {ast.unparse(key): (key, value)} if key else self._entries(value, scope, depth + 1)
+        if pairs is None:
+            self._notes.append(f"{self._span(node)}: {shown(ast.unparse(node))} {GAP}")
         return found
 
     def _argument(self, owner: str, key: str, value: ast.expr, scope: _Scope, missed: list[str]) -> None:
@@ -564,6 +567,18 @@ def _made(kind: str, held: Held) -> Held:
     except (TypeError, ValueError, OverflowError):
         raise UnreadableError(f"it is no {kind}") from None
     return made
+
+
+def _pairs(node: ast.expr) -> list[tuple[ast.expr | None, ast.expr]] | None:
+    """Keys and values of a mapping, None for the key of another that it takes in; None where it is no mapping."""
+    if isinstance(node, ast.Dict):
+        return [*zip(node.keys, node.values, strict=True)]
+    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.BitOr):
+        return [(None, node.left), (None, node.right)]
+    if not (isinstance(node, ast.Call) and getattr(node.func, "id", "") == "dict"):
+        return None
+    named = ((one.arg and ast.copy_location(ast.Constant(one.arg), one.value), one.value) for one in node.keywords)
+    return [*((None, one) for one in node.args), *((key or None, value) for key, value in named)]
 
 
 def _begins_as_text(node: ast.expr) -> bool:
