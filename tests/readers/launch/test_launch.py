@@ -1328,3 +1328,33 @@ def test_a_part_of_a_command_that_only_a_run_would_tell_is_named(tmp_path: Path,
     """Keys of a file that Python reads were left out, and nothing said so."""
     code = f"import subprocess\nCOMMAND = {[*VERL.split()]}\nsubprocess.run({command})\n"
     assert len(_launch(tmp_path, code, "x.py").gaps) == 1
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        'if [ "$RANK" = "0" ]; then\n  {}\nelse\n  ray start --address=$HEAD --block\nfi\n',
+        "[ $OMPI_COMM_WORLD_RANK -eq 0 ] && {}\n",
+        'case "$NODE_RANK" in\n 0) {};;\n 1) ray start --block;;\nesac\n',
+    ],
+)
+def test_a_script_for_all_nodes_is_read_as_the_first_runs_it(tmp_path: Path, text: str) -> None:
+    """Only it starts the training, and the script was no launch."""
+    reading = _launch(tmp_path, text.format(VERL + "data.train_batch_size=64")).reading
+    assert reading.value("loop.prompts_per_step") == 64
+
+
+def test_a_rank_that_is_loras_stays_unknown(tmp_path: Path) -> None:
+    """What starts without the node's rank is read without it."""
+    reading = _launch(tmp_path, VERL + "actor_rollout_ref.model.lora_rank=${RANK:-64}").reading
+    assert reading.value("loop.lora_rank") == 64
+
+
+def test_r1_v_counts_prompts(tmp_path: Path) -> None:
+    """Its trainer generates a group for each sample of a device, as TRL did before 0.15; it was an eighth of a step."""
+    text = "torchrun --nproc_per_node 8 src/open_r1/grpo.py --per_device_train_batch_size 1 --num_generations 8 {}\n"
+    said = [_launch(tmp_path, text.format(more)).reading for more in ("--max_pixels 401408", "")]
+    assert [(one.value("loop.prompts_per_step"), one.value("loop.micro_batch_samples")) for one in said] == [
+        (8, 8),
+        (1, 1),
+    ]

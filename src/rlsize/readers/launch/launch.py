@@ -71,6 +71,11 @@ _GPUS = re.compile(r"(?:gpu:)?(?:([A-Za-z][\w.-]*):)?(\d{1,6})")
 """GPUs of a node as Slurm writes them: `8`, `gpu:8`, `gpu:h100:8`."""
 _FIRST = dict.fromkeys(("SKYPILOT_NODE_RANK", "DSTACK_NODE_RANK", "SLURM_NODEID", "SLURM_PROCID"), "0")
 """What schedulers tell the first node, for which a script is read."""
+_RANKS = dict.fromkeys(
+    ("RANK", "NODE_RANK", "MACHINE_RANK", "GROUP_RANK", "OMPI_COMM_WORLD_RANK", "PMI_RANK", "VC_TASK_INDEX",
+     "JOB_COMPLETION_INDEX", "MLP_ROLE_INDEX", "ARNOLD_ID"), "0"
+)  # fmt: skip
+"""The same by names that may be of other things: a rank of LoRA. Where a script launches nothing without them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -234,6 +239,7 @@ def _of_script(
     text: Source, context: Context, variables: Mapping[str, str] = MappingProxyType({})
 ) -> tuple[Framework, list[Setting]]:
     """The framework that a script launches, and what it sets."""
+    before = [*context.notes], {*context.called}
     script = read_script(text, context.name, context.beside, variables={**_FIRST, **variables})
     context.notes += script.notes
     context.written |= {name: word.text for name, word in script.files.items()}
@@ -250,6 +256,9 @@ def _of_script(
         by_keys = _by_signs(rolling, context, named)  # a name such as train.py says less than keys do
         if by_keys is not None and all(one.name != by_keys[0].name for one, _, _ in found):
             found = [by_keys]
+    if not found and variables.keys().isdisjoint(_RANKS):
+        context.notes, context.called = before
+        return _of_script(text, context, {**_RANKS, **variables})
     if not found:
         for other in filter(None, map(without_rollout, programs)):
             raise refused(other, context.name)
