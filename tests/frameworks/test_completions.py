@@ -647,6 +647,16 @@ def test_a_notebook_reads_as_the_python_of_its_cells(tmp_path: Path, indent: int
         written_back(path.read_bytes(), str(path), read.reading, {"group_size": 8}, lambda _: read.reading)
 
 
+def test_a_command_of_an_image_that_is_a_list_is_not_written_into(tmp_path: Path) -> None:
+    """A key that is added would stand there without quotes."""
+    words = [*VERL_RUN.format("trainer.main_ppo").split(), "actor_rollout_ref.rollout.n=4"]
+    read = launch(tmp_path, f"FROM a/b\nCMD {json.dumps(words)}\n", "Dockerfile")
+    assert said(read, "group_size") == (4,)
+    path = tmp_path / "Dockerfile"
+    with pytest.raises(DoesNotFitError, match="that is a list is not written into"):
+        written_back(path.read_bytes(), str(path), read.reading, {"group_size": 8}, lambda _: read.reading)
+
+
 @pytest.mark.parametrize("text", ["", "[]", "{}", '{"cells": 3}', '{"cells": [1]}', '{"cells": [{"source": 4}]}'])
 def test_what_is_no_notebook_is_refused(tmp_path: Path, text: str) -> None:
     """In a line with what to do."""
