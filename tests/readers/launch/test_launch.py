@@ -1081,6 +1081,20 @@ def test_what_holds_a_launch_changes_nothing_of_it(tmp_path: Path, name: str, te
     assert untold == (["data.seed"] if name == "workflow.yaml" else [])
 
 
+def test_a_parameter_among_the_words_of_a_list_is_filled_in(tmp_path: Path) -> None:
+    """Argo's, and what nobody tells stays unknown."""
+    command = [
+        "python3",
+        "-m",
+        "verl.trainer.main_ppo",
+        "data.train_batch_size={{inputs.parameters.n}}",
+        "a.b={{item}}",
+    ]
+    text = json.dumps({"parameters": [{"name": "n", "value": 64}], "container": {"command": command}})
+    reading = _launch(tmp_path, text, "x.yaml").reading
+    assert (reading.value("loop.prompts_per_step"), reading.settings["a.b"].unknown) == (64, "item")
+
+
 def test_output_that_a_script_sends_to_a_file_is_no_quotation(tmp_path: Path) -> None:
     """A redirection at the margin is none of the marks of a prompt."""
     launch = _launch(tmp_path, VERL + "data.train_batch_size=64 \\\n> python.log 2>&1\n")

@@ -22,12 +22,13 @@ from rlsize.readers.launch.yaml_trees import one_tree, yaml_trees
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
 
-    from rlsize.facts.launch import Setting
+    from rlsize.facts.launch import Setting, Span
 
 _MOST_FILES = 50
 _SCRIPTS = ("setup", "run", "entrypoint", "script", "commands", "cmd", "command", "args")
 _LINES = ("setup", "run", "script", "commands")
 """Keys whose lists are lines of a script; others' are the words of one command."""
+_TEMPLATE = re.compile(r"([^{]*)\{\{[^{}]*?(\w+) *\}\}")
 _PACKAGE = re.compile(r"\A(?:[ \t]*(?:#[^\n]*)?\n)*?[ \t]*#[ \t]*@package[ \t]+([\w.]+)")
 
 
@@ -187,8 +188,14 @@ def scripts_in(node: Node) -> Iterator[tuple[tuple[Word, ...], list[Node]]]:
             nodes += [held[key], *value]
     if words:
         before = [Word("env", environment[0].span)] if environment else []
-        told = (Word(_filled(str(word.plain), known), word.span) for word in words)
+        told = (_word(_filled(str(word.plain), known), word.span) for word in words)
         yield (*before, *environment, *told), nodes
+
+
+def _word(text: str, span: Span) -> Word:
+    """A word of a command that is a list; what a template is filled with at its end is told, if at all, by a name."""
+    filled = _TEMPLATE.fullmatch(text)
+    return Word(filled[1], span, (filled[2],)) if filled else Word(text, span)
 
 
 def _filled(text: str, known: Mapping[str, str]) -> str:
