@@ -28,6 +28,7 @@ _LARGEST_DENSE = 450e9  # parameters; larger models have experts
 _MEMORY_ROUNDING = 0.1  # B200 are sold as 180 and 192 GB
 _SEPARATORS = re.compile(r"[\s_\-/:,;()\[\]~+]+")
 _MOE_SHORT = re.compile(r"(\d)b(\d{1,3})a\b")  # Qwen3-30B3A
+_POINT = re.compile(r"(qwen2(?=[-_]?5)|llama[-_]?3(?=[-_]?[1-3]))[-_]?(\d)(?=[-_])")  # qwen25_7b, llama3_1_8b
 _SIZE = re.compile(r"(?:\d{1,3}x)?\d{1,4}(?:\.\d{1,3})?[bt]")
 _ACTIVE = re.compile(r"a(\d{1,3}(?:\.\d{1,3})?)b")
 _BRACKETS = re.compile(r"\([^)]{0,80}\)")
@@ -154,7 +155,7 @@ def _clean(text: object, kind: str) -> str:
 
 
 def _tokens(text: str) -> list[str]:
-    lowered = _MOE_SHORT.sub(r"\1b-a\2b", text.lower())
+    lowered = _POINT.sub(r"\1.\2", _MOE_SHORT.sub(r"\1b-a\2b", text.lower()))
     return [word for word in _SEPARATORS.split(lowered) if word]
 
 

@@ -428,6 +428,24 @@ def test_a_size_that_no_dense_model_has_is_one_with_experts() -> None:
     assert model_name("PRIME-RL/Eurus-2-7B-SFT", CATALOGUE) == "qwen2.5-math-7b"  # not Mistral, as Eurus 1 is
 
 
+@pytest.mark.parametrize(
+    ("written", "profile"),
+    [
+        ("/x/qwen25-7b", "qwen2.5-7b"),
+        ("/x/qwen2_5_7b_sft", "qwen2.5-7b"),
+        ("/x/llama31-8b-it", "llama3.1-8b"),
+        ("/x/Llama-3-3-70B", "llama3.3-70b"),
+        ("/x/qwen2-72b", "qwen2-72b"),
+        ("/x/llama3-8b", "llama3-8b"),
+        ("agentica-org/DeepCoder-14B-Preview", "qwen2.5-14b"),
+        ("allenai/Llama-3.1-Tulu-3-8B-SFT", "llama3.1-8b"),
+    ],
+)
+def test_a_generation_without_its_point_is_one(written: str, profile: str) -> None:
+    """As people name folders; `qwen25_7b` was Mistral's size. What was tuned from another has its shape."""
+    assert model_name(written, CATALOGUE) == profile
+
+
 def test_keys_tell_a_framework_before_a_name_that_any_script_may_have(tmp_path: Path) -> None:
     """`train.py` is AReaL's and slime's, and anybody's; the engine's server beside it is of the same launch."""
     (tmp_path / "run.sh").write_text(
