@@ -465,6 +465,7 @@ def loops(draw: st.DrawFn, framework: Framework) -> dict[str, Any]:
     updates = 1 if mode == "async" else draw(st.integers(1, 4))
     reference = draw(st.booleans()) and (framework.name, mode) != ("trl", "async")  # whose class has no beta
     late = {"async": draw(st.integers(1, 4)), "one-step-off": 1}.get(mode, 0)
+    sleeps = ["weights"] if framework.name == "open-instruct" else ["none", "weights"]  # as its single_gpu_mode does
     return {
         "mode": mode, "model": "a/b", "trainer_gpus": trainer, "rollout_gpus": rollout, "gpus_per_node": 8,
         "rollout_tensor_parallel": tensor, "instances": rollout // tensor, "micro_batch_samples": micro,
@@ -473,7 +474,7 @@ def loops(draw: st.DrawFn, framework: Framework) -> dict[str, Any]:
         "max_response_tokens": draw(st.integers(1, 99999)), "memory_fraction": draw(st.floats(0.1, 0.9)),
         "recompute": draw(st.sampled_from(["none", "full"])), "trainer_backend": "deepspeed",
         "zero_stage": draw(st.sampled_from([2, 3])), "offload": draw(st.booleans()), "reference": reference,
-        "engine_sleep": draw(st.sampled_from(["none", "weights"])) if mode == "colocated" else "none",
+        "engine_sleep": draw(st.sampled_from(sleeps)) if mode == "colocated" else "none",
         "offload_optimizer": False, "context_parallel": 1,
     }  # fmt: skip
 
@@ -643,6 +644,16 @@ def test_a_notebook_reads_as_the_python_of_its_cells(tmp_path: Path, indent: int
         assert "from_pretrained" in json.dumps(book, indent=indent).split("\n")[line - 1]
     path = tmp_path / "run.ipynb"
     with pytest.raises(DoesNotFitError, match="a notebook is not written into"):
+        written_back(path.read_bytes(), str(path), read.reading, {"group_size": 8}, lambda _: read.reading)
+
+
+def test_a_command_of_an_image_that_is_a_list_is_not_written_into(tmp_path: Path) -> None:
+    """A key that is added would stand there without quotes."""
+    words = [*VERL_RUN.format("trainer.main_ppo").split(), "actor_rollout_ref.rollout.n=4"]
+    read = launch(tmp_path, f"FROM a/b\nCMD {json.dumps(words)}\n", "Dockerfile")
+    assert said(read, "group_size") == (4,)
+    path = tmp_path / "Dockerfile"
+    with pytest.raises(DoesNotFitError, match="that is a list is not written into"):
         written_back(path.read_bytes(), str(path), read.reading, {"group_size": 8}, lambda _: read.reading)
 
 

@@ -211,6 +211,18 @@ def test_a_layout_that_changes_leaves_the_micro_batch_as_planned(tmp_path: Path)
     assert Inputs(str(changed)).said("trainer.micro_batch_tokens") == 9216
 
 
+def test_a_plan_of_shared_gpus_leaves_those_that_a_critic_has_beside_them(tmp_path: Path) -> None:
+    """Its GPUs are the trainer's, not all: slime's keys came to none, and nothing could be planned."""
+    file = tmp_path / "train.sh"
+    file.write_text(SLIME.strip() + " --advantage-estimator ppo --critic-num-gpus-per-node 8\n")
+    inputs = Inputs(str(file))
+    values = {**inputs.said_values("x"), "cluster.gpus": 8, "trainer.parallelism.tensor": 1}
+    wanted = wanted_of(inputs, values)
+    assert wanted["tensor_parallel"] == 1
+    assert not wanted.keys() & {"gpus", "trainer_gpus"}
+    assert wanted_of(inputs, {**values, "cluster.gpus": 4})["trainer_gpus"] == 4
+
+
 def test_a_change_that_would_move_the_batch_cannot_be_told(tmp_path: Path) -> None:
     """One key of torchforge says both: a smaller micro batch was written, and the step with it."""
     file = tmp_path / "forge.yaml"

@@ -75,9 +75,9 @@ def items(value: object) -> list[str]:
     return found
 
 
-def degree(value: object, side: str, letter: str) -> int:
+def degree(value: object, side: str, letter: str) -> int | None:
     """
-    A degree in an allocation as AReaL writes it; 1 where it is not said, 0 where the side is not.
+    A degree in an allocation as AReaL writes it; 1 where it is not said, 0 where the side is not, None where none is.
 
     Args:
         value: `sglang:d4p1t1+megatron:d2p2t2`, `sglang.d4p1t1+d4p1t1`, or one side of it.
@@ -88,7 +88,9 @@ def degree(value: object, side: str, letter: str) -> int:
     >>> degree(text, "rollout", "t"), degree(text, "trainer", "d"), degree(text, "experts", "e")
     (2, 4, 4)
     """
-    sides = str(value or "").split("+")
+    if not value:
+        return None
+    sides = str(value).split("+")
     if side == "rollout":
         text = sides[0] if len(sides) > 1 or not re.match(r"(fsdp|megatron|archon)", sides[0]) else ""
     else:

@@ -24,9 +24,11 @@ if TYPE_CHECKING:
 _LONGEST = 120
 _LARGEST_GAP = 0.2  # of the logarithm of a size; further away is another model
 _FARTHEST = 2.3  # the same, of one that is scaled: ten times
+_LARGEST_DENSE = 450e9  # parameters; larger models have experts
 _MEMORY_ROUNDING = 0.1  # B200 are sold as 180 and 192 GB
 _SEPARATORS = re.compile(r"[\s_\-/:,;()\[\]~+]+")
 _MOE_SHORT = re.compile(r"(\d)b(\d{1,3})a\b")  # Qwen3-30B3A
+_POINT = re.compile(r"(qwen2(?=[-_]?5)|llama[-_]?3(?=[-_]?[1-3]))[-_]?(\d)(?=[-_])")  # qwen25_7b, llama3_1_8b
 _SIZE = re.compile(r"(?:\d{1,3}x)?\d{1,4}(?:\.\d{1,3})?[bt]")
 _ACTIVE = re.compile(r"a(\d{1,3}(?:\.\d{1,3})?)b")
 _BRACKETS = re.compile(r"\([^)]{0,80}\)")
@@ -160,7 +162,7 @@ def _clean(text: object, kind: str) -> str:
 
 
 def _tokens(text: str) -> list[str]:
-    lowered = _MOE_SHORT.sub(r"\1b-a\2b", text.lower())
+    lowered = _POINT.sub(r"\1.\2", _MOE_SHORT.sub(r"\1b-a\2b", text.lower()))
     return [word for word in _SEPARATORS.split(lowered) if word]
 
 
@@ -268,7 +270,7 @@ def _of_its_kind(words: list[str], tokens: list[str], catalogue: Catalogue) -> t
         if (bare or name.partition("-")[0] == words[0])
         and (model := _profile(catalogue, name))
         and (not bare or _usual(model))
-        and (model.architecture.moe is not None) is (bool(active) or "moe" in tokens)
+        and (model.architecture.moe is not None) is (bool(active) or "moe" in tokens or total > _LARGEST_DENSE)
     }
     near = [name for name, gap in gaps.items() if gap <= _FARTHEST]
     bases = [name for name in near if bare and not active and name.partition("-")[0] in _BASES]

@@ -141,8 +141,10 @@ def wanted_of(inputs: Inputs, values: Mapping[str, Any]) -> dict[str, Any]:
     }  # fmt: skip
     if launch.reading.value("loop.engine") == WITHOUT:  # plans have an engine
         found |= {"engine": planned.get("engine", "vllm"), "mode": values.get("placement.mode")}
-    if "mode" in found or values.get("placement.mode") != "colocated":
-        found.pop("gpus", None)  # what both pools add up to
+    apart = "mode" in found or values.get("placement.mode") != "colocated"
+    if apart or "trainer_gpus" in before:  # both pools add up to them, or a critic has more
+        gpus = found.pop("gpus", None)
+        found |= {} if apart or gpus in {None, before["trainer_gpus"]} else {"trainer_gpus": gpus}
     engines = values.get("placement.rollout_gpus") or values.get("cluster.gpus")
     counted = "loop." not in quantities.get("instances", "loop.")  # engines are told by number, not by their GPUs
     if found and engines and counted:

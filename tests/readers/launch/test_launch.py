@@ -18,6 +18,16 @@ from rlsize.readers.profiles import Catalogue
 
 CATALOGUE = Catalogue()
 KNOWN = frameworks(CATALOGUE)
+WORKFLOW = """\
+spec:
+  arguments: {{parameters: [{{name: n, value: "7"}}, {{name: m, value: "9"}}]}}
+  templates:
+  - container:
+      command: [bash, -c]
+      args:
+      - python3 -m verl.trainer.main_ppo {1} actor_rollout_ref.rollout.n={{{{workflow.parameters.n}}}} \
+        data.seed={{{{ item.seed }}}}
+"""
 VERL = "python3 -m verl.trainer.main_ppo trainer.nnodes=2 "
 
 
@@ -408,6 +418,31 @@ def test_secrets_stay_in_the_script(tmp_path: Path) -> None:
 )
 def test_a_model_is_known_by_its_repository_path_or_tuned_name(written: str, profile: str) -> None:
     """One of another family is a model scaled to the size in its name; without one it stays as it was written."""
+    assert model_name(written, CATALOGUE) == profile
+
+
+def test_a_size_that_no_dense_model_has_is_one_with_experts() -> None:
+    """`dpsk-v3-671B-BF16` was Llama 405B, scaled."""
+    assert model_name("/root/dpsk-v3-671B-BF16", CATALOGUE).startswith("deepseek-")
+    assert model_name("/root/acme-300B", CATALOGUE).startswith("llama")
+    assert model_name("PRIME-RL/Eurus-2-7B-SFT", CATALOGUE) == "qwen2.5-math-7b"  # not Mistral, as Eurus 1 is
+
+
+@pytest.mark.parametrize(
+    ("written", "profile"),
+    [
+        ("/x/qwen25-7b", "qwen2.5-7b"),
+        ("/x/qwen2_5_7b_sft", "qwen2.5-7b"),
+        ("/x/llama31-8b-it", "llama3.1-8b"),
+        ("/x/Llama-3-3-70B", "llama3.3-70b"),
+        ("/x/qwen2-72b", "qwen2-72b"),
+        ("/x/llama3-8b", "llama3-8b"),
+        ("agentica-org/DeepCoder-14B-Preview", "qwen2.5-14b"),
+        ("allenai/Llama-3.1-Tulu-3-8B-SFT", "llama3.1-8b"),
+    ],
+)
+def test_a_generation_without_its_point_is_one(written: str, profile: str) -> None:
+    """As people name folders; `qwen25_7b` was Mistral's size. What was tuned from another has its shape."""
     assert model_name(written, CATALOGUE) == profile
 
 
@@ -1038,3 +1073,320 @@ def test_a_sync_by_files_is_read_and_written(tmp_path: Path) -> None:
     reading = _launch(tmp_path, text, "x.yaml").reading
     assert reading.value("loop.transport") == "store"
     assert not changes(reading, {"transport": "store"}).refused
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("slack.txt", "it dies here:\nme@n1:~$ python3 -m verl.trainer.main_ppo \\\n>   {0} \\\n>   {1}\n"),
+        ("mail.md", "```\n> python3 -m verl.trainer.main_ppo \\\n>   {0} {1}\n```\n"),
+        ("Dockerfile", 'FROM a/b\nENV N=7\nCMD ["python3", "-m", "verl.trainer.main_ppo", \\\n "{0}", "{1}"]\n'),
+        ("train.Dockerfile", "FROM a/b\nENV N=7\nENTRYPOINT python3 -m verl.trainer.main_ppo {0} {1}\n"),
+        ("overrides.yaml", "# of a run\n- algorithm.adv_estimator=grpo\n- {0}\n- {1}\n"),
+        ("srun.sh", "srun --export=ALL,N={0} bash -c 'python3 -m verl.trainer.main_ppo {1} $N'\n"),
+        ("workflow.yaml", WORKFLOW),
+        (
+            "config.yaml",
+            "data: {{value: {{train_batch_size: 64}}}}\nactor_rollout_ref: {{value: {{rollout: {{n: 7}}}}}}\n",
+        ),
+    ],
+)
+def test_what_holds_a_launch_changes_nothing_of_it(tmp_path: Path, name: str, text: str) -> None:
+    """Pastes with prompts, images, Hydra's overrides, srun's variables, workflows, what Weights & Biases keeps."""
+    launch = _launch(tmp_path, text.format("actor_rollout_ref.rollout.n=7", "data.train_batch_size=64"), name)
+    assert [launch.reading.value(f"loop.{key}") for key in ("group_size", "prompts_per_step")] == [7, 64]
+    untold = [one.key for one in launch.reading.settings.values() if one.unknown]
+    assert untold == (["data.seed"] if name == "workflow.yaml" else [])
+
+
+def test_a_parameter_among_the_words_of_a_list_is_filled_in(tmp_path: Path) -> None:
+    """Argo's, and what nobody tells stays unknown."""
+    command = [
+        "python3",
+        "-m",
+        "verl.trainer.main_ppo",
+        "data.train_batch_size={{inputs.parameters.n}}",
+        "a.b={{item}}",
+    ]
+    text = json.dumps({"parameters": [{"name": "n", "value": 64}], "container": {"command": command}})
+    reading = _launch(tmp_path, text, "x.yaml").reading
+    assert (reading.value("loop.prompts_per_step"), reading.settings["a.b"].unknown) == (64, "item")
+
+
+def test_output_that_a_script_sends_to_a_file_is_no_quotation(tmp_path: Path) -> None:
+    """A redirection at the margin is none of the marks of a prompt."""
+    launch = _launch(tmp_path, VERL + "data.train_batch_size=64 \\\n> python.log 2>&1\n")
+    assert launch.reading.value("loop.prompts_per_step") == 64
+
+
+def test_ranks_of_torchx_are_nodes_and_processes(tmp_path: Path) -> None:
+    """`-j 2x8`: the launch had no number of GPUs."""
+    text = "torchx run dist.ddp -j 2x8 --script train_grpo.py -- --model_name_or_path a/b --num_generations 8\n"
+    reading = _launch(tmp_path, text).reading
+    assert [reading.value(f"loop.{key}") for key in ("gpus", "gpus_per_node")] == [16, 8]
+
+
+def test_ranks_that_nobody_tells_are_not_those_of_a_file(tmp_path: Path) -> None:
+    """A file named zero3 stands for eight processes, unless the launch says another number that is not known."""
+    flags = "train_grpo.py --num_generations 8 --use_vllm true --vllm_mode colocate"
+    known = _launch(tmp_path, f"accelerate launch --config_file zero3.yaml {flags}").reading
+    untold = _launch(tmp_path, f"accelerate launch --config_file zero3.yaml --num_processes $N {flags}").reading
+    assert [one.value("loop.gpus") for one in (known, untold)] == [8, None]
+
+
+def test_a_file_beside_a_script_is_there(tmp_path: Path) -> None:
+    """open-r1's script looks into the recipe whether a node is to be the engines'."""
+    (tmp_path / "recipe.yaml").write_text("# a/b\nuse_vllm: true\nnum_generations: 4\n", encoding="utf-8")
+    text = (
+        "N=16; if [[ -f recipe.yaml ]] && grep -qE '^\\s*use_vllm:\\s*{}' recipe.yaml; then N=8; fi\n"
+        "accelerate launch --num_processes $N src/open_r1/grpo.py --config recipe.yaml\n"
+    )
+    found = [_launch(tmp_path, text.format(word)).reading.value("loop.trainer_gpus") for word in ("true", "false")]
+    assert found == [8, 16]
+
+
+def test_the_trainer_of_prime_rl_by_its_path_is_its_own(tmp_path: Path) -> None:
+    """`*/train.py` is of others too, whose defaults stood in: no GPUs at all."""
+    (tmp_path / "t.toml").write_text('[model]\nname = "a/b"\nseq_len = 4096\n', encoding="utf-8")
+    text = "uv run inference @ t.toml\nuv run torchrun --nproc-per-node 2 src/prime_rl/trainer/rl/train.py @ t.toml\n"
+    launch = _launch(tmp_path, text)
+    assert launch.framework.name == "prime-rl"
+    assert launch.reading.value("trainer.model.name") == "a/b"
+
+
+def test_easyr1_without_its_configuration_has_its_lengths(tmp_path: Path) -> None:
+    """They were verl's; where another file is missing, none are taken."""
+    text = "python3 -m verl.trainer.main config={} worker.actor.model.model_path=a/b trainer.n_gpus_per_node=8\n"
+    own, other = (_launch(tmp_path, text.format(name)).reading for name in ("examples/config.yaml", "mine.yaml"))
+    keys = ("prompts_per_step", "group_size", "max_prompt_tokens", "max_response_tokens", "offload_params")
+    assert [own.value(f"loop.{key}") for key in keys] == [512, 5, 2048, 2048, True]
+    assert [other.value(f"loop.{key}") for key in keys] == [None] * len(keys)
+
+
+def test_what_only_older_engines_needed_dates_verl(tmp_path: Path) -> None:
+    """Before 0.4 verl has a reference whatever its keys say, as TinyZero does."""
+    readings = [_launch(tmp_path, before + VERL).reading for before in ("VLLM_ATTENTION_BACKEND=XFORMERS ", "")]
+    assert [one.value("loop.reference") for one in readings] == [True, False]
+
+
+@pytest.mark.parametrize(
+    ("keys", "told"),
+    [
+        ("actor_rollout_ref.actor.ppo_micro_batch_size=2", True),
+        ("actor_rollout_ref.actor.ppo_micro_batch_size=2 actor_rollout_ref.actor.use_dynamic_bsz=True", False),
+        ("actor_rollout_ref.actor.ppo_micro_batch_size_per_gpu=2", False),
+    ],
+)
+def test_a_micro_batch_of_less_than_a_sample_is_told(tmp_path: Path, keys: str, told: bool) -> None:
+    """Over 16 GPUs verl has none; forks that count it for each GPU say so nowhere."""
+    assert any("less than a sample" in one for one in doubts(_launch(tmp_path, VERL + keys))) is told
+
+
+def test_checkpoints_that_unsloth_moves_are_on_the_host(tmp_path: Path) -> None:
+    """`use_gradient_checkpointing="unsloth"` was full recomputation alone, so that a T4 had no room by 2 %."""
+    text = "from unsloth import FastModel\nm = FastModel.from_pretrained('a/b')\n"
+    text += "m = FastModel.get_peft_model(m, r=4, use_gradient_checkpointing={})\ng = GRPOConfig(num_generations=4)\n"
+    said = [_launch(tmp_path, text.format(word), "x.py").reading for word in ("'unsloth'", "True")]
+    assert [one.value("loop.activation_offload") for one in said] == [True, False]
+
+
+def test_the_name_of_a_missing_deepspeed_file_tells_of_offload(tmp_path: Path) -> None:
+    """Its stage was read from the name, and its offload was not."""
+    text = "torchrun --nproc_per_node 8 src/open_r1/grpo.py --num_generations 8 --deepspeed conf/{}.json\n"
+    said = [_launch(tmp_path, text.format(name)).reading for name in ("zero3_offload", "zero2_offload", "zero3")]
+    keys = ("zero_stage", "offload", "params_on_cpu")
+    assert [[one.value(f"loop.{key}") for key in keys] for one in said] == [
+        [3, True, True],
+        [2, True, False],
+        [3, False, False],
+    ]
+
+
+def test_share_on_the_host_of_fsdp_is_not_megatrons(tmp_path: Path) -> None:
+    """FSDP2's policy was told as an optimizer of which 0 % live on the host."""
+    keys = "actor_rollout_ref.actor.strategy=fsdp2 actor_rollout_ref.actor.fsdp_config.offload_policy=True"
+    assert not any("live on the host" in one for one in doubts(_launch(tmp_path, VERL + keys)))
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "says"),
+    [
+        ("run.sh", "python3 train_async.py --actor-num-nodes 1 --rollout-batch-size 8 --loss-type sft_loss", "sft"),
+        ("x.yaml", "model: {partial_pretrain: a/b}\ndata: {train_batch_size: 8}\ntrainer: {n_gpus_per_node: 8}", "sft"),
+        ("sft.toml", '[data]\ntype = "sft"\nseq_len = 4096', "sft"),
+        ("run.sh", "python examples/start_dpo_pipeline.py --config_path x --config_name y", "start_dpo_pipeline"),
+        ("x.yaml", "allocation_mode: d8\ntrain_dataset: {type: sft, batch_size: 8}\ncluster: {n_nodes: 1}", "sft"),
+        ("x.yaml", "dpo: {max_num_steps: 9}\npolicy: {model_name: a/b}\ncluster: {num_nodes: 1}", "dpo"),
+        ("x.yaml", "model_name_or_path: a/b\nper_device_train_batch_size: 8\npacking: true", "sft"),
+        ("run.sh", "uv run -m skyrl.train.entrypoints.main_sft model.path=a/b data.batch_size=8", "main_sft"),
+        ("x.yaml", "distillation: {num_prompts_per_step: 8}\npolicy: {model_name: a/b}", "distillation"),
+        ("run.sh", "swift rlhf --rlhf_type gkd --model a/b --use_vllm true --num_generations 8", "distillation"),
+        ("run.sh", VERL + "trainer.val_only=True actor_rollout_ref.rollout.n=4", "validation"),
+    ],
+)
+def test_training_that_is_no_loop_is_no_loop_with_defaults(tmp_path: Path, name: str, text: str, says: str) -> None:
+    """Each was one, of groups and lengths that a framework sets by default."""
+    with pytest.raises(InputError, match=f"{says}.*: (nothing is|a teacher)"):
+        _launch(tmp_path, text, name)
+
+
+def test_of_runs_one_after_the_other_none_has_keys_of_another(tmp_path: Path) -> None:
+    """A second stage had the first's reference; the one that says most counts, of equal ones the last."""
+    stages = "actor_rollout_ref.actor.use_kl_loss=True data.train_batch_size=64", "data.train_batch_size=128 a.b=1"
+    launch = _launch(tmp_path, "".join(f"{VERL} {stage}\n" for stage in stages))
+    assert [launch.reading.value(f"loop.{key}") for key in ("reference", "prompts_per_step")] == [True, 64]
+    launch = _launch(tmp_path, "".join(f"{VERL} actor_rollout_ref.rollout.n=4 {stage}\n" for stage in stages[::-1]))
+    assert [launch.reading.value(f"loop.{key}") for key in ("reference", "prompts_per_step")] == [True, 64]
+    assert any("of 2 commands that start verl this one is read" in note for note in launch.notes)
+    equal = _launch(tmp_path, f"{VERL} data.train_batch_size=8\n{VERL} data.train_batch_size=16\n").reading
+    assert equal.value("loop.prompts_per_step") == 16
+    again = _launch(tmp_path, f"{VERL} actor_rollout_ref.rollout.n=4\n" * 2)
+    assert not any("commands that start" in note for note in again.notes)
+
+
+def test_an_element_by_its_word_is_a_number(tmp_path: Path) -> None:
+    """`$((CFG[bs] / 2))` of an associative array was not known."""
+    text = f"declare -A CFG=([bs]=128)\nA=(3 5); i=1\n{VERL} data.train_batch_size=$((CFG[bs] / 2 + A[i]))\n"
+    assert _launch(tmp_path, text).reading.value("loop.prompts_per_step") == 69
+
+
+def test_a_command_that_python_adds_up_as_a_text_is_read(tmp_path: Path) -> None:
+    """`"python ..." + " ".join(f"--{k} {shlex.quote(str(v))}" ...)` was no launch at all."""
+    code = (
+        "import os, shlex\nargs = {'rollout.batch_size': 64, 'rollout.n_samples_per_prompt': 4}\nflags = ['ds.x']\n"
+        'os.system("python -m openrlhf.cli.train_ppo_ray " + " ".join(f"--{k} {shlex.quote(str(v))}" '
+        'for k, v in args.items()) + " " + " ".join("--" + f for f in flags))\n'
+    )
+    reading = _launch(tmp_path, code, "x.py").reading
+    assert [reading.value(f"loop.{key}") for key in ("prompts_per_step", "group_size")] == [64, 4]
+    assert reading.value("ds.x") is True
+
+
+def test_a_model_that_unsloth_is_handed_by_its_place_is_the_model(tmp_path: Path) -> None:
+    """Without its name it was none of Unsloth's, whose engine shares the trainer's weights."""
+    code = "from unsloth import FastLanguageModel\nm = FastLanguageModel.from_pretrained('a/b', fast_inference=True)\n"
+    reading = _launch(tmp_path, code + "GRPOConfig(use_vllm=True, num_generations=4)\n", "x.py").reading
+    asked = [reading.value(f"loop.{key}") for key in ("model", "mode", "shares_weights")]
+    assert asked == ["a/b", "colocated", True]
+
+
+def test_files_that_a_manifest_holds_are_those_that_its_command_names(tmp_path: Path) -> None:
+    """A ConfigMap's recipe was missing, and TRL's lengths stood in."""
+    text = (
+        "kind: ConfigMap\ndata:\n  grpo.yaml: |\n    num_generations: 16\n    max_completion_length: 2048\n---\n"
+        "spec: {containers: [{command: [accelerate, launch, --num_processes, '8', -m, trl.scripts.grpo, --config, "
+        "/cfg/grpo.yaml]}]}\n"
+    )
+    launch = _launch(tmp_path, text, "job.yaml")
+    asked = [launch.reading.value(f"loop.{key}") for key in ("group_size", "max_response_tokens", "trainer_gpus")]
+    assert (asked, launch.gaps) == ([16, 2048, 8], ())
+
+
+def test_a_script_that_slurm_is_handed_has_what_the_command_says(tmp_path: Path) -> None:
+    """Its variables and its nodes, which go before those of the script's own headers."""
+    inner = "#!/bin/bash\n#SBATCH --nodes=2 --gpus-per-node=4\npython3 -m verl.trainer.main_ppo "
+    inner += (
+        "data.train_batch_size=${BSZ:-128} trainer.nnodes=$SLURM_NNODES trainer.n_gpus_per_node=$SLURM_GPUS_ON_NODE"
+    )
+    (tmp_path / "train.slurm").write_text(inner, encoding="utf-8")
+    reading = _launch(tmp_path, "sbatch -N 4 --export=ALL,BSZ=512 train.slurm\n").reading
+    assert [reading.value(f"loop.{key}") for key in ("prompts_per_step", "trainer_gpus")] == [512, 16]
+
+
+def test_names_that_python_assigns_side_by_side_are_known(tmp_path: Path) -> None:
+    """`A, B = 1, 2`; what a call gives stays unknown."""
+    code = "import os\nN, BSZ = 4, 64\nT, M = f()\n"
+    code += 'os.system(f"python -m verl.trainer.main_ppo trainer.nnodes={N} data.train_batch_size={BSZ} data.x={T}")\n'
+    reading = _launch(tmp_path, code, "x.py").reading
+    assert [reading.value(f"loop.{key}") for key in ("trainer_gpus", "prompts_per_step")] == [32, 64]
+    assert reading.settings["data.x"].unknown
+
+
+@pytest.mark.parametrize(
+    "cell",
+    [
+        [
+            "N = 8\n",
+            "!python3 -m verl.trainer.main_ppo \\\n",
+            "  actor_rollout_ref.rollout.n={N} \\\n",
+            "  a.b={0}\n",
+            "x = 1",
+        ],
+        ["%%bash\n", "N=8\n", "python3 -m verl.trainer.main_ppo actor_rollout_ref.rollout.n=$N\n"],
+        ["if True:\n", "    !ray job submit -- python3 -m verl.trainer.main_ppo actor_rollout_ref.rollout.n=8"],
+        ["!echo '{\"a\": 1}' && python3 -m verl.trainer.main_ppo actor_rollout_ref.rollout.n=8"],
+    ],
+)
+def test_commands_in_cells_of_a_notebook_are_launches(tmp_path: Path, cell: list[str]) -> None:
+    """One over several lines was no valid Python."""
+    cells = [{"cell_type": "code", "source": ["!pip install \\\n", "  verl"]}, {"cell_type": "code", "source": cell}]
+    launch = _launch(tmp_path, json.dumps({"cells": cells}, indent=1), "x.ipynb")
+    assert (launch.framework.name, launch.reading.value("loop.group_size")) == ("verl", 8)
+
+
+def test_a_module_names_its_framework_before_keys_of_others(tmp_path: Path) -> None:
+    """`apps.grpo.main` is torchforge's, and was AReaL's on no GPU at all where its file is missing."""
+    launch = _launch(tmp_path, "python -m apps.grpo.main --config x.yaml group_size=8 trainer.training.steps=1")
+    assert launch.framework.name == "torchforge"
+    areal = _launch(tmp_path, "python3 -m areal.launcher.ray x.py --config x.yaml gconfig.n_samples=8").reading
+    assert [areal.value(f"loop.{key}") for key in ("trainer_gpus", "rollout_gpus", "group_size")] == [None, None, 8]
+
+
+def test_a_file_of_ranks_alone_is_told(tmp_path: Path) -> None:
+    """What accelerate is given says no batch, and TRL's defaults are nobody's."""
+    text = "distributed_type: FSDP\nnum_processes: 16\nfsdp_config: {fsdp_version: 2}\n"
+    assert any("ranks alone" in one for one in doubts(_launch(tmp_path, text, "fsdp.yaml")))
+    more = text + "model_name_or_path: a/b\nnum_generations: 8\n"
+    assert not any("ranks alone" in one for one in doubts(_launch(tmp_path, more, "more.yaml")))
+
+
+def test_a_mapping_that_python_makes_of_others_is_read(tmp_path: Path) -> None:
+    """Of `dict(**{...}, a=1)` and `{...} | more` only later keys were, and defaults stood silently for the rest."""
+    code = (
+        "import subprocess\nmore = {'data.train_batch_size': 64}\n"
+        "said = dict(**{'actor_rollout_ref.rollout.n': 8}, seed=1) | more\nsaid['trainer.nnodes'] = 2\n"
+        "subprocess.run(['python3', '-m', 'verl.trainer.main_ppo'] + [f'{k}={v}' for k, v in said.items()])\n"
+    )
+    launch = _launch(tmp_path, code, "x.py")
+    asked = [launch.reading.value(f"loop.{key}") for key in ("group_size", "prompts_per_step", "trainer_gpus")]
+    assert (asked, launch.gaps) == ([8, 64, 16], ())
+
+
+@pytest.mark.parametrize(
+    "command",
+    ["[*COMMAND, *[f'{k}={v}' for k, v in load('x').items()]]", "COMMAND + made(1)", "[*COMMAND, *made(1)]"],
+)
+def test_a_part_of_a_command_that_only_a_run_would_tell_is_named(tmp_path: Path, command: str) -> None:
+    """Keys of a file that Python reads were left out, and nothing said so."""
+    code = f"import subprocess\nCOMMAND = {[*VERL.split()]}\nsubprocess.run({command})\n"
+    assert len(_launch(tmp_path, code, "x.py").gaps) == 1
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        'if [ "$RANK" = "0" ]; then\n  {}\nelse\n  ray start --address=$HEAD --block\nfi\n',
+        "[ $OMPI_COMM_WORLD_RANK -eq 0 ] && {}\n",
+        'case "$NODE_RANK" in\n 0) {};;\n 1) ray start --block;;\nesac\n',
+    ],
+)
+def test_a_script_for_all_nodes_is_read_as_the_first_runs_it(tmp_path: Path, text: str) -> None:
+    """Only it starts the training, and the script was no launch."""
+    reading = _launch(tmp_path, text.format(VERL + "data.train_batch_size=64")).reading
+    assert reading.value("loop.prompts_per_step") == 64
+
+
+def test_a_rank_that_is_loras_stays_unknown(tmp_path: Path) -> None:
+    """What starts without the node's rank is read without it."""
+    reading = _launch(tmp_path, VERL + "actor_rollout_ref.model.lora_rank=${RANK:-64}").reading
+    assert reading.value("loop.lora_rank") == 64
+
+
+def test_r1_v_counts_prompts(tmp_path: Path) -> None:
+    """Its trainer generates a group for each sample of a device, as TRL did before 0.15; it was an eighth of a step."""
+    text = "torchrun --nproc_per_node 8 src/open_r1/grpo.py --per_device_train_batch_size 1 --num_generations 8 {}\n"
+    said = [_launch(tmp_path, text.format(more)).reading for more in ("--max_pixels 401408", "")]
+    assert [(one.value("loop.prompts_per_step"), one.value("loop.micro_batch_samples")) for one in said] == [
+        (8, 8),
+        (1, 1),
+    ]

@@ -64,8 +64,9 @@ class Context:
             near: Whether it lies in the same folder or nowhere, as the parents of a configuration do.
         """
         clean = path.strip().strip("'\"")
-        if clean in self.written:
-            return self.written[clean]
+        for name in (clean, posixpath.basename(clean) if clean.startswith("/") else clean):
+            if name in self.written:
+                return self.written[name]
         if self.folder is None or not clean or clean.startswith(("~", "/")) or "\0" in clean:
             return None
         for place in [self.folder / clean] if near else self._places(clean):

@@ -15,7 +15,7 @@ from rlsize.facts.launch import GAP, Program, Setting, Span, Word
 from rlsize.frameworks.told import Reading, era_of, in_era, matching, named_version, normal, own_name
 from rlsize.readers.launch.arguments import positional, scalar, settings_of
 from rlsize.readers.launch.bash import read_script
-from rlsize.readers.launch.bash.source import Source, script_in
+from rlsize.readers.launch.bash.source import Source, script_in, variables_of
 from rlsize.readers.launch.comments import commands_shown
 from rlsize.readers.launch.context import Context
 from rlsize.readers.launch.other_training import check_rollout, refused, unread, unread_by, without_rollout
@@ -36,6 +36,7 @@ _SHELL = re.compile(
     re.MULTILINE,
 )
 _FILES = (".yaml", ".yml", ".toml", ".json")
+_SCRIPTS = (".sh", ".bash", ".slurm", ".sbatch")
 _GPU = re.compile(
     r"(?:(?<![^\W_])|(?<=\d[x*]))((?:GB[23]00|B[23]00|H[12]00|H800|H20|A100|A800|L40S?|A6000|V100|MI\d{3}X?)"
     r"(?:[- ](?:SXM|PCIE|NVL))?|GH200|A10G|RTX[- ]?(?:[345]090|6000[- ]Ada)|Tesla[- ]T4"
@@ -70,6 +71,11 @@ _GPUS = re.compile(r"(?:gpu:)?(?:([A-Za-z][\w.-]*):)?(\d{1,6})")
 """GPUs of a node as Slurm writes them: `8`, `gpu:8`, `gpu:h100:8`."""
 _FIRST = dict.fromkeys(("SKYPILOT_NODE_RANK", "DSTACK_NODE_RANK", "SLURM_NODEID", "SLURM_PROCID"), "0")
 """What schedulers tell the first node, for which a script is read."""
+_RANKS = dict.fromkeys(
+    ("RANK", "NODE_RANK", "MACHINE_RANK", "GROUP_RANK", "OMPI_COMM_WORLD_RANK", "PMI_RANK", "VC_TASK_INDEX",
+     "JOB_COMPLETION_INDEX", "MLP_ROLE_INDEX", "ARNOLD_ID"), "0"
+)  # fmt: skip
+"""The same by names that may be of other things: a rank of LoRA. Where a script launches nothing without them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -222,7 +228,7 @@ def _named_gpu(path: str, text: str) -> Iterator[Setting]:
 def looks_like_shell(path: str, text: str) -> bool:
     """Whether a text is a shell script rather than a configuration: by its ending, else by how it begins."""
     ending = PurePosixPath(path).suffix
-    if ending in {".sh", ".bash", ".slurm", ".sbatch"} or is_recipes(path):
+    if ending in _SCRIPTS or is_recipes(path, text):
         return True
     if ending in {".yaml", ".yml", ".toml", ".json", ".py", ".ipynb"}:
         return False
@@ -233,18 +239,26 @@ def _of_script(
     text: Source, context: Context, variables: Mapping[str, str] = MappingProxyType({})
 ) -> tuple[Framework, list[Setting]]:
     """The framework that a script launches, and what it sets."""
+    before = [*context.notes], {*context.called}
     script = read_script(text, context.name, context.beside, variables={**_FIRST, **variables})
     context.notes += script.notes
     context.written |= {name: word.text for name, word in script.files.items()}
     programs = [
         _with_files(one, context) for program in script.programs for one in (program, *_handed_on(program, context))
     ]
-    found = [hit for program in programs if (hit := _launched(program, context)) is not None]
-    if not any(matching(one, settings_of(program.words[at:])) for one, program, at in found):
-        rolling = [program for program in programs if not without_rollout(program)]
-        by_keys = _by_signs(rolling, context)  # a name such as train.py says less than keys do
+    rolling = [program for program in programs if not without_rollout(program)]
+    found = [hit for program in rolling if (hit := _launched(program, context)) is not None]
+    if not any(
+        matching(one, settings_of(program.words[at:])) or not program.words[at - 1].text.endswith(".py")
+        for one, program, at in found
+    ):
+        named = {one.name for one, _, _ in found}
+        by_keys = _by_signs(rolling, context, named)  # a name such as train.py says less than keys do
         if by_keys is not None and all(one.name != by_keys[0].name for one, _, _ in found):
             found = [by_keys]
+    if not found and variables.keys().isdisjoint(_RANKS):
+        context.notes, context.called = before
+        return _of_script(text, context, {**_RANKS, **variables})
     if not found:
         for other in filter(None, map(without_rollout, programs)):
             raise refused(other, context.name)
@@ -253,15 +267,25 @@ def _of_script(
         raise context.refused("launches no framework that is known")
     chosen = found[-1][0]
     settings: list[Setting] = []
-    for one, program, at in found:
-        if one.name == chosen.name:
-            settings += _of_program(chosen, program, at, context)
+    for program, at in _runs(chosen, [(program, at) for one, program, at in found if one.name == chosen.name], context):
+        settings += _of_program(chosen, program, at, context)
     check_rollout(settings, context.name)
     served = [setting for program in programs for setting in _of_server(chosen, program)]
     if not served:
         shown = commands_shown(text, context.name)
         served = [setting for program in shown for setting in _as_shown(chosen, program, 0, context)]
     return chosen, [*_headers(script), *settings, *served]
+
+
+def _runs(framework: Framework, started: Sequence[tuple[Program, int]], context: Context) -> list[tuple[Program, int]]:
+    """The commands that are one launch: all parts of it; of runs one after the other the last that says most."""
+    texts = [tuple(word.text for word in program.words) for program, _ in started]
+    if framework.parts or len(set(texts)) == 1:
+        return [*started] if framework.parts else [started[-1]]
+    most = max(range(len(started)), key=lambda at: (matching(framework, settings_of(started[at][0].words)), at))
+    line = started[most][0].words[0].span.line
+    context.notes.append(f"line {line}: of {len(set(texts))} commands that start {framework.title} this one is read")
+    return [started[most]]
 
 
 def _headers(script: Script) -> Iterator[Setting]:
@@ -293,21 +317,33 @@ def _handed_on(program: Program, context: Context) -> Iterator[Program]:
 
 def _called(program: Program, context: Context) -> Iterator[Program]:
     """What a script runs that is called by the shell's name, with what was exported: `bash scripts/train.sh`."""
+    batch = _submitted(program)
     for at, (shell, word) in enumerate(pairwise(program.words)):
-        fresh = _calls(shell.text, word.text) and word.text not in context.called
+        calls = _calls(shell.text, word.text) or (batch is not None and word.text.endswith(_SCRIPTS))
+        fresh = calls and word.text not in context.called
         text = context.beside(word.text) if fresh else None
         if text is not None:
             context.called.add(word.text)
             known = {key: one.text for key, one in program.variables.items() if not one.unknown}
             after = [one.text for one in program.words[at + 2 :]]
-            script = read_script(text, word.text, context.beside, after, {**_FIRST, **known})
+            script = read_script(text, word.text, context.beside, after, {**_FIRST, **known, **(batch or {})})
             context.notes += script.notes
             yield from script.programs
 
 
+def _submitted(program: Program) -> dict[str, str] | None:
+    """Variables that a script has that the command hands to Slurm, which go before its own headers; None: none is."""
+    if not any(PurePosixPath(word.text).name == "sbatch" for word in program.words[:1]):
+        return None
+    told = {"nodes" if one.key == "N" else one.key: one for one in settings_of(program.words[1:], most=1)}
+    known = variables_of({key: Word(str(one.value), one.span) for key, one in told.items()})
+    pairs = (pair.partition("=") for pair in str(told["export"].value if "export" in told else "").split(","))
+    return {key: word.text for key, word in known.items()} | {name: value for name, equals, value in pairs if equals}
+
+
 def _calls(shell: str, script: str) -> bool:
     """Whether a word is a shell, and the next one a script."""
-    return PurePosixPath(shell).name in {"bash", "sh"} and script.endswith((".sh", ".bash"))
+    return PurePosixPath(shell).name in {"bash", "sh"} and script.endswith(_SCRIPTS)
 
 
 def _with_files(program: Program, context: Context) -> Program:
@@ -325,16 +361,17 @@ def _launched(program: Program, context: Context) -> tuple[Framework, Program, i
     """The framework of a program, by its arguments where several have such a program; and the place of those."""
     texts = [word.text for word in program.words]
     hits = [
-        (one, at)
+        (one, at, pattern)
         for one in context.candidates
         for pattern in (*one.programs, *one.parts)
         if (at := _at(texts, pattern.split()))
     ]
     if not hits:
         return None
-    parents = {one.parent for one, _ in hits}  # a fork's program is named more closely
+    parents = {one.parent for one, *_ in hits}  # a fork's program is named more closely
     own = [hit for hit in hits if hit[0].name not in parents]
-    best, at = max(own, key=lambda hit: matching(hit[0], list(settings_of(program.words[hit[1] :]))))
+    # by the keys, else by the longest name
+    best, at, _ = max(own, key=lambda hit: (matching(hit[0], list(settings_of(program.words[hit[1] :]))), len(hit[2])))
     return best, program, at
 
 
@@ -348,12 +385,13 @@ def _at(texts: Sequence[str], pattern: Sequence[str]) -> int:
     return 0
 
 
-def _by_signs(programs: Iterable[Program], context: Context) -> tuple[Framework, Program, int] | None:
-    """The framework by the keys that a program sets, where its name does not tell it; as `_launched` has it."""
+def _by_signs(programs: Iterable[Program], context: Context, named: set[str]) -> tuple[Framework, Program, int] | None:
+    """The framework by the keys that a program sets, of several with as many one of those named; as `_launched`."""
     best: tuple[int, Framework, Program, int] | None = None
     for program in programs:
         at = _after_script(program)
-        for one in sorted(context.candidates, key=lambda one: bool(one.parent)):  # a fork by keys of its own alone
+        # a fork by keys of its own alone
+        for one in sorted(context.candidates, key=lambda one: (one.name not in named, bool(one.parent))):
             score = matching(one, _of_program(one, program, at, replace(context, notes=[])))
             if score >= context.fewest and (best is None or score > best[0]):
                 best = score, one, program, at
@@ -374,7 +412,7 @@ def _of_program(framework: Framework, program: Program, at: int, context: Contex
     before, after = program.words[:at], program.words[at:]
     for key, word in program.variables.items():
         yield Setting(f"env.{key}", word.text, word.span)
-    launcher = list(settings_of(before, "launcher.", most=1))
+    launcher = [part for one in settings_of(before, "launcher.", most=1) for part in (one, *_of_torchx(one))]
     yield from launcher
     if before:
         yield Setting("launcher.program", " ".join(word.text for word in before[-2:]), before[-1].span)
@@ -390,6 +428,13 @@ def _of_program(framework: Framework, program: Program, at: int, context: Contex
     yield from configured
     yield from _beside([*launcher, *configured, *arguments], context)
     yield from (replace(setting, key=prefix + setting.key) for setting in arguments)
+
+
+def _of_torchx(setting: Setting) -> Iterator[Setting]:
+    """Nodes and processes as `torchx run dist.ddp -j 2x8` counts them."""
+    counts = re.fullmatch(r"(?:\d+:)?(\d{1,6})x(\d{1,6})", str(setting.value)) if setting.key == "launcher.j" else None
+    for key, count in zip(("nnodes", "nproc_per_node"), counts.groups() if counts else (), strict=False):
+        yield replace(setting, key=f"launcher.{key}", value=int(count))
 
 
 def _first_of_sweep(arguments: Sequence[Setting], context: Context) -> Iterator[Setting]:
@@ -465,6 +510,7 @@ def _of_configuration(text: str, context: Context) -> tuple[Framework, list[Sett
     settings, scripts = context.settings(text, context.name)
     surroundings = list(_cluster(settings))
     variables = dict(_variables(settings)) | dict(_sky(surroundings))
+    context.written |= dict(_files_held(settings))
     swept = list(_sweep(settings, context))
     if swept:
         settings = [one for one in settings if not one.key.startswith("parameters.")]
@@ -557,10 +603,23 @@ def _cluster(settings: Iterable[Setting]) -> Iterator[Setting]:
             yield replace(setting, key="cluster.gpus_per_node")
 
 
+def _files_held(settings: Iterable[Setting]) -> Iterator[tuple[str, str]]:
+    """Files that a ConfigMap holds, by their names."""
+    for setting in settings:
+        file = re.fullmatch(r"data\.([\w.-]+\.\w+)", setting.key)
+        if file and isinstance(setting.value, str):
+            yield file[1], setting.value
+
+
 def _variables(settings: Iterable[Setting]) -> Iterator[tuple[str, str]]:
-    """Variables that a job file sets: `env: {A: 1}`, `environment: [A=1]`."""
+    """Variables that a job file sets: `env: {A: 1}`, `environment: [A=1]`, `parameters: [{name: A, value: 1}]`."""
+    parameter: dict[str, str] = {}
     for setting in settings:
         found = re.search(r"(?:^|\.)(?:envs?|environment|variables)(?:\.([A-Za-z_]\w*))?$", setting.key)
+        if named := re.search(r"\bparameters\.\d+\.(name|value)$", setting.key):  # of a workflow
+            parameter[named[1]] = str(setting.value)
+            if named[1] == "value" and "name" in parameter:
+                yield parameter.pop("name"), parameter["value"]
         if found and isinstance(setting.value, list):
             pairs = (str(one).partition("=") for one in setting.value)
             yield from ((name, value) for name, equals, value in pairs if equals)

@@ -1,4 +1,4 @@
-"""Training in which nothing is generated (supervised, by preferences), and trainers that are known but not read."""
+"""Training that is no RL loop (supervised, by preferences, by a teacher), and trainers that are known but not read."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
 
 from rlsize.errors import Fault, InputError
+from rlsize.frameworks.told import normal
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -16,11 +17,26 @@ if TYPE_CHECKING:
 
 _KINDS = r"sft|dpo|kto|orpo|cpo|simpo|kd|rm|prm|reward|pretrain|pt"
 _PROGRAM = re.compile(
-    rf"(?:\w+_)?(?:{_KINDS})(?:_train\w*|_tun\w+|_model\w*)?|finetun\w+|reward_model\w*", re.IGNORECASE
+    rf"(?:\w+_)?(?:{_KINDS})(?:_train\w*|_tun\w+|_model\w*|_pipeline)?|finetun\w+|reward_model\w*", re.IGNORECASE
 )
 """Last names of programs: `train_sft`, `fsdp_sft_trainer`, `dpo_tune_cache`, `finetune`."""
 _CONFIG = re.compile(r"(SFT|DPO|KTO|ORPO|CPO|Reward|PRM|GKD)Config\.")
-_KEYS = {"rlhf_type": "dpo|kto|orpo|cpo|simpo|rm", "stage": "sft|pt|rm|dpo|kto"}
+_DISTILLATION, _VALIDATION = "distillation", "validation"
+_KEYS = (
+    ("rlhf_type", "gkd", _DISTILLATION, True),
+    ("distillation.num_prompts_per_step", ".*", _DISTILLATION, True),  # NeMo-RL
+    ("trainer.val_only", "true", _VALIDATION, True),  # verl
+    ("loss_type", "sft_loss", "sft", True),  # slime
+    ("data.type", "sft", "sft", True),  # prime-rl
+    ("train_dataset.type", "sft|rw", "", True),  # AReaL
+    ("rlhf_type", "dpo|kto|orpo|cpo|simpo|rm", "", False),
+    ("stage", "sft|pt|rm|dpo|kto", "", False),
+    ("model.partial_pretrain", ".*", "sft", False),  # verl
+    *((f"{kind}.max_num_*", ".*", kind, False) for kind in ("sft", "dpo", "rm")),  # NeMo-RL
+    ("packing", "true", "sft", False),  # TRL
+)
+"""What tells other training: a key, values that it has, what it is (else the value), and whether keys that go with a
+rollout, which trainers of several kinds take and leave unused, change nothing."""
 _WRAPPED = 6  # words that a program's name is among: `uv run python -m ...`
 _LAUNCHERS = frozenset({"swift", "megatron", "trl", "run"})
 _ROLLOUT = re.compile(r"num_generations|rollout|vllm|grpo|ppo|max_completion_length")
@@ -32,7 +48,15 @@ _UNREAD = {
 }
 """What tells a trainer that is not read, by its name: keys, all of them, or a program; and what to say in its place."""
 _IMPORTED = re.compile(r"^\s*(?:import|from)\s+(axolotl|torchtune|verifiers)\b", re.MULTILINE)
+_NOTHING = "nothing is generated here, so there is no RL loop to size"
 _INSTEAD = "`rlsize memory --model NAME --algorithm sft` bills a trainer alone, and `rlsize predict train` times it"
+_OTHERWISE = {
+    _DISTILLATION: (
+        "a teacher judges what is generated, not rewards, and no such loop is read",
+        "describe it in a scenario (`rlsize init`), with the teacher as its reference model",
+    ),
+    _VALIDATION: ("nothing is trained here", "`rlsize predict rollout` times what engines generate"),
+}
 
 
 def without_rollout(program: Program) -> str:
@@ -63,10 +87,15 @@ def check_rollout(settings: Iterable[Setting], name: str) -> None:
     Raises:
         InputError: It is one.
     """
-    said = {setting.key: str(setting.value) for setting in settings}
-    code = next((match[1] for key in said if (match := _CONFIG.match(key))), "")
-    kind = code or next((said[key] for key, kinds in _KEYS.items() if re.fullmatch(kinds, said.get(key, ""))), "")
-    if kind and not any(_ROLLOUT.search(key) for key in said):
+    said = {normal(setting.key): str(setting.value) for setting in settings}
+    rolls = any(_ROLLOUT.search(key) for key in said)
+    kind = next((match[1] for key in said if (match := _CONFIG.match(key)) and not rolls), "")
+    for sign, values, what, surely in _KEYS if not kind else ():
+        hits = [one for key, one in said.items() if fnmatchcase(key, sign) and re.fullmatch(values, one, re.IGNORECASE)]
+        if hits and (surely or not rolls):
+            kind = what or hits[0]
+            break
+    if kind:
         raise refused(kind, name)
     for trainer, (signs, _, _) in _UNREAD.items():
         if "rlhf_type" not in said and all(any(fnmatchcase(key, sign) for key in said) for sign in signs):
@@ -89,4 +118,5 @@ def unread(trainer: str, name: str) -> InputError:
 
 def refused(kind: str, name: str) -> InputError:
     """Why training of that kind is no loop, and what can be asked of it."""
-    return InputError(Fault(f"{kind}: nothing is generated here, so there is no RL loop to size", name, _INSTEAD))
+    what, todo = _OTHERWISE.get(kind, (_NOTHING, _INSTEAD))
+    return InputError(Fault(f"{kind}: {what}", name, todo))

@@ -18,7 +18,7 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from rlsize.errors import Fault, InputError
-from rlsize.facts.launch import Span, Word
+from rlsize.facts.launch import GAP, Span, Word
 from rlsize.frameworks.expressions import Plain, UnreadableError, arithmetic, evaluate
 from rlsize.readers.launch.nodes import DEEPEST, Count, Node, Places, shown
 
@@ -34,7 +34,7 @@ _FIRST = {"LLM": "model", "from_pretrained": "pretrained_model_name_or_path"}
 _STARTS = {"run", "Popen", "call", "check_call", "check_output", "system"}
 _HANDED_ON = ("entrypoint", "command", "run")
 """What jobs call the command that they run: of Ray, Azure and SkyPilot."""
-_SAME = {"join", "split", "dedent", "strip", "replace"}
+_SAME = {"join", "split", "dedent", "strip", "replace", "quote"}
 """Methods that give a text, or its words, much as they are: `replace` where it puts other blanks."""
 _MAKES: dict[str, Callable[..., Any]] = {"int": int, "float": float, "str": str}
 _ORDERS = (ast.Lt, ast.LtE, ast.Gt, ast.GtE)
@@ -233,7 +233,7 @@ class _Reader:
         if first is None:
             return
         command, around = self._followed(first, scope)
-        if words := self._words(command, around, 0):
+        if words := [] if _begins_as_text(command) else self._words(command, around, 0):
             before = self._environment(given["env"], scope) if "env" in given else ()
             self.scripts.append((*before, *words))
         elif re.search(r"\w\s+\S", text := self._text(command, around)):
@@ -254,6 +254,9 @@ class _Reader:
         if held is None and parts and depth <= DEEPEST:
             inner = (part.value if isinstance(part, ast.FormattedValue) else part for part in parts)
             return "".join(self._text(part, scope, depth + 1) for part in inner)[:_LONGEST]
+        if isinstance(node, ast.ListComp | ast.GeneratorExp):  # joined
+            words = self._words(node, scope, depth)
+            return " ".join("".join((one.text, *(f"${{{name}}}" for name in one.unknown))) for one in words)[:_LONGEST]
         return f"${{{_name_of(node)}}}" if held is None or isinstance(held, dict | list) else str(held)
 
     def _environment(self, node: ast.expr, scope: _Scope) -> Iterator[Word]:
@@ -346,6 +349,8 @@ class _Reader:
             return [replace(word, span=replace(word.span, end=word.span.start)) for word in made]
         if isinstance(node, ast.List | ast.Tuple):
             return [word for item in node.elts for word in self._word(item, scope, depth)]
+        if isinstance(node, ast.Call) and depth:  # a part of a command
+            self._notes.append(f"{self._span(node)}: {shown(ast.unparse(node))} {GAP}")
         return []
 
     def _word(self, node: ast.expr, scope: _Scope, depth: int) -> list[Word]:
@@ -371,7 +376,7 @@ class _Reader:
         targets = first.target.elts if isinstance(first.target, ast.Tuple) else [first.target]
         names = [target.id for target in targets if isinstance(target, ast.Name)]
         pairs: list[tuple[ast.expr, ...]] = []
-        if isinstance(held, ast.Dict) and not (others or first.ifs):
+        if (items or _pairs(held) is not None) and not (others or first.ifs):
             pairs = [each if items else each[:1] for each in self._entries(held, scope, 0).values()]
         elif isinstance(held, ast.List | ast.Tuple) and not (items or others or first.ifs):
             pairs = [tuple(one.elts) if isinstance(one, ast.Tuple) else (one,) for one in held.elts]
@@ -384,10 +389,11 @@ class _Reader:
         self._count.one(0, self._span(node))
         node, scope = self._followed(node, scope, depth)
         found: dict[str, tuple[ast.expr, ast.expr]] = {}
-        if isinstance(node, ast.Dict) and depth <= DEEPEST:
-            for key, value in zip(node.keys, node.values, strict=True):
-                own = {ast.unparse(key): (key, value)} if key else self._entries(value, scope, depth + 1)
-                found |= own
+        pairs = _pairs(node) if depth <= DEEPEST else None
+        for key, value in pairs or ():
+            found |= {ast.unparse(key): (key, value)} if key else self._entries(value, scope, depth + 1)
+        if pairs is None:
+            self._notes.append(f"{self._span(node)}: {shown(ast.unparse(node))} {GAP}")
         return found
 
     def _argument(self, owner: str, key: str, value: ast.expr, scope: _Scope, missed: list[str]) -> None:
@@ -563,6 +569,27 @@ def _made(kind: str, held: Held) -> Held:
     return made
 
 
+def _pairs(node: ast.expr) -> list[tuple[ast.expr | None, ast.expr]] | None:
+    """Keys and values of a mapping, None for the key of another that it takes in; None where it is no mapping."""
+    if isinstance(node, ast.Dict):
+        return [*zip(node.keys, node.values, strict=True)]
+    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.BitOr):
+        return [(None, node.left), (None, node.right)]
+    if not (isinstance(node, ast.Call) and getattr(node.func, "id", "") == "dict"):
+        return None
+    named = ((one.arg and ast.copy_location(ast.Constant(one.arg), one.value), one.value) for one in node.keywords)
+    return [*((None, one) for one in node.args), *((key or None, value) for key, value in named)]
+
+
+def _begins_as_text(node: ast.expr) -> bool:
+    """Whether a sum is one of texts: `"python -m x " + ...`."""
+    while isinstance(node, ast.BinOp):
+        node = node.left
+        if isinstance(node, ast.JoinedStr) or (isinstance(node, ast.Constant) and isinstance(node.value, str)):
+            return True
+    return False
+
+
 def _name_of(node: ast.expr) -> str:
     """An expression as a name that a shell's variable may have."""
     return "_".join(re.findall(r"[A-Za-z_]\w*", ast.unparse(node)))[:40] or "it"
@@ -623,7 +650,10 @@ def _bind(node: ast.AST, scope: _Scope, loop: ast.For | None, test: ast.expr | N
 
 def _assigned(node: ast.AST, loop: ast.For | None) -> Iterator[tuple[ast.AST, ast.expr | None]]:
     if isinstance(node, ast.Assign):
-        yield from ((target, node.value) for target in node.targets)
+        for target in node.targets:
+            sides = [getattr(side, "elts", ()) for side in (target, node.value)]
+            each = len(sides[0]) == len(sides[1]) > 0  # A, B = 1, 2
+            yield from zip(*sides, strict=True) if each else ((target, node.value),)
     elif isinstance(node, ast.AnnAssign | ast.NamedExpr):
         yield node.target, node.value
     elif isinstance(node, ast.AugAssign) and (loop is None or isinstance(node.value, ast.List | ast.ListComp)):

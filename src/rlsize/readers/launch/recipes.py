@@ -1,4 +1,4 @@
-"""Makefiles, justfiles and Markdown as the shell scripts that they hold, with the places of their characters."""
+"""Makefiles, justfiles, Dockerfiles and Markdown as shell scripts, with the places of their characters."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from rlsize.readers.launch.bash.source import Source
 
 _NAMED = re.compile(r"(?:gnu)?makefile(?:\..*)?|.*\.(?:mk|make)|\.?(justfile)|.*\.(just)", re.IGNORECASE)
+_IMAGE = re.compile(r"(?:docker|container)file(?:\..*)?|.*\.dockerfile", re.IGNORECASE)
 _SET = re.compile(
     r"^(?P<export>export[ \t]+)?(?P<name>\w+)[ \t]*(?:[?:+]|::)?=[ \t]*"
     r"(?P<quote>[\"']?)(?P<value>(?:[^\\\n\"']|\\.|\\\n)*)(?P=quote)[ \t]*$|^(?P<other>(?=[^\s#]).*)$",
@@ -20,6 +21,9 @@ _SET = re.compile(
 """A line that begins at the margin: an assignment, with what goes on after a backslash, or the head of a recipe."""
 _FENCED = re.compile(r"^[ \t]*```+[ \t]*(\w*)[^\n`]*\n(.*?)(?:^[ \t]*```|\Z)", re.MULTILINE | re.DOTALL)
 _SHELLS = {"", "bash", "sh", "shell", "zsh", "console"}
+_OVERRIDES = re.compile(r"(?:[ \t]*(?:#[^\n]*)?\n|- ['\"]?[+~]{0,2}[\w./@-]+=[^\n]*(?:\n|\Z))+")
+"""What Hydra keeps of a command line in `.hydra/overrides.yaml`."""
+_LISTED = re.compile(r"^- ", re.MULTILINE)
 _DEFAULT = re.compile(r"(\w+)=([\"']?)([\w./-]+)\2")
 _MOST = 100_000
 _MENDS = (
@@ -28,11 +32,17 @@ _MENDS = (
     (re.compile(r"\$\$"), "$"),
     (re.compile(r"^[ \t]+(?!--)[@-]+(?=\w)", re.MULTILINE), "  "),  # a command that is not echoed, or that may fail
 )
+_IMAGE_MENDS = (
+    (re.compile(r"^ENV(?=[ \t])", re.MULTILINE), "export"),
+    (re.compile(r"^(?:CMD|ENTRYPOINT)[ \t]*\[|(?<=\")[ \t]*\](?=[ \t]*$)", re.MULTILINE), ""),  # a command as a list
+    (re.compile(r"(?<!\\)\"[ \t]*,"), '"'),
+)
 
 
-def is_recipes(path: str) -> bool:
-    """Whether a file is a Makefile or a justfile, by its name."""
-    return _NAMED.fullmatch(PurePosixPath(path).name) is not None
+def is_recipes(path: str, text: str) -> bool:
+    """Whether a file is a Makefile, a justfile or a Dockerfile, by its name, or a list of overrides."""
+    named = any(one.fullmatch(PurePosixPath(path).name) for one in (_NAMED, _IMAGE))
+    return named or _OVERRIDES.fullmatch(text) is not None
 
 
 def as_shell(path: str, source: Source) -> Source:
@@ -46,10 +56,13 @@ def as_shell(path: str, source: Source) -> Source:
     if path.endswith((".md", ".markdown")) or source.text.lstrip().startswith("```"):
         blocks = (found for found in _FENCED.finditer(source.text) if found[1].lower() in _SHELLS)
         return source.joined((found[2], *found.span(2)) for found in blocks)
-    if not is_recipes(path):
+    if not is_recipes(path, source.text):
         return source
-    source = source.joined(_lines(source.text))
-    for pattern, put in _MENDS:
+    if _OVERRIDES.fullmatch(source.text):
+        return source.changed(_LISTED, "", _MOST)
+    image = _IMAGE.fullmatch(PurePosixPath(path).name)
+    source = source if image else source.joined(_lines(source.text))
+    for pattern, put in _IMAGE_MENDS if image else _MENDS:
         source = source.changed(pattern, put, _MOST)
     return source
 

@@ -22,12 +22,13 @@ from rlsize.readers.launch.yaml_trees import one_tree, yaml_trees
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
 
-    from rlsize.facts.launch import Setting
+    from rlsize.facts.launch import Setting, Span
 
 _MOST_FILES = 50
 _SCRIPTS = ("setup", "run", "entrypoint", "script", "commands", "cmd", "command", "args")
 _LINES = ("setup", "run", "script", "commands")
 """Keys whose lists are lines of a script; others' are the words of one command."""
+_TEMPLATE = re.compile(r"([^{]*)\{\{[^{}]*?(\w+) *\}\}")
 _PACKAGE = re.compile(r"\A(?:[ \t]*(?:#[^\n]*)?\n)*?[ \t]*#[ \t]*@package[ \t]+([\w.]+)")
 
 
@@ -56,6 +57,10 @@ class _Parents:
         root = one_tree(yaml_trees(text, Places(text, file), self.notes, self.count), self.notes)
         if root is None or not isinstance(root.value, dict):
             return None
+        held = {key: node.value for key, node in root.value.items()}
+        kept = {key: value["value"] for key, value in held.items() if isinstance(value, dict) and "value" in value}
+        if kept.keys() == held.keys():  # as Weights & Biases keeps a run's
+            return Node(kept, root.span)
         named = root.value.get("defaults")
         if named is None or not isinstance(named.value, str | list):
             return root
@@ -183,8 +188,14 @@ def scripts_in(node: Node) -> Iterator[tuple[tuple[Word, ...], list[Node]]]:
             nodes += [held[key], *value]
     if words:
         before = [Word("env", environment[0].span)] if environment else []
-        told = (Word(_filled(str(word.plain), known), word.span) for word in words)
+        told = (_word(_filled(str(word.plain), known), word.span) for word in words)
         yield (*before, *environment, *told), nodes
+
+
+def _word(text: str, span: Span) -> Word:
+    """A word of a command that is a list; what a template is filled with at its end is told, if at all, by a name."""
+    filled = _TEMPLATE.fullmatch(text)
+    return Word(filled[1], span, (filled[2],)) if filled else Word(text, span)
 
 
 def _filled(text: str, known: Mapping[str, str]) -> str:

@@ -36,6 +36,7 @@ _TOLD = re.compile(
     r"(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)(?!\w)"
 )
 """What is told by its own looks: tokens, logins in addresses, digests, base64 that is padded."""
+_STRINGS = re.compile(rb"^(?:CMD|ENTRYPOINT)[ \t]*\[", re.MULTILINE)
 _BOM = b"\xef\xbb\xbf"
 _TABLE = re.compile(rb"^\s*\[[\w.]+\]\s*$", re.MULTILINE)
 _LISTS = {"py", "yaml", "yml", "json"}  # endings of files in which a command may be a list
@@ -88,8 +89,9 @@ def written_back(
     bom = _BOM if original.startswith(_BOM) else b""
     data = original[len(bom) :]
     keys = {key: value for key, value in asked.keys.items() if not _elsewhere(reading, key, name)}
-    if name.endswith(".ipynb"):  # its lines are strings of JSON
-        raise DoesNotFitError(*_by_hand(reading, keys, keys, name, "a notebook is not written into"))
+    if name.endswith(".ipynb") or _STRINGS.search(data):  # its lines, or words, are strings of JSON
+        what = "a notebook" if name.endswith(".ipynb") else "a Dockerfile's command that is a list"
+        raise DoesNotFitError(*_by_hand(reading, keys, keys, name, f"{what} is not written into"))
     code = next((one.span.file for one in reading.settings.values() if _in_code(one.span.file, name)), "")
     inside = [key for key in keys if code and not key.startswith(AROUND)]
     if inside:  # what a program sets by itself it takes from no command line

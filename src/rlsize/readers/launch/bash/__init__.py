@@ -58,7 +58,7 @@ def read_script(
     zero = "./" + posixpath.basename(name) if name != "-" else "./script.sh"
     shell = Shell(record, zero, source, statement, files=(zero,))
     outside = Span(name, source.span(0, 0).line)
-    set_outside = {variable: Word(value, outside) for variable, value in variables.items()} | variables_of(headers)
+    set_outside = variables_of(headers) | {variable: Word(value, outside) for variable, value in variables.items()}
     shell.variables |= {variable: {0: word} for variable, word in set_outside.items()}
     shell.flags |= dict.fromkeys(shell.variables, "x")
     shell.arguments = [Word(argument, source.span(0, 0)) for argument in arguments]

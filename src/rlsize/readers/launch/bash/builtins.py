@@ -9,7 +9,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from rlsize.facts.launch import GAP, Program, Span, Word
-from rlsize.readers.launch.bash.conditions import Condition
+from rlsize.readers.launch.bash.conditions import Condition, matches
 from rlsize.readers.launch.bash.pure import FILTERS, PURE
 from rlsize.readers.launch.bash.shell import NOWHERE, LeaveError, known, plain
 from rlsize.readers.launch.bash.source import Source, mended
@@ -157,7 +157,9 @@ def _inner(shell: Shell, words: list[Field], index: int, variables: dict[str, Wo
         raise shell.record.fault("scripts within scripts nest too deep")
     inner = shell.copy()
     pairs = ((flag.text, word.word) for flag, word in pairwise(words[:index]))
-    told = ((word.text.partition("="), word) for flag, word in pairs if flag in ("-e", "--env"))
+    told = [(word.text.partition("="), word) for flag, word in pairs if flag in ("-e", "--env")]
+    exported = (one.word for one in words[:index] if one.text.startswith("--export="))  # srun's
+    told += [(part.partition("="), word) for word in exported for part in word.text[len("--export=") :].split(",")]
     variables = {**variables, **{pair[0]: replace(word, text=pair[2]) for pair, word in told if pair[1]}}
     inner.functions, inner.level, inner.arguments = {}, shell.level + 1, [one.word for one in words[index + 2 :]]
     inner.flags |= dict.fromkeys(variables, "x")
@@ -386,8 +388,12 @@ def _leave(shell: Shell, words: list[Word], at: int) -> bool:
 
 def _grep(shell: Shell, words: list[Word], _: int) -> bool:
     """Leaves comments out (`grep -v '^#'`), else finds what is there on a machine with NVIDIA GPUs."""
-    if shell.sink is not None and [word.text for word in words[1:2]] == ["-v"]:
+    texts = [word.text for word in words[1:]]
+    if shell.sink is not None and texts[:1] == ["-v"]:
         return _pure(shell, words)
+    match texts:
+        case ["-q" | "-qE" | "-Eq", pattern, _] if known(pattern) and (file := _beside(shell, "grep", texts)):
+            return any(matches(shell, line, pattern) for line in file.text.splitlines())
     _impure(shell)
     shell.record.outside.append("grep")
     return not any(re.search(r"npu|rocm|ascend|amd|hpu", word.text, re.IGNORECASE) for word in words[1:])

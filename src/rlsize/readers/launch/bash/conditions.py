@@ -92,7 +92,8 @@ class Condition:
             return (not text or not known(text)) == (sign == "-z")
         if sign == "-v":
             return self.shell.get(text) is not None
-        there = text in self.shell.record.files
+        record = self.shell.record
+        there = text in record.files or (sign in "-e-f-r-s" and known(text) and record.sourced(text) is not None)
         if not there:
             self.shell.record.outside.append("a file or terminal that is there or not")
         return there
@@ -111,20 +112,22 @@ class Condition:
         if sign in ("<", ">"):
             return texts[0] < texts[1] if sign == "<" else texts[0] > texts[1]
         if sign == "=~":
-            return self._found(*texts)
+            return matches(self.shell, *texts)
         self.shell.record.outside.append("the times of files")
         return False
 
-    def _found(self, text: str, pattern: str) -> bool:
-        """Whether a regular expression is found; only of those that take no time whatever the text."""
-        simple = not re.search(r"[({\\]", pattern) and len(re.findall(r"[*+?]", pattern)) <= _MOST_REPEATED
-        try:
-            if simple and len(text) <= _LONGEST_WORD and len(pattern) <= _LONGEST_PATTERN:
-                return bool(re.search(pattern, text))
-        except re.error:
-            pass
-        self.shell.record.outside.append("a regular expression")
-        return False
+
+def matches(shell: Shell, text: str, pattern: str) -> bool:
+    """Whether a regular expression is found; only of those that take no time whatever the text."""
+    bare = pattern.replace(r"\s", " ")
+    simple = not re.search(r"[({\\]", bare) and len(re.findall(r"[*+?]", bare)) <= _MOST_REPEATED
+    try:
+        if simple and len(text) <= _LONGEST_WORD and len(pattern) <= _LONGEST_PATTERN:
+            return bool(re.search(pattern, text))
+    except re.error:
+        pass
+    shell.record.outside.append("a regular expression")
+    return False
 
 
 def double_brackets(shell: Shell, node: Node) -> bool:

@@ -26,6 +26,7 @@ SHOWN = 8
 _UNTOLD = frozenset("$!") | {"RANDOM", "SECONDS", "LINENO", "EPOCHSECONDS", "PPID", "BASHPID"}
 _LONGEST_EXPRESSION = 4096
 _DEEPEST_EXPRESSION = 12
+_KEYED = re.compile(r"([A-Za-z_]\w*)\[([A-Za-z_]\w*)\]")
 _MOST_NOTES = 200
 _MOST_UNREAD = 20
 _SHORTEST_SECRET = 4
@@ -311,6 +312,11 @@ class Shell:
             self.record.unknown(*error.names)
             return None
 
+    def _keyed(self, name: str, key: str) -> str:
+        """What an associative array holds under a word, as a part of an expression; empty where it holds nothing."""
+        word = (self.array(name) or {}).get(key)
+        return f"({word.text})" if word is not None and word.text.strip() else ""
+
     def integer(self, text: str, depth: int = 0) -> int:
         """
         What an expression gives.
@@ -323,6 +329,7 @@ class Shell:
         if len(text) > _LONGEST_EXPRESSION or depth > _DEEPEST_EXPRESSION:
             raise UnknownValueError
         self.record.spend(20 + 4 * len(text))
+        text = _KEYED.sub(lambda found: self._keyed(found[1], found[2]) or found[0], text)
 
         def get(name: str, key: int | None) -> int:
             word = self.get(name) if key is None else (self.array(name) or {}).get(key)

@@ -99,6 +99,8 @@ _MOST_MENDS = 200_000
 _MENDS = (
     (re.compile(r"\A\ufeff"), "", ""),
     (re.compile(r"\r(?=\n|\Z)"), "", ""),
+    # the shell's second prompt, or a quotation in a mail
+    (re.compile(rf"^>[ \t]+(?=(?:python3?|torchrun|accelerate|uv|ray|srun)[ \t]|{_CONTINUES})", re.MULTILINE), "", ""),
     (
         re.compile(rf"(?<=\\)[ \t]+(?:#[^\n]*)?(?=\n{_CONTINUES})"),
         "",
@@ -110,6 +112,9 @@ _MENDS = (
         "a blank line or comment ends the command in bash: the lines after it are read as going on",
     ),
     (re.compile(r"(?<![^\s\"'(])[–—]-?(?=[A-Za-z])"), "--", "a typographic dash is read as --"),
+    # what a template is filled with: a parameter of a workflow, or what nobody tells
+    (re.compile(r"\$?\{\{[ =]*(?:[\w-]+\.)*parameters\.(\w+)[ ]*\}\}"), r"${\1}", ""),
+    (re.compile(r"\$?\{\{[ -]*[\w.]*[A-Za-z]\.\w[^{}\n]*\}\}"), "${template}", ""),
 )
 
 
