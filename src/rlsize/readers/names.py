@@ -264,16 +264,17 @@ def _of_its_kind(words: list[str], tokens: list[str], catalogue: Catalogue) -> t
         return "", ""
     total, active = _counts(sizes, tokens)
     bare = all(word in _SIZE_WORDS or word in _sizes(tokens) for word in tokens)
+    experts = bool(active) or "moe" in tokens or total > _LARGEST_DENSE
     gaps = {
         name: _gap(model, total, active)
         for name in catalogue.names("model")
         if (bare or name.partition("-")[0] == words[0])
         and (model := _profile(catalogue, name))
         and (not bare or _usual(model))
-        and (model.architecture.moe is not None) is (bool(active) or "moe" in tokens or total > _LARGEST_DENSE)
+        and (model.architecture.moe is not None) is experts
     }
     near = [name for name, gap in gaps.items() if gap <= _FARTHEST]
-    bases = [name for name in near if bare and not active and name.partition("-")[0] in _BASES]
+    bases = [name for name in near if bare and not experts and name.partition("-")[0] in _BASES]
     alike = [name for name in bases if sizes[0] in _sizes(_tokens(name))]  # 7b is how 7.6 billion are called
     best = min(alike or bases or near, key=gaps.__getitem__, default="")
     if not best:
