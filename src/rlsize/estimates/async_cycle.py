@@ -253,27 +253,51 @@ class _Lengths(NamedTuple):
             crowded: Share of an engine step with a whole batch that is not there with few samples. [1]
         """
         points = self.cap[..., None] * np.linspace(0.0, 1.0, _LONGEST) ** 2
-        done = self.finished(points[..., None])[..., 0] if self.endings is None else self.endings.complete(points)
         groups = self.samples[..., None] / (1.0 if self.endings is None else self.group[..., None])
-        below = np.broadcast_to(done**groups, points.shape)[..., 0, :]
-        longest = between(points[..., 0, :], below, (np.arange(_LEVELS) + _HALF) / _LEVELS)
-        least = longest[..., -1:] / np.maximum(self.staleness, 1.0)
+        levels = (np.arange(_LEVELS) + _HALF) / _LEVELS
+        limited = bool(np.isfinite(self.places).any())
+        turns = np.array(_TURNS if limited else _TURNS[:1])
+
+        def longest_of(waits: Array) -> Array:
+            """At all levels, where the groups of a batch begin after some waits."""
+            ages = points + waits.max(axis=-1, keepdims=True)
+            since = ages[..., None] - waits[..., None, :]
+            done = self.finished(since) if self.endings is None else self.endings.complete(since)
+            below = np.exp(groups * np.log(np.maximum(done, _NONE)).mean(axis=-1))
+            return between(ages, np.broadcast_to(below, ages.shape), levels)
+
+        turn = self.longer(0.0 * self.cap) / self.places
+        none = 0.0 * self.cap[..., None]
+        longest = longest_of(none)
+        least = longest[..., -1] / np.maximum(self.staleness, 1.0)
         whole = least * (1 - crowded) + self.longer(0.0 * least[..., None])[..., 0] * crowded
         trained = whole * np.linspace(0.0, 1.0, _RHYTHMS) ** 2
         under_way = np.arange(int(np.ceil(np.max(self.staleness))) + 1)
         ahead = np.clip(self.staleness[..., None] - under_way[:, None] - under_way, 0.0, 1.0)[..., None, :, :]
         steps = np.zeros((*trained.shape, len(under_way)))  # the latest first
+        begun = np.zeros((*steps.shape, len(turns)))  # how long groups of each batch wait for environments
         found, run = [], 1.0
+
+        def left_of(ages: Array) -> Array:
+            since = np.maximum(ages[..., None] - begun, 0.0) if limited else ages[..., None]
+            return sum(self.longer(since[..., turn]) for turn in range(len(turns))).sum(axis=-1) / len(turns)
+
         for batch in range(_PLAYED):
             ages = (ahead * steps[..., None, :]).sum(axis=-1)
             level = batch * (batch + 1) // 2 % _LEVELS
-            wait = np.maximum(0.0, longest[..., level, None] - ages[..., 0])
+            if limited:
+                held = 1.0 - self.finished(ages[..., :-1, None] - begun[..., 1:, :]).mean(axis=-1)
+                lacks = np.maximum(1.0 + held.sum(axis=-1) - self.places, 0.0)
+                latest = turn[..., None] * np.maximum(turns - 1.0 + lacks[..., None], 0.0)
+                begun = np.concatenate([begun[..., 1:, :], latest[..., None, :]], axis=-2)
+                longest = longest_of(begun[..., 0, :])
+            wait = np.maximum(0.0, longest[..., level] - ages[..., 0])
             then = [ages + share * wait[..., None] for share in np.linspace(0.0, 1.0, _WAITING + 1)]
-            left = [self.longer(one).sum(axis=-1) for one in then]
+            left = [left_of(one) for one in then]
             for _ in range(2):  # from what ran beside the training of the batch before on
                 training = trained / (1 - crowded + crowded * run)
                 after = then[-1] + training[..., None]
-                last = self.longer(after).sum(axis=-1)
+                last = left_of(after)
                 run = (left[-1] - last) / np.maximum(training, _NONE)
             ran = [one - other for one, other in pairwise([*left, last])]
             found.append((wait, training, *ran))

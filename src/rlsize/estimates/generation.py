@@ -570,16 +570,20 @@ def _scores(batch: StepBatch, held: StepBatch, came: StepBatch, shape: Shape, st
     Where a batch drains, samples queue for few verifiers, and less time lies between two that come than between their
     scores.
     """
-    agents, ended = batch.agents or Agents(), held.endings
-    if not agents.redundant_samples or not agents.verify_seconds or came.endings is None or ended is None:
+    agents = batch.agents or Agents()
+    if not agents.redundant_samples or not agents.verify_seconds or came.endings is None:
         return 1.0
+    within = agents.verify_seconds
     if batch.ending == "barrier" and agents.verify_workers is not None:
-        come = _UNIFORM * came.response_cv * came.response_tokens * step  # time in which all of them do
+        each = came.response_tokens * step
+        come = _UNIFORM * came.response_cv * each  # time in which all of them do
+        if agents.environments is not None:
+            come = np.maximum(come, equations.pool_time(held.samples, each, agents.environments))
         quicker = equations.scored_as_they_come(come, agents.verify_workers, agents.verify_seconds, held.samples)
-        within = agents.verify_seconds * round(float(np.median(quicker)), 2)
-        sooner = _scored_within(batch, within, shape, step, start)
-        ended = first_to_end(batch, sooner, shape.uncapped).batch.endings or ended
-    return scored_share(came.endings, ended, batch.group_size)
+        within = within * round(float(np.median(quicker)), 2)
+    alone = _scored_within(batch, within, shape, step, start)
+    ended = first_to_end(batch, alone, shape.uncapped).batch
+    return scored_share(came.endings, alone.endings, ended.endings, batch.group_size)
 
 
 def _verifiers(batch: StepBatch, held: StepBatch, came: StepBatch, scores: Worked) -> Verifiers:
