@@ -40,6 +40,7 @@ _HALF = 0.5  # of a group: as few are left where none may be
 _NONE = 1e-9
 _APARTS, _LEAST_APART = 33, 1 / 64  # rhythms of a full cache, and the shortest, of a response
 _PLACES = (0.25, 0.75)  # of samples of a batch, one after the other
+_TABLES = len(Endings._fields)
 _OLDER = 4  # batches with samples under way that are too late
 _WAITING = 4  # parts of it: experts that few samples read are not read by many in turn
 CROWDS = (0.0, 0.5, 0.9)
@@ -141,6 +142,7 @@ class _Lengths(NamedTuple):
 
     late: Late
     endings: Endings | None
+    leaving: Endings | None
     mean: Array
     uncapped: Array
     cv: Array
@@ -176,10 +178,10 @@ class _Lengths(NamedTuple):
 
         Those that find one begin at once, the others one after the other as environments are given back.
         """
-        if np.isinf(self.places).all():
+        if self.leaving is None:
             return [0.0 * tokens]
-        turn = self.longer(0.0 * self.cap) / self.places
-        held = [self.finished((tokens - place * turn)[..., None, None])[..., 0, 0] for place in _TURNS]
+        turn = self.leaving.longer(0.0 * self.cap) / self.places
+        held = [self.leaving.finished(tokens - place * turn) for place in _TURNS]
         lacks = np.clip(2.0 - np.mean(held, axis=0) - self.places, 0.0, 1.0)
         return [turn * np.maximum(0.0, place - 1.0 + lacks) for place in _TURNS]
 
@@ -255,8 +257,7 @@ class _Lengths(NamedTuple):
         points = self.cap[..., None] * np.linspace(0.0, 1.0, _LONGEST) ** 2
         groups = self.samples[..., None] / (1.0 if self.endings is None else self.group[..., None])
         levels = (np.arange(_LEVELS) + _HALF) / _LEVELS
-        limited = bool(np.isfinite(self.places).any())
-        turns = np.array(_TURNS if limited else _TURNS[:1])
+        turns = np.array(_TURNS if self.leaving else _TURNS[:1])
 
         def longest_of(waits: Array) -> Array:
             """At all levels, where the groups of a batch begin after some waits."""
@@ -266,9 +267,7 @@ class _Lengths(NamedTuple):
             below = np.exp(groups * np.log(np.maximum(done, _NONE)).mean(axis=-1))
             return between(ages, np.broadcast_to(below, ages.shape), levels)
 
-        turn = self.longer(0.0 * self.cap) / self.places
-        none = 0.0 * self.cap[..., None]
-        longest = longest_of(none)
+        longest = longest_of(0.0 * self.cap[..., None])
         least = longest[..., -1] / np.maximum(self.staleness, 1.0)
         whole = least * (1 - crowded) + self.longer(0.0 * least[..., None])[..., 0] * crowded
         trained = whole * np.linspace(0.0, 1.0, _RHYTHMS) ** 2
@@ -279,15 +278,16 @@ class _Lengths(NamedTuple):
         found, run = [], 1.0
 
         def left_of(ages: Array) -> Array:
-            since = np.maximum(ages[..., None] - begun, 0.0) if limited else ages[..., None]
+            since = np.maximum(ages[..., None] - begun, 0.0) if self.leaving else ages[..., None]
             return sum(self.longer(since[..., turn]) for turn in range(len(turns))).sum(axis=-1) / len(turns)
 
         for batch in range(_PLAYED):
             ages = (ahead * steps[..., None, :]).sum(axis=-1)
             level = batch * (batch + 1) // 2 % _LEVELS
-            if limited:
-                held = 1.0 - self.finished(ages[..., :-1, None] - begun[..., 1:, :]).mean(axis=-1)
+            if self.leaving:
+                held = 1.0 - self.leaving.finished(ages[..., :-1, None] - begun[..., 1:, :]).mean(axis=-1)
                 lacks = np.maximum(1.0 + held.sum(axis=-1) - self.places, 0.0)
+                turn = self.leaving.longer(0.0 * self.cap) / self.places
                 latest = turn[..., None] * np.maximum(turns - 1.0 + lacks[..., None], 0.0)
                 begun = np.concatenate([begun[..., 1:, :], latest[..., None, :]], axis=-2)
                 longest = longest_of(begun[..., 0, :])
@@ -335,11 +335,12 @@ def rhythms(
         samples: Samples of a batch. [1]
         places: Samples that environments let be under way, over those of a batch. [1]
         crowded: Share of an engine step with a whole batch that is not there with few samples. [1]
-        ends: What `Endings` hold, where lengths are no lognormal ones.
+        ends: What `Endings` hold, where lengths are no lognormal ones; then those of how they leave environments.
     """
     numbers = (uncapped, length_cv, cap, staleness, group_size, samples, places)
     wide = np.broadcast_arrays(*(np.asarray(one, dtype=float)[..., None] for one in numbers))
-    loop = _Lengths(late, Endings(*ends) if ends else None, lengths.capped_mean(*wide[:3]), *wide)
+    each = [Endings(*some) for some in (ends[:_TABLES], ends[_TABLES:]) if some]
+    loop = _Lengths(late, *(each + [None, None])[:2], lengths.capped_mean(*wide[:3]), *wide)
     phases = np.linspace(0.0, 1.0, _PHASES)
     if late == "wait":
         tokens, until_due, parts_run = loop.played(crowded)

@@ -452,11 +452,13 @@ def _refilled_outside(
         held, generated, taken = first_to_end(
             batch, stretched(batch, shape.uncapped, shape.cap, out, step), shape.uncapped
         )
-        held = replace(held, environments=places(batch, out, running))
+        came = _unscored(batch, held, shape, step, out.starting)
+        if agents.environments is not None:
+            leaving = first_to_end(batch, came, shape.uncapped).batch.endings
+            held = replace(held, environments=places(batch, out._replace(scored=0.0), running), leaving=leaving)
         cycle, before = _cycle(work, asked, held, _held_shape(work, held, once), found, values), step
         step = found.step_seconds if cycle is None else cycle.token_seconds
     made = rollout_batch.fleet_time(held.samples, generated * mean, batch.instances, rate)
-    came = _unscored(batch, held, shape, step, out.starting)
     scored = _scored(batch, _scores(batch, held, came, shape, step, out.starting))
     looks = _held_shape(work, held, lengths)
     own = own_spread(batch, held, shape.uncapped) * held.response_tokens / batch.response_tokens
@@ -674,7 +676,7 @@ def _rhythm(batch: StepBatch, shape: Shape, parts: int, ahead: Worked, samples: 
     lengths = shape.uncapped, batch.response_cv, shape.cap, ahead, batch.group_size, samples
     asked = partial(rhythms, batch.late, parts, *lengths, batch.environments / samples)
     if batch.late != "wait" or batch.endings is not None:
-        return asked(0.0, *(batch.endings or ()))
+        return asked(0.0, *(batch.endings or ()), *(batch.leaving or ()))
     each = [asked(one) for one in CROWDS]
     crowd = partial(on_lines, CROWDS, at=crowded)
     mixed = (
