@@ -151,6 +151,7 @@ class _Lengths(NamedTuple):
     group: Array
     samples: Array
     places: Array
+    scoring: Array
 
     def finished(self, tokens: Array) -> Real:
         """Share of samples that are no longer; tokens have two axes more."""
@@ -270,12 +271,22 @@ class _Lengths(NamedTuple):
         longest = longest_of(0.0 * self.cap[..., None])
         least = longest[..., -1] / np.maximum(self.staleness, 1.0)
         whole = least * (1 - crowded) + self.longer(0.0 * least[..., None])[..., 0] * crowded
-        trained = whole * np.linspace(0.0, 1.0, _RHYTHMS) ** 2
+        trained = np.maximum(whole, self.scoring) * np.linspace(0.0, 1.0, _RHYTHMS) ** 2
         under_way = np.arange(int(np.ceil(np.max(self.staleness))) + 1)
         ahead = np.clip(self.staleness[..., None] - under_way[:, None] - under_way, 0.0, 1.0)[..., None, :, :]
         steps = np.zeros((*trained.shape, len(under_way)))  # the latest first
         begun = np.zeros((*steps.shape, len(turns)))  # how long groups of each batch wait for environments
-        found, run = [], 1.0
+        found, run, queue = [], 1.0, np.zeros(trained.shape)
+
+        def ended(ages: Array) -> Array:
+            return self.finished(ages[..., None] - begun).mean(axis=-1).sum(axis=-1)
+
+        def queued(before: Array, ages: Array, time: Array) -> Array:
+            """What waits for few verifiers, as time to score it, some time later."""
+            moments = [ended(ages + share * time[..., None]) for share in np.linspace(0.0, 1.0, _WAITING + 1)]
+            for one, other in pairwise(moments):
+                before = np.maximum(0.0, before + self.scoring * (other - one) - time / _WAITING)
+            return before
 
         def left_of(ages: Array) -> Array:
             since = np.maximum(ages[..., None] - begun, 0.0) if self.leaving else ages[..., None]
@@ -291,7 +302,12 @@ class _Lengths(NamedTuple):
                 latest = turn[..., None] * np.maximum(turns - 1.0 + lacks[..., None], 0.0)
                 begun = np.concatenate([begun[..., 1:, :], latest[..., None, :]], axis=-2)
                 longest = longest_of(begun[..., 0, :])
-            wait = np.maximum(0.0, longest[..., level] - ages[..., 0])
+            last_ends = longest[..., level] - ages[..., 0]
+            wait = np.maximum(0.0, last_ends)
+            if self.scoring.any():  # the last sample stands behind all that came before it
+                since = ended(ages) - ended(ages + np.minimum(last_ends, 0.0)[..., None])
+                wait = wait + np.maximum(0.0, queued(queue, ages, wait) - self.scoring * since)
+                queue = queued(queue, ages, wait)
             then = [ages + share * wait[..., None] for share in np.linspace(0.0, 1.0, _WAITING + 1)]
             left = [left_of(one) for one in then]
             for _ in range(2):  # from what ran beside the training of the batch before on
@@ -299,6 +315,8 @@ class _Lengths(NamedTuple):
                 after = then[-1] + training[..., None]
                 last = left_of(after)
                 run = (left[-1] - last) / np.maximum(training, _NONE)
+            if self.scoring.any():
+                queue = queued(queue, then[-1], training)
             ran = [one - other for one, other in pairwise([*left, last])]
             found.append((wait, training, *ran))
             steps = np.concatenate([(wait + training)[..., None], steps[..., :-1]], axis=-1)
@@ -318,6 +336,7 @@ def rhythms(
     group_size: Real,
     samples: Real,
     places: Real = np.inf,
+    scoring: Real = 0.0,
     crowded: float = 0.0,
     *ends: Real,
 ) -> Rhythm:
@@ -334,10 +353,11 @@ def rhythms(
         group_size: Samples of one prompt, which are trained on together. [1]
         samples: Samples of a batch. [1]
         places: Samples that environments let be under way, over those of a batch. [1]
+        scoring: By which samples grow while few verifiers score those of a batch. [token]
         crowded: Share of an engine step with a whole batch that is not there with few samples. [1]
         ends: What `Endings` hold, where lengths are no lognormal ones; then those of how they leave environments.
     """
-    numbers = (uncapped, length_cv, cap, staleness, group_size, samples, places)
+    numbers = (uncapped, length_cv, cap, staleness, group_size, samples, places, scoring)
     wide = np.broadcast_arrays(*(np.asarray(one, dtype=float)[..., None] for one in numbers))
     each = [Endings(*some) for some in (ends[:_TABLES], ends[_TABLES:]) if some]
     loop = _Lengths(late, *(each + [None, None])[:2], lengths.capped_mean(*wide[:3]), *wide)

@@ -453,13 +453,16 @@ def _refilled_outside(
             batch, stretched(batch, shape.uncapped, shape.cap, out, step), shape.uncapped
         )
         came = _unscored(batch, held, shape, step, out.starting)
+        scores = _scores(batch, held, came, shape, step, out.starting)
+        if agents.verify_workers is not None:
+            held = replace(held, verifiers=_verifiers(batch, held, came, scores))
         if agents.environments is not None:
             leaving = first_to_end(batch, came, shape.uncapped).batch.endings
             held = replace(held, environments=places(batch, out._replace(scored=0.0), running), leaving=leaving)
         cycle, before = _cycle(work, asked, held, _held_shape(work, held, once), found, values), step
         step = found.step_seconds if cycle is None else cycle.token_seconds
     made = rollout_batch.fleet_time(held.samples, generated * mean, batch.instances, rate)
-    scored = _scored(batch, _scores(batch, held, came, shape, step, out.starting))
+    scored = _scored(batch, scores)
     looks = _held_shape(work, held, lengths)
     own = own_spread(batch, held, shape.uncapped) * held.response_tokens / batch.response_tokens
     full = 1.0 * (room < np.minimum(most, engine_limit(asked.question)) * (share + parked - thrown))
@@ -674,7 +677,8 @@ def _rhythm(batch: StepBatch, shape: Shape, parts: int, ahead: Worked, samples: 
         crowded: Share of an engine step with all of them that is not there with few. [1]
     """
     lengths = shape.uncapped, batch.response_cv, shape.cap, ahead, batch.group_size, samples
-    asked = partial(rhythms, batch.late, parts, *lengths, batch.environments / samples)
+    scoring = 0.0 if batch.verifiers is None else batch.verifiers.seconds * samples / batch.waited_seconds
+    asked = partial(rhythms, batch.late, parts, *lengths, batch.environments / samples, scoring)
     if batch.late != "wait" or batch.endings is not None:
         return asked(0.0, *(batch.endings or ()), *(batch.leaving or ()))
     each = [asked(one) for one in CROWDS]
