@@ -36,6 +36,7 @@ _HALVINGS = 20
 _LONGEST = 129  # points of the longest response's distribution
 _LEVELS = 32  # of it, each as likely as any other; triangular numbers go through a power of two in no order
 _PLAYED, _COUNTED = 72, 60  # batches that are played; whole periods of what follows from caps of up to 5
+_ORDER = [batch * (batch + 1) // 2 % _LEVELS for batch in range(_PLAYED)]
 _HALF = 0.5  # of a group: as few are left where none may be
 _NONE = 1e-9
 _APARTS, _LEAST_APART = 33, 1 / 64  # rhythms of a full cache, and the shortest, of a response
@@ -173,25 +174,40 @@ class _Lengths(NamedTuple):
             return np.zeros(tokens.shape)
         return self.mean[..., None] - lengths.capped_mean(uncapped, cv, np.clip(tokens, 1e-9, cap))
 
-    def waits(self, tokens: Array) -> list[Array]:
+    def waits(self, ages: Array, begun: Array) -> Array:
         """
-        How long some of the groups of a batch wait for environments, in rhythms of so many tokens.
+        How long some of the groups of a batch wait for environments, in a last axis.
 
         Those that find one begin at once, the others one after the other as environments are given back.
+
+        Args:
+            ages: Of the batches before, in their last axis. [token]
+            begun: How long some of their groups have waited, in one more. [token]
         """
         if self.leaving is None:
+            return np.zeros((*ages.shape[:-1], 1))
+        lacks = 1.0 - self.places + (1.0 - self.leaving.finished(ages[..., None] - begun)).mean(axis=-1).sum(axis=-1)
+        return self._turn * np.maximum(0.0, np.array(_TURNS) - 1.0 + np.maximum(lacks, 0.0)[..., None])
+
+    @property
+    def _turn(self) -> Array:
+        """By which samples grow until all environments are given back by the samples of a batch. [token]"""
+        assert self.leaving is not None
+        return (self.leaving.longer(0.0 * self.cap) / self.places)[..., None]
+
+    def _steady_waits(self, tokens: Array) -> list[Array]:
+        """The same where a batch begins each time that samples grow by so much."""
+        if self.leaving is None:
             return [0.0 * tokens]
-        turn = self.leaving.longer(0.0 * self.cap) / self.places
-        held = [self.leaving.finished(tokens - place * turn) for place in _TURNS]
-        lacks = np.clip(2.0 - np.mean(held, axis=0) - self.places, 0.0, 1.0)
-        return [turn * np.maximum(0.0, place - 1.0 + lacks) for place in _TURNS]
+        each = self.waits(tokens[..., None], (self._turn * np.array(_TURNS))[..., None, :])
+        return list(np.moveaxis(each, -1, 0))
 
     def left(self, tokens: Array, phases: Array) -> tuple[Array, Array, Array]:
         """
         Samples that run at some phases of a rhythm, groups that have not finished, and the tokens that these samples
         have in all; over the samples of a batch.
         """
-        each = [self._left_after(tokens, phases, wait[..., None, None]) for wait in self.waits(tokens)]
+        each = [self._left_after(tokens, phases, wait[..., None, None]) for wait in self._steady_waits(tokens)]
         running, groups, grown = (sum(some) / len(each) for some in zip(*each, strict=True))
         before = self.longer(tokens[..., None] * (phases + _BATCHES - _HALF)) / tokens[..., None]
         return running + before, groups + self.group[..., None] * before, grown + _BATCHES * tokens[..., None] * before
@@ -229,7 +245,7 @@ class _Lengths(NamedTuple):
 
     def _whole_by(self, tokens: Array, syncs: Array) -> Array:
         """Share of groups that have ended after some times of the tokens between two syncs."""
-        ages = [(tokens[..., None] * syncs - wait[..., None])[..., None] for wait in self.waits(tokens)]
+        ages = [(tokens[..., None] * syncs - wait[..., None])[..., None] for wait in self._steady_waits(tokens)]
         if self.endings is not None:
             whole = [self.endings.complete(age)[..., 0] for age in ages]
         else:
@@ -255,74 +271,87 @@ class _Lengths(NamedTuple):
         Args:
             crowded: Share of an engine step with a whole batch that is not there with few samples. [1]
         """
-        points = self.cap[..., None] * np.linspace(0.0, 1.0, _LONGEST) ** 2
-        groups = self.samples[..., None] / (1.0 if self.endings is None else self.group[..., None])
-        levels = (np.arange(_LEVELS) + _HALF) / _LEVELS
-        turns = np.array(_TURNS if self.leaving else _TURNS[:1])
-
-        def longest_of(waits: Array) -> Array:
-            """At all levels, where the groups of a batch begin after some waits."""
-            ages = points + waits.max(axis=-1, keepdims=True)
-            since = ages[..., None] - waits[..., None, :]
-            done = self.finished(since) if self.endings is None else self.endings.complete(since)
-            below = np.exp(groups * np.log(np.maximum(done, _NONE)).mean(axis=-1))
-            return between(ages, np.broadcast_to(below, ages.shape), levels)
-
-        longest = longest_of(0.0 * self.cap[..., None])
-        least = longest[..., -1] / np.maximum(self.staleness, 1.0)
-        whole = least * (1 - crowded) + self.longer(0.0 * least[..., None])[..., 0] * crowded
-        trained = np.maximum(whole, self.scoring) * np.linspace(0.0, 1.0, _RHYTHMS) ** 2
-        under_way = np.arange(int(np.ceil(np.max(self.staleness))) + 1)
-        ahead = np.clip(self.staleness[..., None] - under_way[:, None] - under_way, 0.0, 1.0)[..., None, :, :]
-        steps = np.zeros((*trained.shape, len(under_way)))  # the latest first
-        begun = np.zeros((*steps.shape, len(turns)))  # how long groups of each batch wait for environments
-        found, run, queue = [], 1.0, np.zeros(trained.shape)
-
-        def ended(ages: Array) -> Array:
-            return self.finished(ages[..., None] - begun).mean(axis=-1).sum(axis=-1)
-
-        def queued(before: Array, ages: Array, time: Array) -> Array:
-            """What waits for few verifiers, as time to score it, some time later."""
-            moments = [ended(ages + share * time[..., None]) for share in np.linspace(0.0, 1.0, _WAITING + 1)]
-            for one, other in pairwise(moments):
-                before = np.maximum(0.0, before + self.scoring * (other - one) - time / _WAITING)
-            return before
-
-        def left_of(ages: Array) -> Array:
-            since = np.maximum(ages[..., None] - begun, 0.0) if self.leaving else ages[..., None]
-            return sum(self.longer(since[..., turn]) for turn in range(len(turns))).sum(axis=-1) / len(turns)
-
-        for batch in range(_PLAYED):
+        longest = self._longest()
+        trained, ahead, steps = self._pace(longest, crowded)
+        found, run = [], 1.0
+        for level in _ORDER:
             ages = (ahead * steps[..., None, :]).sum(axis=-1)
-            level = batch * (batch + 1) // 2 % _LEVELS
-            if self.leaving:
-                held = 1.0 - self.leaving.finished(ages[..., :-1, None] - begun[..., 1:, :]).mean(axis=-1)
-                lacks = np.maximum(1.0 + held.sum(axis=-1) - self.places, 0.0)
-                turn = self.leaving.longer(0.0 * self.cap) / self.places
-                latest = turn[..., None] * np.maximum(turns - 1.0 + lacks[..., None], 0.0)
-                begun = np.concatenate([begun[..., 1:, :], latest[..., None, :]], axis=-2)
-                longest = longest_of(begun[..., 0, :])
-            last_ends = longest[..., level] - ages[..., 0]
-            wait = np.maximum(0.0, last_ends)
-            if self.scoring.any():  # the last sample stands behind all that came before it
-                since = ended(ages) - ended(ages + np.minimum(last_ends, 0.0)[..., None])
-                wait = wait + np.maximum(0.0, queued(queue, ages, wait) - self.scoring * since)
-                queue = queued(queue, ages, wait)
+            wait = np.maximum(0.0, longest[..., level] - ages[..., 0])
             then = [ages + share * wait[..., None] for share in np.linspace(0.0, 1.0, _WAITING + 1)]
-            left = [left_of(one) for one in then]
+            left = [self.longer(one).sum(axis=-1) for one in then]
             for _ in range(2):  # from what ran beside the training of the batch before on
                 training = trained / (1 - crowded + crowded * run)
                 after = then[-1] + training[..., None]
-                last = left_of(after)
+                last = self.longer(after).sum(axis=-1)
                 run = (left[-1] - last) / np.maximum(training, _NONE)
-            if self.scoring.any():
-                queue = queued(queue, then[-1], training)
             ran = [one - other for one, other in pairwise([*left, last])]
             found.append((wait, training, *ran))
             steps = np.concatenate([(wait + training)[..., None], steps[..., :-1]], axis=-1)
         wait, training, *ran = np.mean(found[-_COUNTED:], axis=0)
         tokens, lasting = wait + training, [wait / _WAITING] * _WAITING + [training]
         return tokens, wait / tokens, [many / np.maximum(time, _NONE) for many, time in zip(ran, lasting, strict=True)]
+
+    def played_outside(self) -> tuple[Array, Array]:
+        """
+        Such tokens and shares of samples that wait outside the GPUs.
+
+        A batch whose samples wait for environments or few verifiers has its last sample as much later. These wait the
+        longer the closer batches follow each other, so that a loop may go on in pairs of a long and a short step.
+        """
+        longest = self._longest()
+        trained, ahead, steps = self._pace(longest, 0.0)
+        begun = np.zeros((*steps.shape, len(_TURNS)))  # how long groups of each batch wait for environments
+        found, queue = [], 0.0 * trained
+        for level in _ORDER:
+            ages = (ahead * steps[..., None, :]).sum(axis=-1)
+            if self.leaving is not None:
+                latest = self.waits(ages[..., :-1], begun[..., 1:, :])
+                begun = np.concatenate([begun[..., 1:, :], latest[..., None, :]], axis=-2)
+                longest = self._longest(begun[..., 0, :])
+            last = longest[..., level] - ages[..., 0]
+            wait = np.maximum(0.0, last)
+            if self.scoring.any():  # by which the last one stands behind others that came before it
+                since = self._came(ages, begun) - self._came(ages + np.minimum(last, 0.0)[..., None], begun)
+                ahead_of_it = self._queued(queue, ages, begun, wait) - self.scoring * since
+                wait = wait + np.maximum(0.0, ahead_of_it)
+                queue = self._queued(queue, ages, begun, wait + trained)
+            found.append(wait)
+            steps = np.concatenate([(wait + trained)[..., None], steps[..., :-1]], axis=-1)
+        wait = np.mean(found[-_COUNTED:], axis=0)
+        return wait + trained, wait / (wait + trained)
+
+    def _longest(self, waits: Array | float = 0.0) -> Array:
+        """The longest response of a batch, at all levels, where its groups begin after some waits."""
+        waits = waits + np.zeros((*self.cap.shape, 1))
+        points = self.cap[..., None] * np.linspace(0.0, 1.0, _LONGEST) ** 2 + waits.max(axis=-1, keepdims=True)
+        since = points[..., None] - waits[..., None, :]
+        if self.endings is None:
+            done, groups = self.finished(since), self.samples
+        else:
+            done, groups = self.endings.complete(since), self.samples / self.group
+        below = np.exp(groups[..., None] * np.log(np.maximum(done, _NONE)).mean(axis=-1))
+        return between(points, below, (np.arange(_LEVELS) + _HALF) / _LEVELS)
+
+    def _pace(self, longest: Array, crowded: float) -> tuple[Array, Array, Array]:
+        """Time of training in each rhythm, which steps batches of each age have had, and none of these to begin with."""
+        least = longest[..., -1] / np.maximum(self.staleness, 1.0)
+        whole = least * (1 - crowded) + self.longer(0.0 * least[..., None])[..., 0] * crowded
+        trained = np.maximum(whole, self.scoring) * np.linspace(0.0, 1.0, _RHYTHMS) ** 2
+        under_way = np.arange(int(np.ceil(np.max(self.staleness))) + 1)
+        ahead = np.clip(self.staleness[..., None] - under_way[:, None] - under_way, 0.0, 1.0)[..., None, :, :]
+        return trained, ahead, np.zeros((*trained.shape, len(under_way)))  # the latest first
+
+    def _came(self, ages: Array, begun: Array) -> Array:
+        """Samples of some batches, of some ages, that have come to verifiers, over those of one."""
+        came: Array = self.finished(ages[..., None] - begun).mean(axis=-1).sum(axis=-1)
+        return came
+
+    def _queued(self, queue: Array, ages: Array, begun: Array, time: Array) -> Array:
+        """What waits for few verifiers after some time more, as the time in which these score it."""
+        moments = [self._came(ages + share * time[..., None], begun) for share in np.linspace(0.0, 1.0, _PHASES)]
+        for one, other in pairwise(moments):
+            queue = np.maximum(0.0, queue + self.scoring * (other - one) - time / (_PHASES - 1))
+        return queue
 
 
 @remembered
@@ -363,7 +392,10 @@ def rhythms(
     loop = _Lengths(late, *(each + [None, None])[:2], lengths.capped_mean(*wide[:3]), *wide)
     phases = np.linspace(0.0, 1.0, _PHASES)
     if late == "wait":
-        tokens, until_due, parts_run = loop.played(crowded)
+        if ends:
+            tokens, until_due = loop.played_outside()
+        else:
+            tokens, until_due, parts_run = loop.played(crowded)
         parts_grown: list[Array] = []
         running, _, grown = loop.left(tokens, phases)
         kept = loop.kept(tokens, phases)
