@@ -336,7 +336,8 @@ class _Lengths(NamedTuple):
         """Time of training in each rhythm, which steps batches of each age have had, and none of these to begin with."""
         least = longest[..., -1] / np.maximum(self.staleness, 1.0)
         whole = least * (1 - crowded) + self.longer(0.0 * least[..., None])[..., 0] * crowded
-        trained = np.maximum(whole, self.scoring) * np.linspace(0.0, 1.0, _RHYTHMS) ** 2
+        pools = np.maximum(self.scoring, 0.0 if self.leaving is None else self._turn[..., 0])
+        trained = np.maximum(whole, pools) * np.linspace(0.0, 1.0, _RHYTHMS) ** 2
         under_way = np.arange(int(np.ceil(np.max(self.staleness))) + 1)
         ahead = np.clip(self.staleness[..., None] - under_way[:, None] - under_way, 0.0, 1.0)[..., None, :, :]
         return trained, ahead, np.zeros((*trained.shape, len(under_way)))  # the latest first
