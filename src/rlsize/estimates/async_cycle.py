@@ -174,7 +174,7 @@ class _Lengths(NamedTuple):
             return np.zeros(tokens.shape)
         return self.mean[..., None] - lengths.capped_mean(uncapped, cv, np.clip(tokens, 1e-9, cap))
 
-    def waits(self, ages: Array, begun: Array) -> Array:
+    def waits(self, ages: Array, begun: Array) -> Real:
         """
         How long some of the groups of a batch wait for environments, in a last axis.
 
@@ -191,9 +191,9 @@ class _Lengths(NamedTuple):
 
     @property
     def _turn(self) -> Array:
-        """By which samples grow until all environments are given back by the samples of a batch. [token]"""
-        assert self.leaving is not None
-        return (self.leaving.longer(0.0 * self.cap) / self.places)[..., None]
+        """By which samples grow until those of a batch have given back all environments. [token]"""
+        held = 0.0 * self.cap if self.leaving is None else self.leaving.longer(0.0 * self.cap)
+        return (held / self.places)[..., None]
 
     def _steady_waits(self, tokens: Array) -> list[Array]:
         """The same where a batch begins each time that samples grow by so much."""
@@ -320,7 +320,7 @@ class _Lengths(NamedTuple):
         wait = np.mean(found[-_COUNTED:], axis=0)
         return wait + trained, wait / (wait + trained)
 
-    def _longest(self, waits: Array | float = 0.0) -> Array:
+    def _longest(self, waits: Real = 0.0) -> Real:
         """The longest response of a batch, at all levels, where its groups begin after some waits."""
         waits = waits + np.zeros((*self.cap.shape, 1))
         points = self.cap[..., None] * np.linspace(0.0, 1.0, _LONGEST) ** 2 + waits.max(axis=-1, keepdims=True)
@@ -333,11 +333,10 @@ class _Lengths(NamedTuple):
         return between(points, below, (np.arange(_LEVELS) + _HALF) / _LEVELS)
 
     def _pace(self, longest: Array, crowded: float) -> tuple[Array, Array, Array]:
-        """Time of training in each rhythm, which steps batches of each age have had, and none of these to begin with."""
+        """Time of training in each rhythm, the steps that batches of each age have had, and none to begin with."""
         least = longest[..., -1] / np.maximum(self.staleness, 1.0)
         whole = least * (1 - crowded) + self.longer(0.0 * least[..., None])[..., 0] * crowded
-        pools = np.maximum(self.scoring, 0.0 if self.leaving is None else self._turn[..., 0])
-        trained = np.maximum(whole, pools) * np.linspace(0.0, 1.0, _RHYTHMS) ** 2
+        trained = np.maximum(np.maximum(whole, self.scoring), self._turn[..., 0]) * np.linspace(0.0, 1.0, _RHYTHMS) ** 2
         under_way = np.arange(int(np.ceil(np.max(self.staleness))) + 1)
         ahead = np.clip(self.staleness[..., None] - under_way[:, None] - under_way, 0.0, 1.0)[..., None, :, :]
         return trained, ahead, np.zeros((*trained.shape, len(under_way)))  # the latest first
@@ -389,8 +388,8 @@ def rhythms(
     """
     numbers = (uncapped, length_cv, cap, staleness, group_size, samples, places, scoring)
     wide = np.broadcast_arrays(*(np.asarray(one, dtype=float)[..., None] for one in numbers))
-    each = [Endings(*some) for some in (ends[:_TABLES], ends[_TABLES:]) if some]
-    loop = _Lengths(late, *(each + [None, None])[:2], lengths.capped_mean(*wide[:3]), *wide)
+    whole, leaving = (Endings(*some) if some else None for some in (ends[:_TABLES], ends[_TABLES:]))
+    loop = _Lengths(late, whole, leaving, lengths.capped_mean(*wide[:3]), *wide)
     phases = np.linspace(0.0, 1.0, _PHASES)
     if late == "wait":
         if ends:

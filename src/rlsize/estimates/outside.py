@@ -378,7 +378,7 @@ def waiting_share(batch: StepBatch, held: StepBatch, uncapped: Worked) -> Worked
 
 def scored_share(came: Endings, alone: Endings, ended: Endings, needed: Worked) -> Worked:
     """
-    Samples that are scored for each that is taken: of redundant ones those too that come before their group is complete.
+    Samples that are scored for each that is taken: redundant ones too that come before their group is complete.
 
     Args:
         came: How samples come to be scored.
