@@ -32,7 +32,7 @@ _RHYTHMS = 10  # from a trainer that takes no time to one that never waits; the 
 _QUEUED = 5  # beyond these, of one that finds a queue, where late samples are dropped
 _PHASES = 9  # of a rhythm
 _BATCHES = 16  # that are looked at one by one; those before them as a whole
-_HALVINGS = 20
+_HALVINGS, _FEWER = 20, 8
 _LONGEST = 129  # points of the longest response's distribution
 _LEVELS = 32  # of it, each as likely as any other; triangular numbers go through a power of two in no order
 _PLAYED, _COUNTED = 72, 60  # batches that are played; whole periods of what follows from caps of up to 5
@@ -291,7 +291,7 @@ class _Lengths(NamedTuple):
         tokens, lasting = wait + training, [wait / _WAITING] * _WAITING + [training]
         return tokens, wait / tokens, [many / np.maximum(time, _NONE) for many, time in zip(ran, lasting, strict=True)]
 
-    def played_outside(self) -> tuple[Array, Array]:
+    def played_outside(self, ends: Endings) -> tuple[Array, Array]:
         """
         Such tokens and shares of samples that wait outside the GPUs.
 
@@ -300,37 +300,49 @@ class _Lengths(NamedTuple):
         """
         longest = self._longest()
         trained, ahead, steps = self._pace(longest, 0.0)
-        begun = np.zeros((*steps.shape, len(_TURNS)))  # how long groups of each batch wait for environments
+        begun = np.zeros((*steps.shape, 1 if self.leaving is None else len(_TURNS)))  # how long their groups waited
         found, queue = [], 0.0 * trained
         for level in _ORDER:
             ages = (ahead * steps[..., None, :]).sum(axis=-1)
+            last = longest[..., level]
             if self.leaving is not None:
                 latest = self.waits(ages[..., :-1], begun[..., 1:, :])
                 begun = np.concatenate([begun[..., 1:, :], latest[..., None, :]], axis=-2)
-                longest = self._longest(begun[..., 0, :])
-            last = longest[..., level] - ages[..., 0]
+                last = self._longest_after(last, (level + _HALF) / _LEVELS, begun[..., 0, :], ends)
+            last = last - ages[..., 0]
             wait = np.maximum(0.0, last)
             if self.scoring.any():  # by which the last one stands behind others that came before it
                 since = self._came(ages, begun) - self._came(ages + np.minimum(last, 0.0)[..., None], begun)
-                ahead_of_it = self._queued(queue, ages, begun, wait) - self.scoring * since
-                wait = wait + np.maximum(0.0, ahead_of_it)
-                queue = self._queued(queue, ages, begun, wait + trained)
+                queue = self._queued(queue, ages, begun, wait)
+                behind = np.maximum(0.0, queue - self.scoring * since)
+                queue = self._queued(queue, ages + wait[..., None], begun, behind + trained)
+                wait = wait + behind
             found.append(wait)
             steps = np.concatenate([(wait + trained)[..., None], steps[..., :-1]], axis=-1)
         wait = np.mean(found[-_COUNTED:], axis=0)
         return wait + trained, wait / (wait + trained)
 
-    def _longest(self, waits: Real = 0.0) -> Real:
-        """The longest response of a batch, at all levels, where its groups begin after some waits."""
-        waits = waits + np.zeros((*self.cap.shape, 1))
-        points = self.cap[..., None] * np.linspace(0.0, 1.0, _LONGEST) ** 2 + waits.max(axis=-1, keepdims=True)
-        since = points[..., None] - waits[..., None, :]
-        if self.endings is None:
-            done, groups = self.finished(since), self.samples
-        else:
-            done, groups = self.endings.complete(since), self.samples / self.group
-        below = np.exp(groups[..., None] * np.log(np.maximum(done, _NONE)).mean(axis=-1))
+    def _longest(self) -> Real:
+        """The longest response of a batch, at all levels."""
+        points = self.cap[..., None] * np.linspace(0.0, 1.0, _LONGEST) ** 2
+        done = self.finished(points[..., None])[..., 0] if self.endings is None else self.endings.complete(points)
+        below = np.broadcast_to(done**self._alone, points.shape)
         return between(points, below, (np.arange(_LEVELS) + _HALF) / _LEVELS)
+
+    @property
+    def _alone(self) -> Real:
+        """Samples, or groups, of a batch that end independently, with one axis more. [1]"""
+        return (self.samples if self.endings is None else self.samples / self.group)[..., None]
+
+    def _longest_after(self, longest: Array, level: float, waits: Array, ends: Endings) -> Real:
+        """The same at a level, where groups begin after some waits."""
+        low, high = longest + 0.0 * waits[..., 0], longest + waits.max(axis=-1)
+        for _ in range(_FEWER):
+            middle = (low + high) / 2
+            whole = ends.complete(middle[..., None] - waits)
+            early = (whole**self._alone).prod(axis=-1) < level ** waits.shape[-1]
+            low, high = np.where(early, middle, low), np.where(early, high, middle)
+        return high
 
     def _pace(self, longest: Array, crowded: float) -> tuple[Array, Array, Array]:
         """Time of training in each rhythm, the steps that batches of each age have had, and none to begin with."""
@@ -348,9 +360,9 @@ class _Lengths(NamedTuple):
 
     def _queued(self, queue: Array, ages: Array, begun: Array, time: Array) -> Array:
         """What waits for few verifiers after some time more, as the time in which these score it."""
-        moments = [self._came(ages + share * time[..., None], begun) for share in np.linspace(0.0, 1.0, _PHASES)]
+        moments = [self._came(ages + share * time[..., None], begun) for share in np.linspace(0.0, 1.0, _WAITING + 1)]
         for one, other in pairwise(moments):
-            queue = np.maximum(0.0, queue + self.scoring * (other - one) - time / (_PHASES - 1))
+            queue = np.maximum(0.0, queue + self.scoring * (other - one) - time / _WAITING)
         return queue
 
 
@@ -392,8 +404,8 @@ def rhythms(
     loop = _Lengths(late, whole, leaving, lengths.capped_mean(*wide[:3]), *wide)
     phases = np.linspace(0.0, 1.0, _PHASES)
     if late == "wait":
-        if ends:
-            tokens, until_due = loop.played_outside()
+        if whole is not None:
+            tokens, until_due = loop.played_outside(whole)
         else:
             tokens, until_due, parts_run = loop.played(crowded)
         parts_grown: list[Array] = []
