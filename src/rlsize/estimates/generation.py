@@ -692,7 +692,8 @@ def _rhythm(batch: StepBatch, shape: Shape, parts: int, ahead: Worked, samples: 
     scoring = 0.0 if batch.verifiers is None else batch.verifiers.seconds * samples / batch.waited_seconds
     asked = partial(rhythms, batch.late, parts, *lengths, batch.environments / samples, scoring)
     if batch.late != "wait" or batch.endings is not None:
-        return asked(0.0, *(batch.endings or ()), *(batch.leaving or ()))
+        limited = np.any(batch.environments < samples * (ahead + 1.0))  # of so many batches all may be under way
+        return asked(0.0, *(batch.endings or ()), *((batch.leaving if limited else None) or ()))
     each = [asked(one) for one in CROWDS]
     crowd = partial(on_lines, CROWDS, at=crowded)
     mixed = (
