@@ -32,14 +32,16 @@ _RHYTHMS = 10  # from a trainer that takes no time to one that never waits; the 
 _QUEUED = 5  # beyond these, of one that finds a queue, where late samples are dropped
 _PHASES = 9  # of a rhythm
 _BATCHES = 16  # that are looked at one by one; those before them as a whole
-_HALVINGS = 20
+_HALVINGS, _FEWER = 20, 8
 _LONGEST = 129  # points of the longest response's distribution
 _LEVELS = 32  # of it, each as likely as any other; triangular numbers go through a power of two in no order
 _PLAYED, _COUNTED = 72, 60  # batches that are played; whole periods of what follows from caps of up to 5
+_ORDER = [batch * (batch + 1) // 2 % _LEVELS for batch in range(_PLAYED)]
 _HALF = 0.5  # of a group: as few are left where none may be
 _NONE = 1e-9
 _APARTS, _LEAST_APART = 33, 1 / 64  # rhythms of a full cache, and the shortest, of a response
 _PLACES = (0.25, 0.75)  # of samples of a batch, one after the other
+_TABLES = len(Endings._fields)
 _OLDER = 4  # batches with samples under way that are too late
 _WAITING = 4  # parts of it: experts that few samples read are not read by many in turn
 CROWDS = (0.0, 0.5, 0.9)
@@ -141,6 +143,7 @@ class _Lengths(NamedTuple):
 
     late: Late
     endings: Endings | None
+    leaving: Endings | None
     mean: Array
     uncapped: Array
     cv: Array
@@ -149,6 +152,7 @@ class _Lengths(NamedTuple):
     group: Array
     samples: Array
     places: Array
+    scoring: Array
 
     def finished(self, tokens: Array) -> Real:
         """Share of samples that are no longer; tokens have two axes more."""
@@ -170,25 +174,40 @@ class _Lengths(NamedTuple):
             return np.zeros(tokens.shape)
         return self.mean[..., None] - lengths.capped_mean(uncapped, cv, np.clip(tokens, 1e-9, cap))
 
-    def waits(self, tokens: Array) -> list[Array]:
+    def waits(self, ages: Array, begun: Array) -> Real:
         """
-        How long some of the groups of a batch wait for environments, in rhythms of so many tokens.
+        How long some of the groups of a batch wait for environments, in a last axis.
 
         Those that find one begin at once, the others one after the other as environments are given back.
+
+        Args:
+            ages: Of the batches before, in their last axis. [token]
+            begun: How long some of their groups have waited, in one more. [token]
         """
-        if np.isinf(self.places).all():
+        if self.leaving is None:
+            return np.zeros((*ages.shape[:-1], 1))
+        lacks = 1.0 - self.places + (1.0 - self.leaving.finished(ages[..., None] - begun)).mean(axis=-1).sum(axis=-1)
+        return self._turn * np.maximum(0.0, np.array(_TURNS) - 1.0 + np.maximum(lacks, 0.0)[..., None])
+
+    @property
+    def _turn(self) -> Array:
+        """By which samples grow until those of a batch have given back all environments. [token]"""
+        held = 0.0 * self.cap if self.leaving is None else self.leaving.longer(0.0 * self.cap)
+        return (held / self.places)[..., None]
+
+    def _steady_waits(self, tokens: Array) -> list[Array]:
+        """The same where a batch begins each time that samples grow by so much."""
+        if self.leaving is None:
             return [0.0 * tokens]
-        turn = self.longer(0.0 * self.cap) / self.places
-        held = [self.finished((tokens - place * turn)[..., None, None])[..., 0, 0] for place in _TURNS]
-        lacks = np.clip(2.0 - np.mean(held, axis=0) - self.places, 0.0, 1.0)
-        return [turn * np.maximum(0.0, place - 1.0 + lacks) for place in _TURNS]
+        each = self.waits(tokens[..., None], (self._turn * np.array(_TURNS))[..., None, :])
+        return list(np.moveaxis(each, -1, 0))
 
     def left(self, tokens: Array, phases: Array) -> tuple[Array, Array, Array]:
         """
         Samples that run at some phases of a rhythm, groups that have not finished, and the tokens that these samples
         have in all; over the samples of a batch.
         """
-        each = [self._left_after(tokens, phases, wait[..., None, None]) for wait in self.waits(tokens)]
+        each = [self._left_after(tokens, phases, wait[..., None, None]) for wait in self._steady_waits(tokens)]
         running, groups, grown = (sum(some) / len(each) for some in zip(*each, strict=True))
         before = self.longer(tokens[..., None] * (phases + _BATCHES - _HALF)) / tokens[..., None]
         return running + before, groups + self.group[..., None] * before, grown + _BATCHES * tokens[..., None] * before
@@ -226,7 +245,7 @@ class _Lengths(NamedTuple):
 
     def _whole_by(self, tokens: Array, syncs: Array) -> Array:
         """Share of groups that have ended after some times of the tokens between two syncs."""
-        ages = [(tokens[..., None] * syncs - wait[..., None])[..., None] for wait in self.waits(tokens)]
+        ages = [(tokens[..., None] * syncs - wait[..., None])[..., None] for wait in self._steady_waits(tokens)]
         if self.endings is not None:
             whole = [self.endings.complete(age)[..., 0] for age in ages]
         else:
@@ -252,22 +271,12 @@ class _Lengths(NamedTuple):
         Args:
             crowded: Share of an engine step with a whole batch that is not there with few samples. [1]
         """
-        points = self.cap[..., None] * np.linspace(0.0, 1.0, _LONGEST) ** 2
-        done = self.finished(points[..., None])[..., 0] if self.endings is None else self.endings.complete(points)
-        groups = self.samples[..., None] / (1.0 if self.endings is None else self.group[..., None])
-        below = np.broadcast_to(done**groups, points.shape)[..., 0, :]
-        longest = between(points[..., 0, :], below, (np.arange(_LEVELS) + _HALF) / _LEVELS)
-        least = longest[..., -1:] / np.maximum(self.staleness, 1.0)
-        whole = least * (1 - crowded) + self.longer(0.0 * least[..., None])[..., 0] * crowded
-        trained = whole * np.linspace(0.0, 1.0, _RHYTHMS) ** 2
-        under_way = np.arange(int(np.ceil(np.max(self.staleness))) + 1)
-        ahead = np.clip(self.staleness[..., None] - under_way[:, None] - under_way, 0.0, 1.0)[..., None, :, :]
-        steps = np.zeros((*trained.shape, len(under_way)))  # the latest first
+        longest = self._longest()
+        trained, ahead, steps = self._pace(longest, crowded)
         found, run = [], 1.0
-        for batch in range(_PLAYED):
+        for level in _ORDER:
             ages = (ahead * steps[..., None, :]).sum(axis=-1)
-            level = batch * (batch + 1) // 2 % _LEVELS
-            wait = np.maximum(0.0, longest[..., level, None] - ages[..., 0])
+            wait = np.maximum(0.0, longest[..., level] - ages[..., 0])
             then = [ages + share * wait[..., None] for share in np.linspace(0.0, 1.0, _WAITING + 1)]
             left = [self.longer(one).sum(axis=-1) for one in then]
             for _ in range(2):  # from what ran beside the training of the batch before on
@@ -282,6 +291,80 @@ class _Lengths(NamedTuple):
         tokens, lasting = wait + training, [wait / _WAITING] * _WAITING + [training]
         return tokens, wait / tokens, [many / np.maximum(time, _NONE) for many, time in zip(ran, lasting, strict=True)]
 
+    def played_outside(self, ends: Endings) -> tuple[Array, Array]:
+        """
+        Such tokens and shares of samples that wait outside the GPUs.
+
+        A batch whose samples wait for environments or few verifiers has its last sample as much later. These wait the
+        longer the closer batches follow each other, so that a loop may go on in pairs of a long and a short step.
+        """
+        longest = self._longest()
+        trained, ahead, steps = self._pace(longest, 0.0)
+        begun = np.zeros((*steps.shape, 1 if self.leaving is None else len(_TURNS)))  # how long their groups waited
+        found, queue = [], 0.0 * trained
+        for level in _ORDER:
+            ages = (ahead * steps[..., None, :]).sum(axis=-1)
+            last = longest[..., level]
+            if self.leaving is not None:
+                latest = self.waits(ages[..., :-1], begun[..., 1:, :])
+                begun = np.concatenate([begun[..., 1:, :], latest[..., None, :]], axis=-2)
+                last = self._longest_after(last, (level + _HALF) / _LEVELS, begun[..., 0, :], ends)
+            last = last - ages[..., 0]
+            wait = np.maximum(0.0, last)
+            if self.scoring.any():  # by which the last one stands behind others that came before it
+                since = self._came(ages, begun) - self._came(ages + np.minimum(last, 0.0)[..., None], begun)
+                queue = self._queued(queue, ages, begun, wait)
+                behind = np.maximum(0.0, queue - self.scoring * since)
+                queue = self._queued(queue, ages + wait[..., None], begun, behind + trained)
+                wait = wait + behind
+            found.append(wait)
+            steps = np.concatenate([(wait + trained)[..., None], steps[..., :-1]], axis=-1)
+        wait = np.mean(found[-_COUNTED:], axis=0)
+        return wait + trained, wait / (wait + trained)
+
+    def _longest(self) -> Real:
+        """The longest response of a batch, at all levels."""
+        points = self.cap[..., None] * np.linspace(0.0, 1.0, _LONGEST) ** 2
+        done = self.finished(points[..., None])[..., 0] if self.endings is None else self.endings.complete(points)
+        below = np.broadcast_to(done**self._alone, points.shape)
+        return between(points, below, (np.arange(_LEVELS) + _HALF) / _LEVELS)
+
+    @property
+    def _alone(self) -> Real:
+        """Samples, or groups, of a batch that end independently, with one axis more. [1]"""
+        return (self.samples if self.endings is None else self.samples / self.group)[..., None]
+
+    def _longest_after(self, longest: Array, level: float, waits: Array, ends: Endings) -> Real:
+        """The same at a level, where groups begin after some waits."""
+        low, high = longest + 0.0 * waits[..., 0], longest + waits.max(axis=-1)
+        for _ in range(_FEWER):
+            middle = (low + high) / 2
+            whole = ends.complete(middle[..., None] - waits)
+            early = (whole**self._alone).prod(axis=-1) < level ** waits.shape[-1]
+            low, high = np.where(early, middle, low), np.where(early, high, middle)
+        return high
+
+    def _pace(self, longest: Array, crowded: float) -> tuple[Array, Array, Array]:
+        """Time of training in each rhythm, the steps that batches of each age have had, and none to begin with."""
+        least = longest[..., -1] / np.maximum(self.staleness, 1.0)
+        whole = least * (1 - crowded) + self.longer(0.0 * least[..., None])[..., 0] * crowded
+        trained = np.maximum(np.maximum(whole, self.scoring), self._turn[..., 0]) * np.linspace(0.0, 1.0, _RHYTHMS) ** 2
+        under_way = np.arange(int(np.ceil(np.max(self.staleness))) + 1)
+        ahead = np.clip(self.staleness[..., None] - under_way[:, None] - under_way, 0.0, 1.0)[..., None, :, :]
+        return trained, ahead, np.zeros((*trained.shape, len(under_way)))  # the latest first
+
+    def _came(self, ages: Array, begun: Array) -> Array:
+        """Samples of some batches, of some ages, that have come to verifiers, over those of one."""
+        came: Array = self.finished(ages[..., None] - begun).mean(axis=-1).sum(axis=-1)
+        return came
+
+    def _queued(self, queue: Array, ages: Array, begun: Array, time: Array) -> Array:
+        """What waits for few verifiers after some time more, as the time in which these score it."""
+        moments = [self._came(ages + share * time[..., None], begun) for share in np.linspace(0.0, 1.0, _WAITING + 1)]
+        for one, other in pairwise(moments):
+            queue = np.maximum(0.0, queue + self.scoring * (other - one) - time / _WAITING)
+        return queue
+
 
 @remembered
 def rhythms(
@@ -294,6 +377,7 @@ def rhythms(
     group_size: Real,
     samples: Real,
     places: Real = np.inf,
+    scoring: Real = 0.0,
     crowded: float = 0.0,
     *ends: Real,
 ) -> Rhythm:
@@ -310,15 +394,20 @@ def rhythms(
         group_size: Samples of one prompt, which are trained on together. [1]
         samples: Samples of a batch. [1]
         places: Samples that environments let be under way, over those of a batch. [1]
+        scoring: By which samples grow while few verifiers score those of a batch. [token]
         crowded: Share of an engine step with a whole batch that is not there with few samples. [1]
-        ends: What `Endings` hold, where lengths are no lognormal ones.
+        ends: What `Endings` hold, where lengths are no lognormal ones; then those of how they leave environments.
     """
-    numbers = (uncapped, length_cv, cap, staleness, group_size, samples, places)
+    numbers = (uncapped, length_cv, cap, staleness, group_size, samples, places, scoring)
     wide = np.broadcast_arrays(*(np.asarray(one, dtype=float)[..., None] for one in numbers))
-    loop = _Lengths(late, Endings(*ends) if ends else None, lengths.capped_mean(*wide[:3]), *wide)
+    whole, leaving = (Endings(*some) if some else None for some in (ends[:_TABLES], ends[_TABLES:]))
+    loop = _Lengths(late, whole, leaving, lengths.capped_mean(*wide[:3]), *wide)
     phases = np.linspace(0.0, 1.0, _PHASES)
     if late == "wait":
-        tokens, until_due, parts_run = loop.played(crowded)
+        if whole is not None:
+            tokens, until_due = loop.played_outside(whole)
+        else:
+            tokens, until_due, parts_run = loop.played(crowded)
         parts_grown: list[Array] = []
         running, _, grown = loop.left(tokens, phases)
         kept = loop.kept(tokens, phases)

@@ -442,7 +442,6 @@ def _refilled_outside(
         running = rollout_batch.cycle_time(batch=found.batch, response_tokens=mean, rate=found.rate)
         share = equations.running_share(running_seconds=running, outside_seconds=out.seconds)
         parked = out.parked / (running + out.seconds)
-    rate = found.rate * np.minimum(1.0, wanted / found.batch)  # fewer than one sample may run
     flying = Flying(found.batch, found.capacity, found.step_seconds, found.prefill_seconds)
     cycle, step, before = None, found.step_seconds, np.inf
     found = replace(found, prefill_seconds=prompt_seconds(work, asked, found.batch, once, values))
@@ -452,19 +451,22 @@ def _refilled_outside(
         held, generated, taken = first_to_end(
             batch, stretched(batch, shape.uncapped, shape.cap, out, step), shape.uncapped
         )
-        held = replace(held, environments=places(batch, out, running))
+        came = _unscored(batch, held, shape, step, out.starting)
+        scores = _scores(batch, held, came, shape, step, out.starting)
+        held = _beside_pools(batch, held, came, shape, scores, places(batch, out._replace(scored=0.0), running))
         cycle, before = _cycle(work, asked, held, _held_shape(work, held, once), found, values), step
         step = found.step_seconds if cycle is None else cycle.token_seconds
+    if cycle is not None:
+        found = steady(work, asked, wanted, computing(once, cycle.full_share * anew), values)
+    rate = found.rate * np.minimum(1.0, wanted / found.batch)  # fewer than one sample may run
     made = rollout_batch.fleet_time(held.samples, generated * mean, batch.instances, rate)
-    came = _unscored(batch, held, shape, step, out.starting)
-    scored = _scored(batch, _scores(batch, held, came, shape, step, out.starting))
     looks = _held_shape(work, held, lengths)
     own = own_spread(batch, held, shape.uncapped) * held.response_tokens / batch.response_tokens
     full = 1.0 * (room < np.minimum(most, engine_limit(asked.question)) * (share + parked - thrown))
     if cycle is None:
-        made = equations.served_beside(made, scored)
+        made = equations.served_beside(made, _scored(batch, scores))
     else:
-        cycle = cycle._replace(scored_seconds=scored)
+        cycle = cycle._replace(scored_seconds=_scored(batch, scores))
     if cycle is not None and out.each:
         cycle = cycle._replace(waiting_share=waiting_share(batch, held, shape.uncapped), wait_seconds=out.each)
     return replace(
@@ -570,16 +572,35 @@ def _scores(batch: StepBatch, held: StepBatch, came: StepBatch, shape: Shape, st
     Where a batch drains, samples queue for few verifiers, and less time lies between two that come than between their
     scores.
     """
-    agents, ended = batch.agents or Agents(), held.endings
-    if not agents.redundant_samples or not agents.verify_seconds or came.endings is None or ended is None:
+    agents = batch.agents or Agents()
+    if not agents.redundant_samples or not agents.verify_seconds:
         return 1.0
+    within = agents.verify_seconds
     if batch.ending == "barrier" and agents.verify_workers is not None:
-        come = _UNIFORM * came.response_cv * came.response_tokens * step  # time in which all of them do
+        each = came.response_tokens * step
+        come = _UNIFORM * came.response_cv * each  # time in which all of them do
+        if agents.environments is not None:
+            come = np.maximum(come, equations.pool_time(held.samples, each, agents.environments))
         quicker = equations.scored_as_they_come(come, agents.verify_workers, agents.verify_seconds, held.samples)
-        within = agents.verify_seconds * round(float(np.median(quicker)), 2)
-        sooner = _scored_within(batch, within, shape, step, start)
-        ended = first_to_end(batch, sooner, shape.uncapped).batch.endings or ended
-    return scored_share(came.endings, ended, batch.group_size)
+        within = within * round(float(np.median(quicker)), 2)
+    alone = _scored_within(batch, within, shape, step, start)
+    ended = first_to_end(batch, alone, shape.uncapped).batch
+    if came.endings is None or alone.endings is None or ended.endings is None:
+        return 1.0
+    return scored_share(came.endings, alone.endings, ended.endings, batch.group_size)
+
+
+def _beside_pools(
+    batch: StepBatch, held: StepBatch, came: StepBatch, shape: Shape, scores: Worked, most: Worked
+) -> StepBatch:
+    """The samples of a batch's agents beside few environments, which let so many be under way, and few verifiers."""
+    agents = batch.agents or Agents()
+    if agents.verify_workers is not None:
+        held = replace(held, verifiers=_verifiers(batch, held, came, scores))
+    if agents.environments is not None:
+        leaving = first_to_end(batch, came, shape.uncapped).batch.endings
+        held = replace(held, environments=most, leaving=leaving)
+    return held
 
 
 def _verifiers(batch: StepBatch, held: StepBatch, came: StepBatch, scores: Worked) -> Verifiers:
@@ -668,9 +689,11 @@ def _rhythm(batch: StepBatch, shape: Shape, parts: int, ahead: Worked, samples: 
         crowded: Share of an engine step with all of them that is not there with few. [1]
     """
     lengths = shape.uncapped, batch.response_cv, shape.cap, ahead, batch.group_size, samples
-    asked = partial(rhythms, batch.late, parts, *lengths, batch.environments / samples)
+    scoring = 0.0 if batch.verifiers is None else batch.verifiers.seconds * samples / batch.waited_seconds
+    asked = partial(rhythms, batch.late, parts, *lengths, batch.environments / samples, scoring)
     if batch.late != "wait" or batch.endings is not None:
-        return asked(0.0, *(batch.endings or ()))
+        limited = np.any(batch.environments < samples * (ahead + 1.0))  # of so many batches all may be under way
+        return asked(0.0, *(batch.endings or ()), *((batch.leaving if limited else None) or ()))
     each = [asked(one) for one in CROWDS]
     crowd = partial(on_lines, CROWDS, at=crowded)
     mixed = (

@@ -376,18 +376,20 @@ def waiting_share(batch: StepBatch, held: StepBatch, uncapped: Worked) -> Worked
     return (whole - batch.response_tokens + more) / longest
 
 
-def scored_share(came: Endings, ended: Endings, needed: Worked) -> Worked:
+def scored_share(came: Endings, alone: Endings, ended: Endings, needed: Worked) -> Worked:
     """
-    Samples that are scored for each that is taken: of redundant ones those that come before their group is complete.
+    Samples that are scored for each that is taken: redundant ones too that come before their group is complete.
 
     Args:
         came: How samples come to be scored.
+        alone: How they are scored where none stops.
         ended: How they end that stop when their group is complete.
         needed: Samples that a group is complete with. [1]
     """
-    done = came.finished(ended.tokens)
-    by = (np.diff(ended.whole, axis=-1) * (done[..., 1:] + done[..., :-1]) / 2).sum(axis=-1)
-    return np.maximum(1.0, by * ended.size / needed)
+    waiting = 1.0 - alone.finished(ended.tokens)  # of those that are not scored by then
+    under_way = 1.0 - (1.0 - came.finished(ended.tokens)) / np.maximum(waiting, _LEAST)
+    by = (np.diff(ended.whole, axis=-1) * (under_way[..., 1:] + under_way[..., :-1]) / 2).sum(axis=-1)
+    return 1.0 + (ended.size - needed) / needed * by
 
 
 def places(batch: StepBatch, out: Outside, running_seconds: Worked, begin: Worked = np.inf) -> Worked:
