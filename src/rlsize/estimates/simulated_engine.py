@@ -11,7 +11,7 @@ from rlsize.equations import affine_step, engine_step, kernel_time, rollout_batc
 from rlsize.estimates.engine_memory import check_room, kv_capacity
 from rlsize.estimates.figures import numbers
 from rlsize.estimates.generation import computed_anew, lengths_of
-from rlsize.estimates.outside import computing, in_turns, outside, thrown_out
+from rlsize.estimates.outside import computing, in_turns, left_behind, losing, outside
 from rlsize.estimates.rollout_prediction import affine, at_batch, engine, engine_limit, prompt_seconds, steady
 
 if TYPE_CHECKING:
@@ -101,12 +101,12 @@ def predicted_line(
     plain = lengths_of(numbers, batch)
     anew = out.calls * out.tool_tokens if batch.agents is not None else 0.0
     if offered > found.capacity:  # contexts are computed anew
-        again = computed_anew(plain, found.capacity)
-        if batch.agents is not None and out.calls:
-            _, again = thrown_out(out, batch.own_prompt, lengths.response, 0.0, np.inf)
-        anew = anew + again
+        anew = anew + computed_anew(plain, found.capacity)
+    plain = computing(plain, anew)
+    if offered > found.capacity and batch.agents is not None and out.calls:
+        plain, anew = losing(plain, out, batch.own_prompt, 1.0), anew + left_behind(out, plain, batch.own_prompt)[0]
     # each sample is a request, which takes the host time; the simulator has but tokens, of a prompt those of its group
-    prefill = prompt_seconds(numbers, asked, found.batch, computing(plain, anew), values)
+    prefill = prompt_seconds(numbers, asked, found.batch, plain, values)
     once = rollout_batch.share_of(part=batch.prompt_tokens, whole=batch.group_size)
     prompt = float(rollout_batch.share_of(part=prefill, whole=once + anew))
     slow = values["step_rollout_slowdown"]
