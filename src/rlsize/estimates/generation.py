@@ -50,6 +50,7 @@ Late = Literal["continue", "wait", "drop"]
 """What becomes of samples that are not finished when a batch is due."""
 _ROUNDS = 6  # until running and waiting samples agree
 _ALIKE = 1e-3  # as they do then
+_CHANGES = (1.0, *[0.5] * (_ROUNDS - 1))  # of what is computed anew, which takes time, so that less of it is
 _UNIFORM = 12**0.5  # standard deviations of an even spread from its one end to the other
 _LEAST_TAKEN = 0.1  # of a mean response
 _POINTS = 49  # of the drain; 400 change the time by less than 0.5 %
@@ -433,17 +434,19 @@ def _refilled_outside(
     full, thrown = 0.0, 0.0
     room = np.maximum(cache_capacity(work, asked, once, values), 1.0)
     most = offered
-    for _ in range(_ROUNDS):
+    for change in _CHANGES:
         most = rollout_batch.per_instance(amount=places(batch, out, running), instances=batch.instances)
         most = np.minimum(offered, most)
         wanted = np.minimum(share * most, room)
-        lengths = losing(computing(once, full * computed_anew(once, room)), out, batch.own_prompt, thrown)
+        lengths = losing(computing(once, full * computed_anew(once, room, out)), out, batch.own_prompt, thrown)
         found = steady(work, asked, wanted, lengths, values)
         running = rollout_batch.cycle_time(batch=found.batch, response_tokens=mean, rate=found.rate)
         share = equations.running_share(running_seconds=running, outside_seconds=out.seconds)
-        full = engine_step.full_share(np.minimum(share * most, engine_limit(asked.question)), room)
-        gone = thrown_out(out, *left_behind(out, once, batch.own_prompt), found.batch, room, _cache_tokens(once, 1.0), running)
-        thrown = (thrown + gone) / 2.0  # as it takes time, which lets more of it stay
+        with_slots = np.minimum(share * most, engine_limit(asked.question))
+        full = engine_step.full_share(with_slots, room)
+        left, held = left_behind(out, once, batch.own_prompt), _cache_tokens(once, 1.0)
+        gone = thrown_out(out, *left, found.batch, with_slots, room, held, running)
+        thrown = thrown + change * (gone - thrown)
     rate = found.rate * np.minimum(1.0, wanted / found.batch)  # fewer than one sample may run
     flying = Flying(found.batch, found.capacity, found.step_seconds, found.prefill_seconds)
     cycle, step, before = None, found.step_seconds, np.inf
@@ -632,13 +635,14 @@ def _cycle(
     _, step, usual = at_batch(work, each, held, lengths, spread)
     if batch.late == "wait":  # many run at once after few; elsewhere the fleet's own time says what its rooms allow
         step = step * np.maximum(1.0, running / most)
-    once = computing(lengths, full * computed_anew(lengths, most))
-    more = prompt_seconds(work, each, held, once, spread)
     out, prompt, thrown = batch.called, _last(batch.own_prompt), 0.0
-    for _ in range(_ROUNDS if out is not None and out.calls else 0):
+    once = computing(lengths, full * computed_anew(lengths, most, out))
+    more = prompt_seconds(work, each, held, once, spread)
+    for change in _CHANGES if out is not None and out.calls else ():
         times = lengths.response * step + held * more
-        gone = thrown_out(out, *left_behind(out, lengths, prompt), held, room, _cache_tokens(lengths, 1.0), times)
-        thrown = (thrown + gone) / 2.0
+        left, context = left_behind(out, lengths, prompt), _cache_tokens(lengths, 1.0)
+        gone = thrown_out(out, *left, held, with_slots, room, context, times)
+        thrown = thrown + change * (gone - thrown)
         more = prompt_seconds(work, each, held, losing(once, out, prompt, thrown), spread)
     step = step + held * (more - usual) / lengths.response
     *waits, training = np.split(np.concatenate([rhythm.tokens] * (cuts + 1), axis=-1) * step, cuts + 1, axis=-1)
@@ -727,7 +731,7 @@ def _flying(
         room = engine_step.cohort_concurrency(steady=room, cohort=cohort, samples=own * share)
     if batch.in_flight is not None:
         most = rollout_batch.samples_in_flight(_in_flight_of_each(work, batch), most, most)
-    lengths = computing(lengths, full * computed_anew(lengths, room))
+    lengths = computing(lengths, full * computed_anew(lengths, room, batch.called))
     slots = rollout_batch.samples_in_flight(concurrency=own, capacity=room / share, engine_limit=most)
     if batch.called is not None and batch.called.calls:
         looks = replace(shape, lengths=lengths)
@@ -738,10 +742,14 @@ def _flying(
     return Flying(slots, room, passing, prefill_seconds)
 
 
-def computed_anew(lengths: Lengths, room: Worked) -> Worked:
+def computed_anew(lengths: Lengths, room: Worked, out: Outside | None = None) -> Worked:
     """What a sample computes anew in a cache that is full with so many, as others' growth throws it out. [token]"""
-    prompt_ratio = _own_prompt(lengths) / lengths.response
-    return lengths.response * engine_step.recomputed_share(prompt_ratio, np.maximum(room, 1.0))
+    prompt, brought = _own_prompt(lengths), 0.0
+    if out is not None and out.calls:
+        prompt = prompt - out.calls * out.tool_tokens
+        brought = left_behind(out, lengths, 0.0)[0] / (out.calls + 1.0)
+    ratios = prompt / lengths.response, np.maximum(room, 1.0), brought / lengths.response
+    return lengths.response * engine_step.recomputed_share(*ratios)
 
 
 def _cohort(batch: StepBatch, shape: Shape, room: Worked, own: Worked) -> tuple[Worked, Worked]:
@@ -785,18 +793,19 @@ def _thrown_out(
     tokens, context = _points(batch, shape), _grown(batch, lengths, _points(batch, shape))
     spread = {name: _last(value) for name, value in values.items()}
     room = np.maximum(_last(_cache_tokens(lengths, cache_capacity(work, asked, lengths, values))) / context, 1.0)
-    running = np.minimum(np.minimum(_last(own) * (1 - _finished(batch, shape)), _last(most)), room)
+    wanted = _last(own) * (1 - _finished(batch, shape))
+    running = np.minimum(np.minimum(wanted, _last(most)), room)
     there = Lengths(**{key: None if one is None else _last(one) for key, one in entries(lengths).items()})
     there = replace(there, live=context + _last(batch.prompt_tokens - batch.own_prompt))
     held = np.maximum(running * context, 1e-9)
     samples = np.maximum(1.0, running)
     _, step, prefill = at_batch(work, each, samples, there, spread)
     thrown: Worked = 0.0
-    for _ in range(_ROUNDS):
+    for change in _CHANGES:
         times = there.response * step + running * prefill
-        gone = thrown_out(out, out.calls * context, context, running, room, context, times)
+        gone = thrown_out(out, out.calls * context, context, running, wanted, room, context, times)
         gone = np.trapezoid(held * gone, tokens, axis=-1) / np.trapezoid(held, tokens, axis=-1)
-        thrown = (thrown + gone) / 2.0  # as it takes time, which lets more of it stay
+        thrown = thrown + change * (gone - thrown)
         anew = losing(there, out, _last(batch.own_prompt), _last(thrown))
         prefill = prompt_seconds(work, each, samples, anew, spread)
     return thrown

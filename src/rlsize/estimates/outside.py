@@ -35,8 +35,8 @@ _ENDS = 33
 _LEAST = 1e-15  # of a share, and of what it leaves: its logarithm is worked out
 _AND_NO_LESS = 1.0 + 1e-12  # or rounding keeps those at the cap from ending
 _RARE = 1e-7  # a chance of failures beyond which nothing is looked for
-_ROOMS = np.asarray(equal_lengths.normal_deviate((np.arange(9) + 0.5) / 9))
-"""Deviates of the room that what runs leaves, each as likely: contexts vary independently."""
+_MORE = np.asarray(equal_lengths.normal_deviate((np.arange(9) + 0.5) / 9))
+"""Deviates of what runs, each as likely: contexts vary independently."""
 _STEPS = 8  # of Newton's, from below
 _SOON = 1e-6  # of a call, rather than no time
 _ALIKE = 32
@@ -143,7 +143,14 @@ def losing(lengths: Lengths, out: Outside, prompt: Worked, thrown: Worked) -> Le
 
 
 def thrown_out(
-    out: Outside, called: Worked, ended: Worked, running: Worked, room: Worked, held: Worked, seconds: Worked
+    out: Outside,
+    called: Worked,
+    ended: Worked,
+    running: Worked,
+    wanted: Worked,
+    room: Worked,
+    held: Worked,
+    seconds: Worked,
 ) -> Worked:
     """
     Share of what samples leave behind for their tools that has gone when these have answered.
@@ -156,17 +163,18 @@ def thrown_out(
         called: What a sample leaves behind at all of its calls. [token]
         ended: What it leaves behind when it has finished. [token]
         running: Samples of an instance that run. [1]
-        room: Of which its cache holds so many. [1]
+        wanted: As many as would if its cache were large enough. [1]
+        room: Of which it holds so many. [1]
         held: KV of one of them. [token]
         seconds: Time that it runs in all. [s]
     """
     if not out.calls:
         return 0.0
     call, cv = out.parked / out.calls, out.call_cv
-    called, ended, running, room, held, seconds = (
-        np.asarray(one, dtype=float)[..., None] for one in (called, ended, running, room, held, seconds)
+    called, ended, running, wanted, room, held, seconds = (
+        np.asarray(one, dtype=float)[..., None] for one in (called, ended, running, wanted, room, held, seconds)
     )
-    free = held * np.maximum(room - running + np.sqrt(room) * _ROOMS, 0.0)
+    free = held * np.maximum(room - wanted - np.sqrt(wanted) * _MORE, 0.0)
     rate = np.maximum(running, _SOON) / seconds
     kept = free / (rate * (called + ended))
     for _ in range(_STEPS):
