@@ -96,7 +96,6 @@ class StepBatch:
         running_share: Share of the samples under way that have a slot. [1]
         called: What they wait for; None where nothing is.
         waited_seconds: Time that a token of a wait stands for. [s]
-        parked_share: Share of them that tools work on, whose KV stays where there is room. [1]
         tool_context: What tools have added to the context of the mean one of them. [token]
         verifiers: What scores them where they are few, of a batch that drains.
         endings: How they end where that is not how lognormal lengths do.
@@ -126,7 +125,6 @@ class StepBatch:
     running_share: Real = 1.0
     called: Outside | None = None
     waited_seconds: Real = 0.0
-    parked_share: Real = 0.0
     tool_context: Real = 0.0
     verifiers: Verifiers | None = None
     endings: Endings | None = None
@@ -251,7 +249,7 @@ class Generation:
         sample_seconds: With refill, time of the mean sample. [s]
         dropped_fraction: Share of generated tokens that a barrier drops. [1]
         taken_share: Mean length of the samples that are trained on over that of all. [1]
-        token_seconds: Mean engine step over the whole time. [s]
+        token_seconds: Mean engine step over the whole time, prefills among it where a batch drains. [s]
         cycle: With refill, what the time from one sync to the next is by that of the trainer; None where nobody looks.
         lengths: Where late samples are dropped, those of all, what they wait for outside the GPUs among them.
     """
@@ -735,7 +733,7 @@ def _flying(
     slots = rollout_batch.samples_in_flight(concurrency=own, capacity=room / share, engine_limit=most)
     if batch.called is not None and batch.called.calls:
         looks = replace(shape, lengths=lengths)
-        thrown = _thrown_out(work, asked, batch, batch.called, looks, share * slots, share * own, values)
+        thrown = _thrown_out(work, asked, batch, batch.called, looks, share * slots, share * np.minimum(own, most), values)
         lengths = losing(lengths, batch.called, batch.own_prompt, thrown)
     _, step, prefill_seconds = at_batch(work, asked, np.maximum(1.0, share * slots), lengths, values)
     passing = equations.token_time(step, batch.waited_seconds, batch.share_until_left)
@@ -786,7 +784,7 @@ def _thrown_out(
         out: What they wait for.
         shape: Their lengths.
         most: Samples that run at most. [1]
-        own: Samples that would run at the start if all could. [1]
+        own: Samples that would run at the start if the cache were large enough. [1]
         values: Constants by name.
     """
     lengths, each = shape.lengths, _at_points(asked)

@@ -320,7 +320,6 @@ def stretched(batch: StepBatch, uncapped: Worked, cap: Worked, out: Outside, ste
         running_share=share,
         called=out,
         waited_seconds=step_seconds,
-        parked_share=out.parked / max(out.seconds, 1e-9) * (1.0 - share),
         tool_context=tool_context(out),
         endings=ends,
     )
