@@ -1,4 +1,4 @@
-"""What happens to KV that samples leave behind: by hand, and against a cache that is written plainly, token by token."""
+"""What happens to KV that samples leave behind: by hand, and against a cache that is written token by token."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections import deque
 from dataclasses import dataclass, field
 from math import ceil, inf
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.effort import tries
@@ -118,6 +119,20 @@ def batch_seconds(cache: Cache, tool_tokens: int) -> float:
             cache.queue.appendleft(waiting.popleft()[1])
 
 
+@pytest.mark.parametrize(("kv_tokens", "more"), [(12, 0), (11, 1), (10, 4), (8, 4), (7, 4 + 1), (6, 4 + 4)])
+def test_a_sample_that_runs_takes_the_room_of_what_was_left_behind(kv_tokens: int, more: int) -> None:
+    """
+    One slot for two samples, each of 2 + 2 tokens with an answer of 2 between, and a prompt of 2. Both first turns
+    take 1.5 s, and the first has its answer as the second one's ends. It then grows to 8 tokens beside 4 that are left
+    of the other; these grew beside 4 of its own. Of 4 tokens the own two go first, and the prompt with the second.
+    """
+    work = {"turns": 2, "tool_tokens": 2, "tool": Latency(seconds=TOOL), "prompt_tokens": 2}
+    engine = {"slots": 1, "kv_tokens": float(kv_tokens), "fixed_seconds": 0.5, "prefill_seconds": 0.25}
+    ledger = played(((4,), (4,)), groups=2, engine=engine, work=work, tool=TOOL)
+    assert column(ledger, "waiting_seconds") == [4 * 1.5 + more * 0.25]
+    assert column(ledger, "preemptions") == [0.0]
+
+
 ROWS = st.integers(1, 4).flatmap(
     lambda size: st.lists(st.lists(st.integers(1, 9), min_size=size, max_size=size).map(tuple), min_size=1, max_size=4)
 )
@@ -135,8 +150,7 @@ def test_a_cache_runs_over_as_one_that_is_written_token_by_token(
     expected = batch_seconds(cache, tool_tokens)
     work = {"turns": turns, "tool_tokens": tool_tokens, "tool": Latency(seconds=TOOL), "prompt_tokens": prompt}
     engine = {"slots": slots, "kv_tokens": float(kv_tokens), "fixed_seconds": 0.5, "prefill_seconds": 0.25}
-    ledger = played(
-        tuple(rows), groups=len(rows), engine=engine, work=work, tool=TOOL, turns_drawn=(turns,) * size
-    )
+    drawn = (turns,) * size
+    ledger = played(tuple(rows), groups=len(rows), engine=engine, work=work, tool=TOOL, turns_drawn=drawn)
     assert column(ledger, "waiting_seconds") == [expected]
     assert column(ledger, "preemptions") == [cache.preemptions]

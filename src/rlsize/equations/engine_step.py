@@ -126,7 +126,7 @@ def cohort_concurrency(steady: Real, cohort: Real, samples: Real) -> Real:
     return share * cohort + (1.0 - share) * steady
 
 
-def recomputed_share(prompt_ratio: Real, samples: Real, brought_ratio: Real = 0.0) -> Real:
+def recomputed_share(prompt_ratio: Real, samples: Real, brought_ratio: Real) -> Real:
     """
     Tokens that an engine computes anew for each token that it generates while its KV cache is full and samples wait.
 
@@ -146,7 +146,7 @@ def recomputed_share(prompt_ratio: Real, samples: Real, brought_ratio: Real = 0.
     cached.
     Source: own derivation.
 
-    >>> recomputed_share(prompt_ratio=0.15, samples=100)
+    >>> recomputed_share(prompt_ratio=0.15, samples=100, brought_ratio=0.0)
     0.25
     """
     half = (prompt_ratio + brought_ratio) * samples**0.5 / 2.0

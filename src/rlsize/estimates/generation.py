@@ -621,8 +621,8 @@ def _cycle(
         grown = np.concatenate(np.broadcast_arrays(*rhythm.grown), axis=-1) / _last(shape.live)
         begun = _last(batch.prompt_tokens)  # what tools answer and what is computed anew comes as samples grow
         lengths = replace(lengths, live=begun + grown * (lengths.live - begun))
-    share, most, each = _last(batch.running_share), _last(found.batch), _at_points(asked)
-    limit = engine_limit(each.question)
+    most, each = _last(found.batch), _at_points(asked)
+    limit: Worked = engine_limit(each.question)
     with_slots = np.minimum(running, limit)
     room = np.maximum(1.0, cache_capacity(work, each, lengths, spread))
     full = engine_step.full_share(with_slots, room)
@@ -633,10 +633,10 @@ def _cycle(
     _, step, usual = at_batch(work, each, held, lengths, spread)
     if batch.late == "wait":  # many run at once after few; elsewhere the fleet's own time says what its rooms allow
         step = step * np.maximum(1.0, running / most)
-    out, prompt, thrown = batch.called, _last(batch.own_prompt), 0.0
+    out, prompt, thrown = batch.called or outside(Agents()), _last(batch.own_prompt), 0.0
     once = computing(lengths, full * computed_anew(lengths, most, out))
     more = prompt_seconds(work, each, held, once, spread)
-    for change in _CHANGES if out is not None and out.calls else ():
+    for change in _CHANGES if out.calls else ():
         times = lengths.response * step + held * more
         left, context = left_behind(out, lengths, prompt), _cache_tokens(lengths, 1.0)
         gone = thrown_out(out, *left, held, with_slots, room, context, times)
@@ -733,7 +733,9 @@ def _flying(
     slots = rollout_batch.samples_in_flight(concurrency=own, capacity=room / share, engine_limit=most)
     if batch.called is not None and batch.called.calls:
         looks = replace(shape, lengths=lengths)
-        thrown = _thrown_out(work, asked, batch, batch.called, looks, share * slots, share * np.minimum(own, most), values)
+        thrown = _thrown_out(
+            work, asked, batch, batch.called, looks, share * slots, share * np.minimum(own, most), values
+        )
         lengths = losing(lengths, batch.called, batch.own_prompt, thrown)
     _, step, prefill_seconds = at_batch(work, asked, np.maximum(1.0, share * slots), lengths, values)
     passing = equations.token_time(step, batch.waited_seconds, batch.share_until_left)

@@ -155,8 +155,8 @@ def thrown_out(
     """
     Share of what samples leave behind for their tools that has gone when these have answered.
 
-    What is left behind has the room that what runs does not need, the oldest of it goes first, so all of it stays for the
-    same time.
+    What is left behind has the room that what runs does not need, and the oldest of it goes first, so all of it stays
+    for the same time.
 
     Args:
         out: What they wait for.

@@ -238,7 +238,7 @@ class Batch:
                     self.prefixes.discard(oldest.group)
 
     def _make_room(self) -> None:
-        """Throw out what was left behind, then samples, until the coming step's tokens fit; a single one always runs."""
+        """Throw out what was left behind, then samples, until the coming step's tokens fit; one always runs."""
         self._throw_out(len(self.ends))
         while len(self.ends) > 1 and self.held + len(self.ends) > self.capacity:
             self._preempt()
