@@ -635,13 +635,15 @@ def _cycle(
         step = step * np.maximum(1.0, running / most)
     out, prompt, thrown = batch.called or outside(Agents()), _last(batch.own_prompt), 0.0
     once = computing(lengths, full * computed_anew(lengths, most, out))
-    more = prompt_seconds(work, each, held, once, spread)
+    kept, lost = (prompt_seconds(work, each, held, losing(once, out, prompt, one), spread) for one in (0.0, 1.0))
+    left, context = left_behind(out, lengths, prompt), _cache_tokens(lengths, 1.0)
     for change in _CHANGES if out.calls else ():
-        times = lengths.response * step + held * more
-        left, context = left_behind(out, lengths, prompt), _cache_tokens(lengths, 1.0)
-        gone = thrown_out(out, *left, held, with_slots, room, context, times)
+        more = kept + thrown * (lost - kept)
+        gone = thrown_out(out, *left, held, with_slots, room, context, lengths.response * step + held * more)
+        if np.allclose(gone, thrown, atol=_ALIKE):
+            break
         thrown = thrown + change * (gone - thrown)
-        more = prompt_seconds(work, each, held, losing(once, out, prompt, thrown), spread)
+    more = kept + thrown * (lost - kept)
     step = step + held * (more - usual) / lengths.response
     *waits, training = np.split(np.concatenate([rhythm.tokens] * (cuts + 1), axis=-1) * step, cuts + 1, axis=-1)
     waiting = sum(waits) / cuts
@@ -799,15 +801,16 @@ def _thrown_out(
     there = replace(there, live=context + _last(batch.prompt_tokens - batch.own_prompt))
     held = np.maximum(running * context, 1e-9)
     samples = np.maximum(1.0, running)
-    _, step, prefill = at_batch(work, each, samples, there, spread)
+    _, step, kept = at_batch(work, each, samples, there, spread)
+    lost = prompt_seconds(work, each, samples, losing(there, out, _last(batch.own_prompt), 1.0), spread)
     thrown: Worked = 0.0
     for change in _CHANGES:
-        times = there.response * step + running * prefill
+        times = there.response * step + running * (kept + _last(thrown) * (lost - kept))
         gone = thrown_out(out, out.calls * context, context, running, wanted, room, context, times)
         gone = np.trapezoid(held * gone, tokens, axis=-1) / np.trapezoid(held, tokens, axis=-1)
+        if np.allclose(gone, thrown, atol=_ALIKE):
+            break
         thrown = thrown + change * (gone - thrown)
-        anew = losing(there, out, _last(batch.own_prompt), _last(thrown))
-        prefill = prompt_seconds(work, each, samples, anew, spread)
     return thrown
 
 

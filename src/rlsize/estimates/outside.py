@@ -37,8 +37,9 @@ _AND_NO_LESS = 1.0 + 1e-12  # or rounding keeps those at the cap from ending
 _RARE = 1e-7  # a chance of failures beyond which nothing is looked for
 _MORE = np.asarray(equal_lengths.normal_deviate((np.arange(9) + 0.5) / 9))
 """Deviates of what runs, each as likely: contexts vary independently."""
-_STEPS = 8  # of Newton's, from below
+_STEPS = 4  # of Newton's, from below
 _SOON = 1e-6  # of a call, rather than no time
+_FEW = 1e-4  # calls, of which nobody asks more closely how many they are
 _ALIKE = 32
 """Of how many failures one more is told apart from none more: 3 % of the time of a sample that fails so often."""
 
@@ -176,13 +177,15 @@ def thrown_out(
     )
     free = held * np.maximum(room - wanted - np.sqrt(wanted) * _MORE, 0.0)
     rate = np.maximum(running, _SOON) / seconds
-    kept = free / (rate * (called + ended))
+    kept = np.maximum(free / (rate * (called + ended)), _SOON * call)
+    later = 1.0 - batch_drain.finished_share(kept, call, cv, np.inf)
     for _ in range(_STEPS):
-        kept = np.maximum(kept, _SOON * call)
+        if np.max(later) < _FEW:
+            break
         there = equations.left_behind(rate, called, equal_lengths.capped_mean(call, cv, kept), ended, kept)
+        kept = np.maximum(kept + (free - there) / (rate * (called * later + ended)), _SOON * call)
         later = 1.0 - batch_drain.finished_share(kept, call, cv, np.inf)
-        kept = kept + (free - there) / (rate * (called * later + ended))
-    return np.mean(1.0 - batch_drain.finished_share(np.maximum(kept, _SOON * call), call, cv, np.inf), axis=-1)
+    return np.mean(later, axis=-1)
 
 
 def computing(lengths: Lengths, anew: Worked) -> Lengths:
