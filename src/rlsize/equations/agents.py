@@ -178,7 +178,9 @@ def waited_in_pause(pause_seconds: Real, wait_seconds: Real, waiting_share: Real
     return waiting_share * wait_seconds * (1 - exp(-pause_seconds / wait_seconds))
 
 
-def contexts_at_calls(calls: Real, pairs: Real, prompt_tokens: Real, response_tokens: Real, tool_tokens: Real) -> Real:
+def contexts_at_calls(
+    calls: Real, call_pairs: Real, prompt_tokens: Real, response_tokens: Real, tool_tokens: Real
+) -> Real:
     """
     Contexts of a sample at all of its tool calls.
 
@@ -186,7 +188,7 @@ def contexts_at_calls(calls: Real, pairs: Real, prompt_tokens: Real, response_to
 
     Args:
         calls: Mean calls, k. [1]
-        pairs: Mean pairs of a call and an earlier one, m. [1]
+        call_pairs: Mean pairs of a call and an earlier one, m. [1]
         prompt_tokens: What it has of its prompt by itself, p. [token]
         response_tokens: Its response, in parts as many as turns, l. [token]
         tool_tokens: What a tool answers, a. [token]
@@ -197,10 +199,10 @@ def contexts_at_calls(calls: Real, pairs: Real, prompt_tokens: Real, response_to
     Assumes a response that does not depend on the turns.
     Source: sum over the calls.
 
-    >>> contexts_at_calls(calls=3, pairs=3, prompt_tokens=100, response_tokens=800, tool_tokens=200)
+    >>> contexts_at_calls(calls=3, call_pairs=3, prompt_tokens=100, response_tokens=800, tool_tokens=200)
     2100.0
     """
-    return calls * (prompt_tokens + response_tokens / 2) + pairs * tool_tokens
+    return calls * (prompt_tokens + response_tokens / 2) + call_pairs * tool_tokens
 
 
 def left_behind(
