@@ -795,7 +795,7 @@ def _thrown_out(
     tokens, context = _points(batch, shape), _grown(batch, lengths, _points(batch, shape))
     spread = {name: _last(value) for name, value in values.items()}
     room = np.maximum(_last(_cache_tokens(lengths, cache_capacity(work, asked, lengths, values))) / context, 1.0)
-    wanted = _last(own) * np.maximum(1 - _finished(batch, shape), 0.0)
+    wanted = _last(own) * (1 - _finished(batch, shape))
     running = np.minimum(np.minimum(wanted, _last(most)), room)
     there = Lengths(**{key: None if one is None else _last(one) for key, one in entries(lengths).items()})
     there = replace(there, live=context + _last(batch.prompt_tokens - batch.own_prompt))

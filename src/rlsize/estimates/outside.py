@@ -175,7 +175,7 @@ def thrown_out(
     called, ended, running, wanted, room, held, seconds = (
         np.asarray(one, dtype=float)[..., None] for one in (called, ended, running, wanted, room, held, seconds)
     )
-    free = held * np.maximum(room - wanted - np.sqrt(wanted) * _MORE, 0.0)
+    free = held * np.maximum(room - wanted - np.sqrt(np.maximum(wanted, 0.0)) * _MORE, 0.0)
     rate = np.maximum(running, _SOON) / seconds
     kept = np.maximum(free / (rate * (called + ended)), _SOON * call)
     later = 1.0 - batch_drain.finished_share(kept, call, cv, np.inf)
