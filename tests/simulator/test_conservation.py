@@ -84,13 +84,17 @@ def look_at(engine: BatchingEngine) -> None:
     """Slots and cache of an instance, which has just begun its steps."""
     batch = [entry[2] for entry in engine.ends]
     assert len(batch) <= engine.slots
-    parked = list(engine.parked)
-    groups = {sample.group for sample in [*batch, *parked]}
-    kv = sum(sample.held + engine.clock - sample.joined for sample in batch) + sum(sample.held for sample in parked)
+    left = list(engine.left)
+    assert set(engine.parked) <= set(left)
+    groups = {sample.group for sample in [*batch, *left]}
+    running = sum(sample.held + engine.clock - sample.joined for sample in batch)
+    kv = running + sum(sample.held for sample in left)
     assert engine.held == len(groups) * engine.prompt_tokens + kv
     assert engine.context == sum(engine.prompt_tokens + s.held + engine.clock - s.joined for s in batch)
-    at_end = engine.held + (engine.planned * len(batch) if engine.entry is not None else 0)
-    assert at_end <= engine.capacity or len(batch) + len(parked) == 1
+    at_end = len({sample.group for sample in batch}) * engine.prompt_tokens + running
+    at_end += engine.planned * len(batch) if engine.entry is not None else 0
+    assert at_end <= engine.capacity or len(batch) == 1
+    assert engine.held <= engine.capacity or not left
 
 
 @pytest.mark.long

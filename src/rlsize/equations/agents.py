@@ -178,51 +178,59 @@ def waited_in_pause(pause_seconds: Real, wait_seconds: Real, waiting_share: Real
     return waiting_share * wait_seconds * (1 - exp(-pause_seconds / wait_seconds))
 
 
-def displaced_tokens(response_tokens: Real, answer_tokens: Real) -> Real:
+def contexts_at_calls(
+    calls: Real, call_pairs: Real, prompt_tokens: Real, response_tokens: Real, tool_tokens: Real
+) -> Real:
     """
-    Tokens of KV that a sample throws out of a full cache as it grows, all of which are computed anew.
+    Contexts of a sample at all of its tool calls.
 
-    d = max(l, (l + a) / 2)
+    q = k (p + l / 2) + m a
 
     Args:
-        response_tokens: Its response, l. [token]
-        answer_tokens: What tools answer it in all, a. [token]
+        calls: Mean calls, k. [1]
+        call_pairs: Mean pairs of a call and an earlier one, m. [1]
+        prompt_tokens: What it has of its prompt by itself, p. [token]
+        response_tokens: Its response, in parts as many as turns, l. [token]
+        tool_tokens: What a tool answers, a. [token]
 
     Returns:
-        d. [token]
+        q. [token]
 
-    Assumes samples that wait for room, so that what a finished one leaves is taken at once: by one that waits, whose
-    context is half as long on average, and for the rest by what others grow by. Answers wait for room, tokens do not.
-    Source: balance of what comes into a full cache and leaves it.
+    Assumes a response that does not depend on the turns.
+    Source: sum over the calls.
 
-    >>> displaced_tokens(response_tokens=1000, answer_tokens=3000)
-    2000.0
+    >>> contexts_at_calls(calls=3, call_pairs=3, prompt_tokens=100, response_tokens=800, tool_tokens=200)
+    2100.0
     """
-    return maximum(response_tokens, (response_tokens + answer_tokens) / 2)
+    return calls * (prompt_tokens + response_tokens / 2) + call_pairs * tool_tokens
 
 
-def contexts_thrown_out(lacking_share: Real, parked_share: Real, displaced_tokens: Real, called_tokens: Real) -> Real:
+def left_behind(
+    sample_rate: Real, called_tokens: Real, called_seconds: Real, ended_tokens: Real, kept_seconds: Real
+) -> Real:
     """
-    Share of a sample's calls of tools at which a full cache throws its KV out; above 1 where running samples go too.
+    KV in a cache that samples have left behind, for tools or for ever.
 
-    v = min(x / w, d / c)
+    M = x (q r + e w)
 
     Args:
-        lacking_share: Share of the samples under way that lack room for their KV, x. [1]
-        parked_share: Share that tools work on, w; more than nothing. [1]
-        displaced_tokens: What a sample throws out as it grows where others wait for room, d. [token]
-        called_tokens: Its contexts at all of its calls, c. [token]
+        sample_rate: Samples that end in a time, x. [1/s]
+        called_tokens: Contexts of one of them at all of its tool calls, q. [token]
+        called_seconds: Time until its tool has answered or its KV is thrown out, r. [s]
+        ended_tokens: What it has when it ends, e. [token]
+        kept_seconds: Time after which what nobody has taken up is thrown out, w. [s]
 
     Returns:
-        v. [1]
+        M. [token]
 
-    Assumes that KV of those that tools work on goes first; where it makes room enough, nobody waits.
-    Source: as `displaced_tokens`.
+    Assumes that what was left longest ago goes first, so all of it is kept for the same time.
+    Source: Che, Tung, Wang, Hierarchical web caching systems (2002), section III: characteristic time of a cache that
+    replaces the least recently used; Little's law.
 
-    >>> contexts_thrown_out(lacking_share=0.25, parked_share=0.5, displaced_tokens=1000, called_tokens=4000)
-    0.25
+    >>> left_behind(sample_rate=2.0, called_tokens=1000, called_seconds=3.0, ended_tokens=500, kept_seconds=4.0)
+    10000.0
     """
-    return minimum(lacking_share / parked_share, displaced_tokens / called_tokens)
+    return sample_rate * (called_tokens * called_seconds + ended_tokens * kept_seconds)
 
 
 def pool_time(samples: Real, hold_seconds: Real, size: Real) -> Real:

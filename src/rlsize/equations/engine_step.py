@@ -126,29 +126,32 @@ def cohort_concurrency(steady: Real, cohort: Real, samples: Real) -> Real:
     return share * cohort + (1.0 - share) * steady
 
 
-def recomputed_share(prompt_ratio: Real, samples: Real) -> Real:
+def recomputed_share(prompt_ratio: Real, samples: Real, brought_ratio: Real) -> Real:
     """
     Tokens that an engine computes anew for each token that it generates while its KV cache is full and samples wait.
 
-    r = (sqrt(1 + h^2) - h)^2, h = p sqrt(b) / 2
+    r = u (u + q sqrt(b)), u = sqrt(1 + h^2) - h, h = (p + q) sqrt(b) / 2
 
     Args:
         prompt_ratio: KV of a sample's prompt, of which samples of a group have one, over that of its response, p. [1]
         samples: Samples that the cache holds, b. [1]
+        brought_ratio: What a sample that joins computes beside its prompt, over a response, q. [1]
 
     Returns:
         r. [1]
 
     Assumes that what a sample leaves is taken at once, so a token that grows throws another out. Samples that joined
     last go first: v of them, of c tokens and their prompts, between two that end, v (p l + c) = l. Each of them moves
-    up by a place meanwhile, so it has grown v times by l / b tokens, c = v l / b, and r = v c / l. Prompts are cached.
+    up by a place meanwhile, so it has grown v times by l / b tokens, c = q l + v l / b, and r = v c / l. Prompts are
+    cached.
     Source: own derivation.
 
-    >>> recomputed_share(prompt_ratio=0.15, samples=100)
+    >>> recomputed_share(prompt_ratio=0.15, samples=100, brought_ratio=0.0)
     0.25
     """
-    half = prompt_ratio * samples**0.5 / 2.0
-    return ((1.0 + half**2) ** 0.5 - half) ** 2
+    half = (prompt_ratio + brought_ratio) * samples**0.5 / 2.0
+    gone = (1.0 + half**2) ** 0.5 - half
+    return gone * (gone + brought_ratio * samples**0.5)
 
 
 def full_share(samples: Real, room: Real) -> Real:

@@ -17,9 +17,10 @@ from rlsize.estimates.figures import entries, numbers
 from rlsize.estimates.outside import (
     computing,
     first_to_end,
-    in_cache,
     in_turns,
     last_score,
+    left_behind,
+    losing,
     outside,
     own_spread,
     places,
@@ -49,6 +50,7 @@ Late = Literal["continue", "wait", "drop"]
 """What becomes of samples that are not finished when a batch is due."""
 _ROUNDS = 6  # until running and waiting samples agree
 _ALIKE = 1e-3  # as they do then
+_CHANGES = (1.0, *[0.5] * (_ROUNDS - 1))  # of what is computed anew, which takes time, so that less of it is
 _UNIFORM = 12**0.5  # standard deviations of an even spread from its one end to the other
 _LEAST_TAKEN = 0.1  # of a mean response
 _POINTS = 49  # of the drain; 400 change the time by less than 0.5 %
@@ -94,7 +96,6 @@ class StepBatch:
         running_share: Share of the samples under way that have a slot. [1]
         called: What they wait for; None where nothing is.
         waited_seconds: Time that a token of a wait stands for. [s]
-        parked_share: Share of them that tools work on, whose KV stays where there is room. [1]
         tool_context: What tools have added to the context of the mean one of them. [token]
         verifiers: What scores them where they are few, of a batch that drains.
         endings: How they end where that is not how lognormal lengths do.
@@ -124,7 +125,6 @@ class StepBatch:
     running_share: Real = 1.0
     called: Outside | None = None
     waited_seconds: Real = 0.0
-    parked_share: Real = 0.0
     tool_context: Real = 0.0
     verifiers: Verifiers | None = None
     endings: Endings | None = None
@@ -249,7 +249,7 @@ class Generation:
         sample_seconds: With refill, time of the mean sample. [s]
         dropped_fraction: Share of generated tokens that a barrier drops. [1]
         taken_share: Mean length of the samples that are trained on over that of all. [1]
-        token_seconds: Mean engine step over the whole time. [s]
+        token_seconds: Mean engine step over the whole time, prefills among it where a batch drains. [s]
         cycle: With refill, what the time from one sync to the next is by that of the trainer; None where nobody looks.
         lengths: Where late samples are dropped, those of all, what they wait for outside the GPUs among them.
     """
@@ -428,20 +428,22 @@ def _refilled_outside(
     if agents.redundant_samples:
         step = steady(work, asked, offered, lengths, values).step_seconds
         lengths = _stopping(batch, shape, out, lengths, step)
-    share, parked, running, mean, once = 1.0, 0.0, 1.0, batch.response_tokens, lengths
-    for _ in range(_ROUNDS):
+    share, running, mean, once = 1.0, 1.0, batch.response_tokens, lengths
+    full, thrown = 0.0, 0.0
+    room = np.maximum(cache_capacity(work, asked, once, values), 1.0)
+    for change in _CHANGES:
         most = rollout_batch.per_instance(amount=places(batch, out, running), instances=batch.instances)
         most = np.minimum(offered, most)
-        cached = in_cache(once, batch.prompt_tokens, out, share / (share + parked))
-        room = np.maximum(cache_capacity(work, asked, cached, values), 1.0)
-        lacking = rollout_batch.beyond(whole=share + parked, part=room / most)
-        thrown, anew = thrown_out(out, batch.own_prompt, mean, parked, lacking)
-        lengths = computing(once, anew)
-        wanted = share * np.minimum(most, room / (share + parked - thrown))
+        wanted = np.minimum(share * most, room)
+        lengths = losing(computing(once, full * computed_anew(once, room, out)), out, batch.own_prompt, thrown)
         found = steady(work, asked, wanted, lengths, values)
         running = rollout_batch.cycle_time(batch=found.batch, response_tokens=mean, rate=found.rate)
         share = equations.running_share(running_seconds=running, outside_seconds=out.seconds)
-        parked = out.parked / (running + out.seconds)
+        with_slots = np.minimum(share * most, engine_limit(asked.question))
+        full = engine_step.full_share(with_slots, room)
+        left, held = left_behind(out, once, batch.own_prompt), _cache_tokens(once, 1.0)
+        gone = thrown_out(out, *left, found.batch, with_slots, room, held, running)
+        thrown = thrown + change * (gone - thrown)
     flying = Flying(found.batch, found.capacity, found.step_seconds, found.prefill_seconds)
     cycle, step, before = None, found.step_seconds, np.inf
     found = replace(found, prefill_seconds=prompt_seconds(work, asked, found.batch, once, values))
@@ -457,12 +459,13 @@ def _refilled_outside(
         cycle, before = _cycle(work, asked, held, _held_shape(work, held, once), found, values), step
         step = found.step_seconds if cycle is None else cycle.token_seconds
     if cycle is not None:
-        found = steady(work, asked, wanted, computing(once, cycle.full_share * anew), values)
+        anew = computing(once, cycle.full_share * computed_anew(once, room, out))
+        found = steady(work, asked, wanted, losing(anew, out, batch.own_prompt, thrown), values)
     rate = found.rate * np.minimum(1.0, wanted / found.batch)  # fewer than one sample may run
     made = rollout_batch.fleet_time(held.samples, generated * mean, batch.instances, rate)
     looks = _held_shape(work, held, lengths)
     own = own_spread(batch, held, shape.uncapped) * held.response_tokens / batch.response_tokens
-    full = 1.0 * (room < np.minimum(most, engine_limit(asked.question)) * (share + parked - thrown))
+    full = 1.0 * (room < np.minimum(most, engine_limit(asked.question)) * share)
     if cycle is None:
         made = equations.served_beside(made, _scored(batch, scores))
     else:
@@ -639,24 +642,29 @@ def _cycle(
         grown = np.concatenate(np.broadcast_arrays(*rhythm.grown), axis=-1) / _last(shape.live)
         begun = _last(batch.prompt_tokens)  # what tools answer and what is computed anew comes as samples grow
         lengths = replace(lengths, live=begun + grown * (lengths.live - begun))
-    share, most, each = _last(batch.running_share), _last(found.batch), _at_points(asked)
-    limit = engine_limit(each.question)
+    most, each = _last(found.batch), _at_points(asked)
+    limit: Worked = engine_limit(each.question)
     with_slots = np.minimum(running, limit)
-    kept = 1 + _last(batch.parked_share) / share
     room = np.maximum(1.0, cache_capacity(work, each, lengths, spread))
-    full = engine_step.full_share(with_slots * kept, room)
+    full = engine_step.full_share(with_slots, room)
     if batch.called is None:
-        most = np.minimum(room, np.where(most < _last(found.capacity), most, limit))
-        anew = full * computed_anew(lengths, most)
-    else:
-        lacking = rollout_batch.beyond(whole=kept, part=room / np.maximum(running, 1.0))
-        thrown, anew = thrown_out(batch.called, _last(batch.own_prompt), lengths.response, kept - 1, lacking)
-        most = np.minimum(room / (kept - thrown), limit)
+        limit = np.where(most < _last(found.capacity), most, limit)
+    most = np.minimum(room, limit)
     held = np.clip(running, 1.0, most)
     _, step, usual = at_batch(work, each, held, lengths, spread)
     if batch.late == "wait":  # many run at once after few; elsewhere the fleet's own time says what its rooms allow
         step = step * np.maximum(1.0, running / most)
-    more = prompt_seconds(work, each, held, computing(lengths, anew), spread)
+    out, prompt, thrown = batch.called or outside(Agents()), _last(batch.own_prompt), 0.0
+    once = computing(lengths, full * computed_anew(lengths, most, out))
+    kept, lost = (prompt_seconds(work, each, held, losing(once, out, prompt, one), spread) for one in (0.0, 1.0))
+    left, context = left_behind(out, lengths, prompt), _cache_tokens(lengths, 1.0)
+    for change in _CHANGES if out.calls else ():
+        more = kept + thrown * (lost - kept)
+        gone = thrown_out(out, *left, held, with_slots, room, context, lengths.response * step + held * more)
+        if np.allclose(gone, thrown, atol=_ALIKE):
+            break
+        thrown = thrown + change * (gone - thrown)
+    more = kept + thrown * (lost - kept)
     step = step + held * (more - usual) / lengths.response
     *waits, training = np.split(np.concatenate([rhythm.tokens] * (cuts + 1), axis=-1) * step, cuts + 1, axis=-1)
     waiting = sum(waits) / cuts
@@ -738,33 +746,35 @@ def _flying(
     work: Work, asked: Replica, batch: StepBatch, shape: Shape, own: Worked, values: Mapping[str, Real]
 ) -> Flying:
     """Those of its own samples that an instance runs at once; a batch that drains starts as one."""
-    share, parked, lengths = batch.running_share, batch.parked_share, shape.lengths
-    if batch.called is not None:
-        lengths = in_cache(lengths, batch.prompt_tokens, batch.called, share / (share + parked))
+    share, lengths = batch.running_share, shape.lengths
     room, most = cache_capacity(work, asked, lengths, values), engine_limit(asked.question) / share
-    kept, full = share + parked, 1.0
+    full = 1.0
     if batch.late != "continue" or np.all(np.asarray(batch.oversampling) <= 1.0):
-        cohort, full = _cohort(batch, replace(shape, lengths=lengths), room, own * kept)
-        room = engine_step.cohort_concurrency(steady=room, cohort=cohort, samples=own * kept)
+        cohort, full = _cohort(batch, shape, room, own * share)
+        room = engine_step.cohort_concurrency(steady=room, cohort=cohort, samples=own * share)
     if batch.in_flight is not None:
         most = rollout_batch.samples_in_flight(_in_flight_of_each(work, batch), most, most)
-    lengths = shape.lengths
-    if batch.called is not None:
-        lacking = rollout_batch.beyond(whole=kept, part=room / own)
-        thrown, anew = thrown_out(batch.called, batch.own_prompt, lengths.response, parked, lacking)
-        kept, lengths = kept - thrown, computing(lengths, full * anew)
-    else:
-        lengths = computing(lengths, full * computed_anew(lengths, room))
-    slots = rollout_batch.samples_in_flight(concurrency=own, capacity=room / kept, engine_limit=most)
+    lengths = computing(lengths, full * computed_anew(lengths, room, batch.called))
+    slots = rollout_batch.samples_in_flight(concurrency=own, capacity=room / share, engine_limit=most)
+    if batch.called is not None and batch.called.calls:
+        looks = replace(shape, lengths=lengths)
+        thrown = _thrown_out(
+            work, asked, batch, batch.called, looks, share * slots, share * np.minimum(own, most), values
+        )
+        lengths = losing(lengths, batch.called, batch.own_prompt, thrown)
     _, step, prefill_seconds = at_batch(work, asked, np.maximum(1.0, share * slots), lengths, values)
     passing = equations.token_time(step, batch.waited_seconds, batch.share_until_left)
     return Flying(slots, room, passing, prefill_seconds)
 
 
-def computed_anew(lengths: Lengths, room: Worked) -> Worked:
+def computed_anew(lengths: Lengths, room: Worked, out: Outside | None = None) -> Worked:
     """What a sample computes anew in a cache that is full with so many, as others' growth throws it out. [token]"""
-    prompt = lengths.prompt if lengths.computed is None else lengths.computed
-    return lengths.response * engine_step.recomputed_share(prompt / lengths.response, np.maximum(room, 1.0))
+    prompt, brought = _own_prompt(lengths), 0.0
+    if out is not None and out.calls:
+        prompt = prompt - out.calls * out.tool_tokens
+        brought = left_behind(out, lengths, 0.0)[0] / (out.calls + 1.0)
+    ratios = prompt / lengths.response, np.maximum(room, 1.0), brought / lengths.response
+    return lengths.response * engine_step.recomputed_share(*ratios)
 
 
 def _cohort(batch: StepBatch, shape: Shape, room: Worked, own: Worked) -> tuple[Worked, Worked]:
@@ -775,14 +785,72 @@ def _cohort(batch: StepBatch, shape: Shape, room: Worked, own: Worked) -> tuple[
     tokens = _points(batch, shape)
     running = 1 - _finished(batch, shape)
     lengths = shape.lengths
-    prompt = lengths.prompt if lengths.computed is None else lengths.computed
-    answers = lengths.prompt - batch.prompt_tokens  # of tools, which come as samples grow
-    begun, grown = _last(prompt - answers + batch.tool_context), tokens * _last(batch.running_share)
-    each = running * long_tail.context_of(prompt_tokens=begun, response_tokens=grown)
-    there = room * engine_step.held_tokens(lengths.live, lengths.prompt, prompt)
+    each, there = running * _grown(batch, lengths, tokens), _cache_tokens(lengths, room)
     full = running * (_last(own) * each > _last(there))
     share = np.trapezoid(full, tokens, axis=-1) / np.trapezoid(running, tokens, axis=-1)
     return np.maximum(room, there / np.max(each, axis=-1)), share
+
+
+def _thrown_out(
+    work: Work,
+    asked: Replica,
+    batch: StepBatch,
+    out: Outside,
+    shape: Shape,
+    most: Worked,
+    own: Worked,
+    values: Mapping[str, Real],
+) -> Worked:
+    """
+    Share of what samples of a batch that drains leave behind for their tools that has gone when these have answered.
+
+    Args:
+        work: `figures.numbers`.
+        asked: One instance.
+        batch: The samples.
+        out: What they wait for.
+        shape: Their lengths.
+        most: Samples that run at most. [1]
+        own: Samples that would run at the start if the cache were large enough. [1]
+        values: Constants by name.
+    """
+    lengths, each = shape.lengths, _at_points(asked)
+    tokens, context = _points(batch, shape), _grown(batch, lengths, _points(batch, shape))
+    spread = {name: _last(value) for name, value in values.items()}
+    room = np.maximum(_last(_cache_tokens(lengths, cache_capacity(work, asked, lengths, values))) / context, 1.0)
+    wanted = _last(own) * (1 - _finished(batch, shape))
+    running = np.minimum(np.minimum(wanted, _last(most)), room)
+    there = Lengths(**{key: None if one is None else _last(one) for key, one in entries(lengths).items()})
+    there = replace(there, live=context + _last(batch.prompt_tokens - batch.own_prompt))
+    held = np.maximum(running * context, 1e-9)
+    samples = np.maximum(1.0, running)
+    _, step, kept = at_batch(work, each, samples, there, spread)
+    lost = prompt_seconds(work, each, samples, losing(there, out, _last(batch.own_prompt), 1.0), spread)
+    thrown: Worked = 0.0
+    for change in _CHANGES:
+        times = there.response * step + running * (kept + _last(thrown) * (lost - kept))
+        gone = thrown_out(out, out.calls * context, context, running, wanted, room, context, times)
+        gone = np.trapezoid(held * gone, tokens, axis=-1) / np.trapezoid(held, tokens, axis=-1)
+        if np.allclose(gone, thrown, atol=_ALIKE):
+            break
+        thrown = thrown + change * (gone - thrown)
+    return thrown
+
+
+def _grown(batch: StepBatch, lengths: Lengths, tokens: Real) -> Real:
+    """KV of a sample that has got to some tokens, waits among them. [token]"""
+    answers = lengths.prompt - batch.prompt_tokens  # of tools, which come as samples grow
+    begun = _last(_own_prompt(lengths) - answers + batch.tool_context)
+    return long_tail.context_of(prompt_tokens=begun, response_tokens=tokens * _last(batch.running_share))
+
+
+def _own_prompt(lengths: Lengths) -> Worked:
+    return lengths.prompt if lengths.computed is None else lengths.computed
+
+
+def _cache_tokens(lengths: Lengths, room: Worked) -> Worked:
+    """KV of as many mean samples as a cache holds. [token]"""
+    return room * engine_step.held_tokens(lengths.live, lengths.prompt, _own_prompt(lengths))
 
 
 def _finished(batch: StepBatch, shape: Shape) -> Real:
@@ -817,7 +885,7 @@ def _drained(work: Work, asked: Replica, batch: StepBatch, shape: Shape, values:
     passed, ran = (np.trapezoid(chance * one, drain.tokens, axis=-1) for one in (1.0, drain.share))
     waited = (1.0 - batch.share_until_left) * begun.full + passed - ran
     busy = seconds - waited * batch.waited_seconds  # engines, for the last sample
-    token = (busy - own * flying.prefill_seconds) / (begun.full + passed - waited)
+    token = busy / (begun.full + passed - waited)
     seconds = seconds + _unequal(batch, shape, begun, drain, passed, busy - ran * drain.step[..., -1])
     if batch.verifiers is not None:
         came = batch.verifiers.came

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from rlsize.equations import agents as equations
-from rlsize.equations import batch_drain, prefill, rollout_batch
+from rlsize.equations import batch_drain, long_tail, prefill, rollout_batch
 from rlsize.equations import lengths as equal_lengths
 from rlsize.estimates.endings import Endings
 from rlsize.facts.algorithm import Agents
@@ -35,6 +35,11 @@ _ENDS = 33
 _LEAST = 1e-15  # of a share, and of what it leaves: its logarithm is worked out
 _AND_NO_LESS = 1.0 + 1e-12  # or rounding keeps those at the cap from ending
 _RARE = 1e-7  # a chance of failures beyond which nothing is looked for
+_MORE = np.asarray(equal_lengths.normal_deviate((np.arange(9) + 0.5) / 9))
+"""Deviates of what runs, each as likely: contexts vary independently."""
+_STEPS = 4  # of Newton's, from below
+_SOON = 1e-6  # of a call, rather than no time
+_FEW = 1e-4  # calls, of which nobody asks more closely how many they are
 _ALIKE = 32
 """Of how many failures one more is told apart from none more: 3 % of the time of a sample that fails so often."""
 
@@ -50,6 +55,8 @@ class Outside(NamedTuple):
         variance: Variance of all of it. [s^2]
         each: One wait, the mean of those that samples are met in. [s]
         calls: Mean calls of tools. [1]
+        pairs: Mean pairs of them. [1]
+        call_cv: Coefficient of variation of a call's time. [1]
         tool_tokens: What each adds to the context. [token]
     """
 
@@ -59,6 +66,8 @@ class Outside(NamedTuple):
     variance: float
     each: float
     calls: float
+    pairs: float
+    call_cv: float
     tool_tokens: float
 
     @property
@@ -75,15 +84,18 @@ def outside(agents: Agents) -> Outside:
     calls = float(equations.mean_turns(most, ends)) - 1.0
     scored, scored_cv = scoring(agents)
     scoring_spread = (scored * scored_cv) ** 2
+    varied = float(equations.turns_variance(most, ends))
     starts, parked = agents.environment_seconds, calls * call
     squares = starts**2 + calls * (call**2 + spread) + scored**2 + scoring_spread
     return Outside(
         starting=starts,
         parked=parked,
         scored=scored,
-        variance=calls * spread + float(equations.turns_variance(most, ends)) * call**2 + scoring_spread,
+        variance=calls * spread + varied * call**2 + scoring_spread,
         each=squares / max(starts + parked + scored, 1e-9),
         calls=calls,
+        pairs=(varied + calls**2 - calls) / 2.0,
+        call_cv=call_cv,
         tool_tokens=agents.tool_tokens,
     )
 
@@ -103,41 +115,77 @@ def in_turns(lengths: Lengths, out: Outside) -> Lengths:
     )
 
 
-def in_cache(lengths: Lengths, prompt: Worked, out: Outside, running_share: Worked) -> Lengths:
+def left_behind(out: Outside, lengths: Lengths, prompt: Worked) -> tuple[Worked, Worked]:
     """
-    Lengths of the samples that have KV: longer ones run longer, while tools work on all alike.
+    KV that a sample leaves behind at all of its tool calls, and when it has finished. [token]
 
     Args:
-        lengths: Of samples that run.
-        prompt: Their prompts. [token]
-        out: What they wait for.
-        running_share: Share of them that run. [1]
+        out: What it waits for.
+        lengths: Its lengths.
+        prompt: What it has of its prompt that others do not have. [token]
     """
-    called = prompt + tool_context(out) + rollout_batch.half(lengths.response)
-    return replace(lengths, live=called + running_share * (lengths.live - called))
+    called = equations.contexts_at_calls(out.calls, out.pairs, prompt, lengths.response, out.tool_tokens)
+    return called, long_tail.context_of(prompt + out.calls * out.tool_tokens, lengths.response)
+
+
+def losing(lengths: Lengths, out: Outside, prompt: Worked, thrown: Worked) -> Lengths:
+    """
+    Lengths of samples that compute anew what they have left behind for their tools, where it has gone.
+
+    Args:
+        lengths: Those of others.
+        out: What they wait for.
+        prompt: What each has of its prompt that others do not have. [token]
+        thrown: Share of it that has gone. [1]
+    """
+    if not out.calls:
+        return lengths
+    return replace(lengths, again=thrown * out.calls, context=left_behind(out, lengths, prompt)[0] / out.calls)
 
 
 def thrown_out(
-    out: Outside, prompt: Worked, response: Worked, parked: Worked, lacking: Worked
-) -> tuple[Worked, Worked]:
+    out: Outside,
+    called: Worked,
+    ended: Worked,
+    running: Worked,
+    wanted: Worked,
+    room: Worked,
+    held: Worked,
+    seconds: Worked,
+) -> Worked:
     """
-    Share of the samples under way whose KV a full cache throws out while tools work, and what each computes anew.
+    Share of what samples leave behind for their tools that has gone when these have answered.
+
+    What is left behind has the room that what runs does not need, and the oldest of it goes first, so all of it stays
+    for the same time.
 
     Args:
         out: What they wait for.
-        prompt: What each has of its prompt that others do not have; it stays in the prefix cache. [token]
-        response: Their response. [token]
-        parked: Share that tools work on. [1]
-        lacking: Share that lacks room for its KV. [1]
+        called: What a sample leaves behind at all of its calls. [token]
+        ended: What it leaves behind when it has finished. [token]
+        running: Samples of an instance that run. [1]
+        wanted: As many as would if its cache were large enough. [1]
+        room: Of which it holds so many. [1]
+        held: KV of one of them. [token]
+        seconds: Time that it runs in all. [s]
     """
     if not out.calls:
-        return 0.0, 0.0
-    answers = out.calls * out.tool_tokens
-    called = out.calls * rollout_batch.half(response + answers)
-    displaced = equations.displaced_tokens(response, answers)
-    freed = called + out.calls * prompt
-    times = equations.contexts_thrown_out(lacking, np.maximum(parked, 1e-9), displaced, freed)
-    return parked * np.minimum(1.0, times), called * times
+        return 0.0
+    call, cv = out.parked / out.calls, out.call_cv
+    called, ended, running, wanted, room, held, seconds = (
+        np.asarray(one, dtype=float)[..., None] for one in (called, ended, running, wanted, room, held, seconds)
+    )
+    free = held * np.maximum(room - wanted - np.sqrt(np.maximum(wanted, 0.0)) * _MORE, 0.0)
+    rate = np.maximum(running, _SOON) / seconds
+    kept = np.maximum(free / (rate * (called + ended)), _SOON * call)
+    later = 1.0 - batch_drain.finished_share(kept, call, cv, np.inf)
+    for _ in range(_STEPS):
+        if np.max(later) < _FEW:
+            break
+        there = equations.left_behind(rate, called, equal_lengths.capped_mean(call, cv, kept), ended, kept)
+        kept = np.maximum(kept + (free - there) / (rate * (called * later + ended)), _SOON * call)
+        later = 1.0 - batch_drain.finished_share(kept, call, cv, np.inf)
+    return np.mean(later, axis=-1)
 
 
 def computing(lengths: Lengths, anew: Worked) -> Lengths:
@@ -275,7 +323,6 @@ def stretched(batch: StepBatch, uncapped: Worked, cap: Worked, out: Outside, ste
         running_share=share,
         called=out,
         waited_seconds=step_seconds,
-        parked_share=out.parked / max(out.seconds, 1e-9) * (1.0 - share),
         tool_context=tool_context(out),
         endings=ends,
     )

@@ -111,6 +111,8 @@ class Lengths:
         live: Context of the mean sample in flight. [token]
         longest: Context that a reserving engine keeps room for. [token]
         computed: Prompt tokens that are computed, prefix-cache hits left out; all where None. [token]
+        again: Contexts that are computed beside it, as the cache has lost them; none where None. [1]
+        context: One of them. [token]
     """
 
     prompt: Worked
@@ -118,6 +120,8 @@ class Lengths:
     live: Worked
     longest: Worked
     computed: Worked = None
+    again: Worked = None
+    context: Worked = None
 
 
 def fixed_lengths(prompt: float, response: float) -> Lengths:
@@ -215,14 +219,25 @@ def at_batch(
     """Parts of a decode step at a batch, the step, and the engine time of one prompt."""
     flow = _flow(work, asked, batch, lengths, values)
     step = _stretched(work, asked, "engine_step_seconds", flow[asked.token_seconds], values)
-    prefill = _stretched(work, asked, "prefill_seconds", flow["prefill_seconds"], values)
+    prefill = _with_contexts(work, asked, batch, lengths, values, flow["prefill_seconds"])
     return {name: flow[key] for name, key in STEP.items()}, step, prefill
 
 
 def prompt_seconds(work: Work, asked: Replica, batch: Worked, lengths: Lengths, values: Mapping[str, Real]) -> Worked:
-    """Engine time of one prompt alone. [s]"""
+    """Engine time of one prompt alone, and of the contexts that a sample computes anew. [s]"""
     found = _flow(work, asked, batch, lengths, values)["prefill_seconds"]
-    return _stretched(work, asked, "prefill_seconds", found, values)
+    return _with_contexts(work, asked, batch, lengths, values, found)
+
+
+def _with_contexts(
+    work: Work, asked: Replica, batch: Worked, lengths: Lengths, values: Mapping[str, Real], seconds: Worked
+) -> Worked:
+    """The time of a prompt, and that of the contexts that are computed beside it. [s]"""
+    found = _stretched(work, asked, "prefill_seconds", seconds, values)
+    if lengths.again is None:
+        return found
+    context = replace(lengths, prompt=lengths.context, computed=None, again=None)
+    return found + lengths.again * prompt_seconds(work, asked, batch, context, values)
 
 
 def _stretched(work: Work, asked: Replica, key: str, seconds: Worked, values: Mapping[str, Real]) -> Worked:

@@ -11,7 +11,7 @@ from rlsize.equations import affine_step, engine_step, kernel_time, rollout_batc
 from rlsize.estimates.engine_memory import check_room, kv_capacity
 from rlsize.estimates.figures import numbers
 from rlsize.estimates.generation import computed_anew, lengths_of
-from rlsize.estimates.outside import computing, in_turns, outside, thrown_out
+from rlsize.estimates.outside import computing, in_turns, left_behind, losing, outside
 from rlsize.estimates.rollout_prediction import affine, at_batch, engine, engine_limit, prompt_seconds, steady
 
 if TYPE_CHECKING:
@@ -91,22 +91,22 @@ def predicted_line(
     """
     asked = engine(question)
     lengths = lengths_of(numbers, replace(batch, hit_ratio=0.0))  # the simulator says which prompts the cache finds
-    if batch.agents is not None:
-        out = outside(batch.agents)
+    out = None if batch.agents is None else outside(batch.agents)
+    if out is not None:
         lengths = in_turns(lengths, out)
     check_room(question, lengths.live, values)
     offered = load if concurrency is None else min(load, concurrency)
     found = steady(numbers, asked, offered, lengths, values)
     line = affine(numbers, asked, found.batch, lengths, values)
-    plain = lengths_of(numbers, batch)
-    anew = out.calls * out.tool_tokens if batch.agents is not None else 0.0
+    anew = 0.0 if out is None else out.calls * out.tool_tokens
+    plain = computing(lengths_of(numbers, batch), anew)
     if offered > found.capacity:  # contexts are computed anew
-        again = computed_anew(plain, found.capacity)
-        if batch.agents is not None and out.calls:
-            _, again = thrown_out(out, batch.own_prompt, lengths.response, 0.0, np.inf)
-        anew = anew + again
+        again = computed_anew(plain, found.capacity, out)
+        plain, anew = computing(plain, again), anew + again
+        if out is not None and out.calls:
+            plain, anew = losing(plain, out, batch.own_prompt, 1.0), anew + left_behind(out, plain, batch.own_prompt)[0]
     # each sample is a request, which takes the host time; the simulator has but tokens, of a prompt those of its group
-    prefill = prompt_seconds(numbers, asked, found.batch, computing(plain, anew), values)
+    prefill = prompt_seconds(numbers, asked, found.batch, plain, values)
     once = rollout_batch.share_of(part=batch.prompt_tokens, whole=batch.group_size)
     prompt = float(rollout_batch.share_of(part=prefill, whole=once + anew))
     slow = values["step_rollout_slowdown"]

@@ -1,20 +1,20 @@
 """
 What an instance works on: the samples that run, those that wait, and their KV.
 
-The cache holds the prompt of each group once, and the tokens of every sample; samples join from the head of the queue,
-and the last one to join goes first when room runs out.
+The cache holds the prompt of each group once, and the tokens of every sample; samples join from the head of the queue.
+When room runs out, what samples have left behind goes first, the oldest of it, then the last sample that joined.
 """
 
 from __future__ import annotations
 
 from collections import deque
 from heapq import heapify, heappush
-from math import inf
+from math import ceil, inf
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from rlsize.simulator.ledger import Group, Sample
-    from rlsize.simulator.setting import EngineSetting
+    from rlsize.simulator.setting import EngineSetting, WorkSetting
 
 _FEW = 64  # prompts
 
@@ -25,18 +25,19 @@ class Batch:
 
     Args:
         setting: Its slots and its cache.
-        prompt_tokens: Of every prompt. [token]
+        work: What its samples are like.
     """
 
     __slots__ = (
-        "anew", "capacity", "clock", "closed", "context", "ends", "held", "joined", "limited", "most_prefixes",
-        "parked", "preemptions", "prefill", "prefixes", "prompt_tokens", "prompts", "queue", "slots", "version",
-        "version_weights",
+        "anew", "capacity", "clock", "closed", "context", "ends", "held", "joined", "left", "limited", "lingers",
+        "most_prefixes", "parked", "preemptions", "prefill", "prefixes", "prompt_tokens", "prompts", "queue", "slots",
+        "version", "version_weights",
     )  # fmt: skip
 
-    def __init__(self, setting: EngineSetting, prompt_tokens: int) -> None:
+    def __init__(self, setting: EngineSetting, work: WorkSetting) -> None:
         self.slots, self.capacity, self.limited = setting.slots, setting.kv_tokens, setting.kv_tokens < inf
-        self.prompt_tokens = prompt_tokens
+        self.prompt_tokens = work.prompt_tokens
+        self.lingers = self.limited and work.turns > 1  # whether KV of finished samples may be in the way of others'
         self.anew = False  # whether all KV is to be computed once more
         self.closed = False  # whether nothing joins but what was running
         self.queue: deque[Sample] = deque()
@@ -44,7 +45,8 @@ class Batch:
         self.prompts: dict[Group, int] = {}  # samples with KV here, by group
         self.prefixes: set[Group] = set()  # groups whose prompt was computed here
         self.most_prefixes = _FEW  # at which those of finished groups are forgotten
-        self.parked: dict[Sample, int] = {}  # samples between two turns, their KV here; the tool's tokens to compute
+        self.parked: dict[Sample, int] = {}  # samples between two turns, some KV here; tokens to compute beside
+        self.left: dict[Sample, None] = {}  # they, and those that have finished with their KV here: the oldest first
         self.clock = self.joined = self.context = self.held = 0  # steps, samples that joined, tokens read, KV tokens
         self.prefill = 0  # prompt tokens to compute in the coming step
         self.preemptions = 0
@@ -76,32 +78,40 @@ class Batch:
         first = [entry[2] for entry in sorted(self.ends, key=_joined)[:count]]
         for sample in first:
             self.take(sample)
+            self._free(sample)
         return first
 
     def take(self, sample: Sample) -> None:
-        """Take a sample out of the batch, and its KV; between two steps only."""
+        """Take a sample out of the batch; between two steps only."""
         self.ends = [entry for entry in self.ends if entry[2] is not sample]
         heapify(self.ends)
         self._leave(sample)
-        self._free(sample)
 
-    def unpark(self, sample: Sample) -> None:
-        """Throw out the KV of a sample between two turns, if it is still here."""
-        if sample in self.parked:
+    def leave_behind(self, sample: Sample) -> None:
+        """A sample that has left the batch leaves its KV here, if anybody may find it, or be in want of its room."""
+        if sample.done < sample.length:
+            self.parked[sample] = 0
+        elif not self.lingers:
             self._free(sample)
-            sample.held += self.parked.pop(sample)
+            return
+        self.left[sample] = None
 
-    def unpark_all(self) -> list[Sample]:
-        """Throw out the KV of all samples between two turns; which these are."""
+    def give_up(self, sample: Sample) -> None:
+        """A sample between two turns does not go on; its KV is like that of one that has finished."""
+        if self.parked.pop(sample, None) is not None and not self.lingers:
+            self._forget(sample)
+
+    def forget_left(self) -> list[Sample]:
+        """Throw out all KV that was left behind; the samples between two turns to which some of it belonged."""
         parked = list(self.parked)
-        for sample in parked:
-            self.unpark(sample)
+        for sample in list(self.left):
+            self._forget(sample)
         return parked
 
     def called_back(self, sample: Sample, tokens: int) -> None:
         """A tool has answered: the sample goes to the head of the queue, with so many tokens more to compute."""
         if sample in self.parked:
-            self.parked[sample] = tokens
+            self.parked[sample] += tokens
         else:
             sample.held += tokens
         self.queue.appendleft(sample)
@@ -132,6 +142,12 @@ class Batch:
             self.held -= self.prompt_tokens
         sample.engine = None
 
+    def _forget(self, sample: Sample) -> None:
+        """Throw out the KV that a sample has left behind."""
+        del self.left[sample]
+        self._free(sample)
+        sample.held += self.parked.pop(sample, 0)
+
     def _join(self) -> None:
         """Let samples join from the head of the queue, while there is a slot and room in the cache."""
         queue, ends, slots, parked, prompts = self.queue, self.ends, self.slots, self.parked, self.prompts
@@ -144,6 +160,7 @@ class Batch:
             queue.popleft()
             if sample in parked:
                 fresh = parked.pop(sample)
+                del self.left[sample]
                 sample.held += fresh
                 self.held += fresh
                 self.prefill += fresh
@@ -157,6 +174,8 @@ class Batch:
                     self._add_prefix(group)
                     self.prefill += self.prompt_tokens
             self._take_in(sample)
+            if self.left:
+                self._throw_out(len(ends))
 
     def _add_prefix(self, group: Group) -> None:
         """Note that a prompt is computed here, and now and then forget those of groups that are done with."""
@@ -181,13 +200,16 @@ class Batch:
         return sample.held if sample.group in self.prompts else sample.held + self.prompt_tokens
 
     def _fits(self, sample: Sample) -> bool:
-        """Whether a sample, and the tokens of the coming step, fit into the cache; if nothing runs, room is made."""
-        while self.held + self._fresh(sample) + len(self.ends) + 1 > self.capacity:
-            if self.ends:
-                return False
-            if not self._unpark_last(sample):
-                break
-        return True
+        """Whether what runs, a sample, and the tokens of the coming step fit into the cache; one always does."""
+        if not self.ends or self.held + self._fresh(sample) + len(self.ends) + 1 <= self.capacity:
+            return True
+        return bool(self.left) and self._needed(sample) + len(self.ends) + 1 <= self.capacity
+
+    def _needed(self, *joining: Sample) -> int:
+        """KV of what runs, and of samples that would: all but what only those left behind have. [token]"""
+        groups = {sample.group for sample in [*joining, *(entry[2] for entry in self.ends)]}
+        own = sum(sample.held + self.parked.get(sample, 0) for sample in joining)
+        return self.context + self.prompt_tokens * (len(groups) - len(self.ends)) + own
 
     def _take_in(self, sample: Sample) -> None:
         """A sample joins the batch."""
@@ -200,22 +222,25 @@ class Batch:
         number = self.joined = self.joined + 1
         heappush(self.ends, (clock + sample.stop - sample.done, number, sample))
 
-    def _unpark_last(self, but: Sample | None = None) -> bool:
-        """Throw the KV of the sample out that went to its tool last, but one; whether there was one."""
-        last = next((one for one in reversed(self.parked) if one is not but), None)
-        if last is None:
-            return False
-        self.unpark(last)
-        return True
+    def _throw_out(self, tokens: int) -> None:
+        """Throw out what was left behind until so many tokens more fit: the oldest, its last tokens first."""
+        while self.left and (lacking := self.held + tokens - self.capacity) > 0:
+            oldest = next(iter(self.left))
+            if lacking < oldest.held:
+                lost = ceil(lacking)
+                oldest.held -= lost
+                self.held -= lost
+                if oldest in self.parked:
+                    self.parked[oldest] += lost
+            else:
+                self._forget(oldest)
+                if oldest.group not in self.prompts:
+                    self.prefixes.discard(oldest.group)
 
     def _make_room(self) -> None:
-        """Throw samples out until the tokens of the coming step fit; a single sample always runs."""
-        ends = self.ends
-        while ends and self.held + len(ends) > self.capacity:
-            if self._unpark_last():
-                continue
-            if len(ends) == 1:
-                return
+        """Throw out what was left behind, then samples, until the coming step's tokens fit; one always runs."""
+        self._throw_out(len(self.ends))
+        while len(self.ends) > 1 and self.held + len(self.ends) > self.capacity:
             self._preempt()
 
     def _preempt(self) -> None:

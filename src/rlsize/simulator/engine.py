@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from rlsize.simulator.event_loop import EventLoop
     from rlsize.simulator.ledger import Sample
-    from rlsize.simulator.setting import EngineSetting
+    from rlsize.simulator.setting import EngineSetting, WorkSetting
 
 
 class BatchingEngine(Batch):
@@ -28,7 +28,7 @@ class BatchingEngine(Batch):
     Args:
         index: Its number in the fleet, and its rank among what happens at the same time.
         setting: What its steps take.
-        prompt_tokens: Of every prompt. [token]
+        work: What its samples are like.
         loop: The event loop.
         ended: Called with each sample whose stretch has ended, and this instance; it says whether nobody has to react.
         stepped: Called when a run of steps has ended.
@@ -45,12 +45,12 @@ class BatchingEngine(Batch):
         self,
         index: int,
         setting: EngineSetting,
-        prompt_tokens: int,
+        work: WorkSetting,
         loop: EventLoop,
         ended: Callable[[Sample, BatchingEngine], bool],
         stepped: Callable[[BatchingEngine], None],
     ) -> None:
-        super().__init__(setting, prompt_tokens)
+        super().__init__(setting, work)
         self.index, self.loop, self.ended, self.stepped = index, loop, ended, stepped
         self.setting, self.batch_seconds = setting, 0.0  # of the run under way
         self.kv_seconds, self.prefill_seconds = setting.kv_seconds, setting.prefill_seconds
@@ -83,7 +83,8 @@ class BatchingEngine(Batch):
             return False
         steps = ends[0][0] - self.clock
         if self.limited:
-            steps = min(steps, max(1, int((self.capacity - self.held) // len(ends))))
+            held = self._needed() if self.left else self.held
+            steps = min(steps, max(1, int((self.capacity - held) // len(ends))))
         self.batch_seconds = self.setting.batch_seconds(len(ends))
         loop = self.loop
         now = self.started = loop.now
@@ -113,6 +114,8 @@ class BatchingEngine(Batch):
         self.interrupt()
         if self.entry is None:
             self.take(sample)
+            self.leave_behind(sample)
+            self.give_up(sample)
             return True
         at_end = self.clock + self.planned
         self.ends = [(at_end, *entry[1:]) if entry[2] is sample else entry for entry in self.ends]
@@ -153,10 +156,7 @@ class BatchingEngine(Batch):
         while ends and ends[0][0] == clock:
             sample = heappop(ends)[2]
             self._leave(sample)
-            if sample.done < sample.length:
-                self.parked[sample] = 0
-            else:
-                self._free(sample)
+            self.leave_behind(sample)
             if not ended(sample, self):
                 quiet = False
         if quiet and not (self.pausing or self.ejecting or self.shedding or self.outdated) and self.begin():
@@ -175,6 +175,8 @@ class BatchingEngine(Batch):
         self.held += tokens
         self.generated += tokens
         self.entry = None
+        if self.left:  # what step after step would have thrown out
+            self._throw_out(0)
 
     def _time_of(self, steps: int) -> float:
         """Seconds of the first steps of a run: the live KV grows by the batch with each of them."""

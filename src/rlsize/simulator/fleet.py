@@ -120,7 +120,7 @@ class Fleet(Instances):
         setting, outcomes, loop = conductor.setting, conductor.outcomes, conductor.loop
         work, trouble = setting.work, setting.trouble
         engines = [
-            BatchingEngine(index, kind, work.prompt_tokens, loop, self._ended, self._stepped)
+            BatchingEngine(index, kind, work, loop, self._ended, self._stepped)
             for index, kind in enumerate(
                 [
                     *(kind for kind in setting.kinds for _ in range(kind.instances)),
@@ -204,7 +204,7 @@ class Fleet(Instances):
         self._put_away(list(self.dealer.queue))
         self.dealer.queue.clear()
         for engine in self.engines:
-            engine.unpark_all()
+            engine.forget_left()
         self._put_away(self.scoring.skip_calls())
         for engine in self.engines:
             self._put_away(list(engine.queue))
@@ -233,7 +233,7 @@ class Fleet(Instances):
                 if not self.scoring.forget_call(sample):
                     self._take_from_queues(sample)
                 if engine is not None:
-                    engine.unpark(sample)
+                    engine.give_up(sample)
                 self._throw_away(sample)
             if engine is not None:
                 if engine.pausing and engine.entry is None and not engine.paused:
@@ -296,7 +296,7 @@ class Fleet(Instances):
             engine.paused = engine.pausing = False
             engine.closed = engine.leaving
             if not keeps_kv:
-                engine.unpark_all()
+                engine.forget_left()
                 engine.compute_anew()
             self.touch(engine)
 
@@ -321,7 +321,7 @@ class Fleet(Instances):
         engine.loading = None
         engine.set_version(version)
         if not self._sync.keeps_kv:
-            engine.unpark_all()
+            engine.forget_left()
             engine.compute_anew()
         self._note_version()
         engine.paused, engine.pausing = self._halting, False
@@ -401,7 +401,7 @@ class Fleet(Instances):
         engine.queue.clear()
         if keeps_tokens:
             running = engine.take_out()
-            engine.unpark_all()
+            engine.forget_left()
         else:
             running = self._start_anew(engine)
         for sample in [one for one in running if not one.group.unfinished]:  # redundant, until the end of their step
@@ -436,7 +436,7 @@ class Fleet(Instances):
         equips = self.scoring.equips
         if not group.unfinished:  # others were quicker
             self._redundant.pop(sample, None)
-            engine.unpark(sample)
+            engine.give_up(sample)
             self._throw_away(sample)
             return False
         if equips and sample.done == length:
@@ -512,7 +512,7 @@ class Fleet(Instances):
 
     def _start_anew(self, engine: BatchingEngine) -> list[Sample]:
         """Samples with KV on an instance lose it, and their tokens; those of them that are not queued there."""
-        running, between = engine.take_out(), engine.unpark_all()
+        running, between = engine.take_out(), engine.forget_left()
         self.lose([*running, *between])
         return [*running, *(sample for sample in between if self.scoring.forget_call(sample))]
 
@@ -520,7 +520,7 @@ class Fleet(Instances):
         """An instance between two steps gives up its batch, and all KV."""
         engine.ejecting = False
         self._put_away(engine.take_out())
-        self._put_away(self.scoring.skip_calls(engine.unpark_all()))
+        self._put_away(self.scoring.skip_calls(engine.forget_left()))
         engine.prefixes.clear()
 
     def _put_away(self, samples: list[Sample]) -> None:
