@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
@@ -578,19 +579,25 @@ def _scores(batch: StepBatch, held: StepBatch, came: StepBatch, shape: Shape, st
     agents = batch.agents or Agents()
     if not agents.redundant_samples or not agents.verify_seconds:
         return 1.0
-    within = agents.verify_seconds
+    quicker: Worked = 1.0
     if batch.ending == "barrier" and agents.verify_workers is not None:
         each = came.response_tokens * step
         come = _UNIFORM * came.response_cv * each  # time in which all of them do
         if agents.environments is not None:
             come = np.maximum(come, equations.pool_time(held.samples, each, agents.environments))
         quicker = equations.scored_as_they_come(come, agents.verify_workers, agents.verify_seconds, held.samples)
-        within = within * round(float(np.median(quicker)), 2)
-    alone = _scored_within(batch, within, shape, step, start)
-    ended = first_to_end(batch, alone, shape.uncapped).batch
-    if came.endings is None or alone.endings is None or ended.endings is None:
-        return 1.0
-    return scored_share(came.endings, alone.endings, ended.endings, batch.group_size)
+    some = sorted({round(float(of(quicker)), 2) for of in (np.min, np.median, np.max)})  # what lies between is alike
+    found = []
+    for share in some:
+        alone = _scored_within(batch, share * agents.verify_seconds, shape, step, start)
+        ended = first_to_end(batch, alone, shape.uncapped).batch
+        if came.endings is None or alone.endings is None or ended.endings is None:
+            return 1.0
+        found.append(scored_share(came.endings, alone.endings, ended.endings, batch.group_size))
+    scores = found[0]
+    for (low, before), (high, after) in pairwise(zip(some, found, strict=True)):
+        scores = scores + np.clip((np.round(quicker, 2) - low) / (high - low), 0.0, 1.0) * (after - before)
+    return scores
 
 
 def _beside_pools(
