@@ -6,6 +6,7 @@ import re
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
+from functools import cached_property
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -130,6 +131,45 @@ def taken_names(framework: Framework, key: str) -> list[str]:
     return [name for name in every if name not in framework.lacks]
 
 
+class Keys:
+    """
+    The keys of a framework by their names of today, each worked out once for all that is read of a launch.
+
+    Args:
+        framework: The framework, in the version that is launched.
+    """
+
+    def __init__(self, framework: Framework) -> None:
+        self._framework = framework
+        self._today: dict[str, str] = {}
+
+    def today(self, written: str) -> str:
+        """A key as its profile has it today."""
+        if written not in self._today:
+            self._today[written] = self._renamed(normal(written))
+        return self._today[written]
+
+    def _renamed(self, key: str) -> str:
+        renamed = self._framework.renamed
+        if key in renamed:
+            return renamed[key]
+        for old, new in renamed.items():
+            if old.endswith("*") and key.startswith(old[:-1]):
+                today = new.removesuffix("*") + key[len(old) - 1 :]
+                return renamed.get(today, today)
+        return key
+
+    @cached_property
+    def writes(self) -> Mapping[str, str]:
+        """What the framework writes, by key; the first where two have one name today."""
+        return {self.today(key): text for key, text in reversed(self._framework.writes.items())}
+
+    @cached_property
+    def asked(self) -> frozenset[str]:
+        """The keys that the framework's expressions ask."""
+        return frozenset(keys_of(self._framework))
+
+
 class Reading:
     """
     A launch read as its framework does.
@@ -138,18 +178,25 @@ class Reading:
         framework: The framework, in the version that is launched.
         settings: What is set, what counts most last.
         given: Quantities that somebody says beside the launch; they stand where it does not tell them.
+        keys: The framework's keys, where they were worked out already.
 
     Attributes:
+        keys: The framework's keys.
         settings: What counts, by key.
         used: Keys that were asked for.
         faults: Why quantities cannot be worked out from the values that are set, by quantity.
     """
 
     def __init__(
-        self, framework: Framework, settings: Iterable[Setting], given: Mapping[str, float] = MappingProxyType({})
+        self,
+        framework: Framework,
+        settings: Iterable[Setting],
+        given: Mapping[str, float] = MappingProxyType({}),
+        keys: Keys | None = None,
     ) -> None:
         self.framework = framework
         self.given = given
+        self.keys = keys or Keys(framework)
         self.settings: dict[str, Setting] = {}
         for setting in settings:
             if setting.value == "???":  # OmegaConf's mark of what has no default, and what nobody gave
@@ -166,15 +213,7 @@ class Reading:
 
     def key(self, written: str) -> str:
         """A key as its profile has it today."""
-        key = normal(written)
-        renamed = self.framework.renamed
-        if key in renamed:
-            return renamed[key]
-        for old, new in renamed.items():
-            if old.endswith("*") and key.startswith(old[:-1]):
-                today = new.removesuffix("*") + key[len(old) - 1 :]
-                return renamed.get(today, today)
-        return key
+        return self.keys.today(written)
 
     def value(self, key: str) -> object:
         """The value of a key or, after `loop.`, of a quantity: set, else the framework's default."""
@@ -266,7 +305,7 @@ class Reading:
         """
         kept = [setting for key, setting in self.settings.items() if key not in keys]
         new = [Setting(key, value, NOWHERE) for key, value in keys.items() if value is not None]
-        found = Reading(self.framework, [*kept, *new], self.given if given is None else given)
+        found = Reading(self.framework, [*kept, *new], self.given if given is None else given, self.keys)
         today = {self.key(key) for key in keys}
         moved = {_ITSELF, *today} | {key[: end + 1] for key in today for end, one in enumerate(key) if one == "."}
         moved |= {QUANTITY + name for name, _ in self.given.items() ^ found.given.items()}
@@ -300,15 +339,14 @@ class Reading:
 
     def written(self, key: str) -> object:
         """What the framework writes at a key for the loop as it was read; None where it does not."""
-        text = next((text for one, text in self.framework.writes.items() if self.key(one) == key), "None")
         with suppress(UnreadableError):
-            return evaluate(text, self)
+            return evaluate(self.keys.writes.get(key, "None"), self)
         return None
 
     def unread(self) -> tuple[Setting, ...]:
         """What is set and bears on nothing that was read, and is not known to bear on nothing here."""
         quiet = (*self.framework.silent, *map(normal, self.framework.configurations))
-        known = self.used | keys_of(self.framework)  # some have no effect beside what else is set
+        known = self.used | self.keys.asked  # some have no effect beside what else is set
         same = self.changed({})  # what it asks is not asked of the launch
         idle = tuple(
             key.rpartition(".")[0] + "." for key, one in self.settings.items() if _switched_off(key, one.value)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from rlsize.errors import Fault
 from rlsize.facts.launch import Setting
 from rlsize.frameworks.expressions import Plain, evaluate, items, names, parsed
-from rlsize.frameworks.told import NOWHERE, QUANTITY, Reading, keys_of, normal, taken_names
+from rlsize.frameworks.told import NOWHERE, QUANTITY, Reading, normal, taken_names
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -130,9 +130,8 @@ def whole(
 
 def _alike(reading: Reading, after: Reading) -> Iterator[tuple[str, object]]:
     """Keys that no quantity hangs on and that agree with the loop, such as those of a critic: they go on to agree."""
-    asked = keys_of(reading.framework)
     for key in reading.settings:
-        if key not in asked and reading.as_it_writes(key) and (value := after.written(key)) is not None:
+        if key not in reading.keys.asked and reading.as_it_writes(key) and (value := after.written(key)) is not None:
             yield key, value
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from rlsize.errors import DoesNotFitError, Fault, InputError, Refused
@@ -187,9 +186,13 @@ def kept_within(inputs: Inputs, values: Mapping[str, Any], wanted: Mapping[str, 
     Raises:
         DoesNotFitError: No single change that leaves the plan and the training as they are makes it fit.
     """
-    from rlsize.loop.knobs import KINDS
+    from rlsize.loop.knobs import KINDS, kind_of
     from rlsize.loop.resolve import resolve
     from rlsize.loop.savers import savers
+
+    def can(values: Mapping[str, Any]) -> bool:
+        """Whether a change leaves plan and training as they are, and the launch can be told it."""
+        return kind_of(values) == KINDS[0] and not any(map(_laid_out, values)) and can_change(inputs, values)
 
     if launch_of(inputs) is None:
         return {}
@@ -197,8 +200,7 @@ def kept_within(inputs: Inputs, values: Mapping[str, Any], wanted: Mapping[str, 
     loop = resolve(planned)
     if not loop.refused:
         return {}
-    found = savers(planned, loop, partial(can_change, inputs), lambda _share: None)
-    best = next((one for one in found if one.kind == KINDS[0] and not any(map(_laid_out, one.values))), None)
+    best = next(iter(savers(planned, loop, can, lambda _share: None)), None)
     if best is None:
         todo = "see `rlsize memory` for what each phase holds, or leave --write out"
         raise DoesNotFitError(Fault(f"with what the launch says of its memory, {loop.refused}", "--write", todo))
