@@ -213,11 +213,6 @@ def _table(
     def result(one: Outcome, key: str) -> Cell:
         return None if one.found is None else one.found.results.get(key)
 
-    now = None if base.found is None else base.found.results["step_seconds"].if_known
-
-    def step(one: Outcome) -> str:
-        return "-" if one.found is None else show(one.found.results["step_seconds"].value, "step_seconds", now)
-
     def kind(one: Outcome) -> str:
         return one.change.kind.removeprefix("training ")
 
@@ -227,7 +222,7 @@ def _table(
         Column("_band", "80 % band", "left", of=lambda one: interval(one.gain) if one.gain and one.gain.band else ""),
         Unseen("low", lambda one: ends(one)[0]),
         Unseen("high", lambda one: ends(one)[1]),
-        Column("step_seconds", "step", of=lambda one: result(one, "step_seconds"), told=step),
+        Column("step_seconds", "step", of=lambda one: result(one, "step_seconds")),
         *(Unseen(key, partial(result, key=key)) for key in _RESULTS if key != "step_seconds"),
         Unseen("worst_phase_bytes_per_gpu", lambda one: None if one.phases is None else _fullest(one.phases)),
         Column("verdict", "fits", "left", of=lambda one: "no" if one.refused else _VERDICTS[one.verdict]),
@@ -235,7 +230,8 @@ def _table(
         Unseen("reason", lambda one: one.refused or _doubt(one, base)),
     )
     note = f"{note}; {left} more{'' if mixed else ' bring less'}: --json" if left > 0 else note
-    return Table.of(title, found, cells, shown=shown, note=note)
+    now = None if base.found is None else base.found.results["step_seconds"].if_known
+    return replace(Table.of(title, found, cells, shown=shown, note=note), beside=now)
 
 
 def _fullest(phases: Phases) -> Figure:

@@ -151,6 +151,7 @@ class Table:
         marked: Index of the row that the answer points at.
         note: A line below the table.
         shown: How many rows people see, the first ones; all where None.
+        beside: A time that the answer tells, whose unit times of the table take; None where it tells none. [s]
 
     Cells whose keys begin with `_` are for people only: JSON and CSV leave them out.
     """
@@ -161,6 +162,7 @@ class Table:
     marked: int | None = None
     note: str = ""
     shown: int | None = None
+    beside: float | None = None
 
     @classmethod
     def of(
@@ -208,6 +210,8 @@ class Table:
         """The time whose unit a column's times are told in, as people compare them; None where they lie far apart."""
         if unit_of(column.key) != "s":
             return None
+        if self.beside is not None:
+            return self.beside
         cells = (row.get(column.key) for row in self.seen)
         values = (cell.value if isinstance(cell, Figure) else cell for cell in cells)
         times = [abs(value) for value in values if isinstance(value, (int, float)) and value]
