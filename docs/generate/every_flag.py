@@ -363,7 +363,7 @@ rlsize whatif --model qwen3-8b --gpu h100-sxm --mode async --gpus 32 --rollout-g
     --max-staleness 1 --transport nccl-broadcast --prompts 64 --group 8 --prompt-tokens 300 --response-tokens 3200 \\
     --response-cv 0.8 --max-response-tokens 16k --updates 1 --mini-batches 1 --algorithm grpo --old-logprob \\
     --reference --critic --reward-model --gpu-hour 2.5 --rollout-gpu-hour 2 --trainer-gpu-hour 3 \\
-    --set rollout.kv_dtype=fp8 --other-gpu h200-sxm --own-only
+    --base rollout.routing=affine --set rollout.kv_dtype=fp8 --other-gpu h200-sxm --own-only
 rlsize whatif --model qwen3-8b --gpu h100-sxm --mode colocated --gpus 8 --samples 512 --response-tokens 1000 \\
     --price nebius-h100-sxm-8x
 rlsize profiles list

@@ -196,7 +196,9 @@ def test_a_described_loop_says_what_the_sync_sends_to(rlsize: Run, tmp_path: Pat
     assert ran.document["inputs"].pop("step_seconds_without_sync") == pytest.approx(step)
     assert ran.document["inputs"]["method"] == "rdma"
     assert all(ran.document["inputs"][key] == value for key, value in loop.document["inputs"].items())
-    assert not ran.results.keys() & loop.results.keys()
+    shared = ran.results.keys() & loop.results.keys()
+    assert shared == {"sync_seconds", "sync_exposed_seconds"}
+    assert all(ran.results[key] == pytest.approx(loop.results[key]) for key in shared)
     assert ran.results["transfer_seconds"] > 0
 
 

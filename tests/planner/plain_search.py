@@ -115,12 +115,13 @@ def _trainers(space: Space) -> Iterator[TrainerOption]:
 
 
 def _trainer_gpus(outlook: Outlook, space: Space, trainer: TrainerOption) -> Iterator[float]:
-    """Numbers of GPUs that a trainer may take: replicas; of a node parts that divide it, then whole ones."""
+    """Numbers of GPUs that a trainer may take: replicas; any of one node, of several its parts and whole ones."""
     unit, node = trainer.replica, outlook.problem.gpus_per_node
-    for gpus in range(unit, int(_most(space, trainer)) + 1, unit):
+    most = int(_most(space, trainer))
+    for gpus in range(unit, most + 1, unit):
         if node is not None and (trainer.question is not None or space.whole_nodes):
             whole = gpus % lcm(unit, int(node)) == 0
-            part = gpus < node and node % gpus == 0 and not space.whole_nodes
+            part = gpus < node and (most <= node or node % gpus == 0) and not space.whole_nodes
             if not (whole or part):
                 continue
         if space.trainer_gpus and gpus not in space.trainer_gpus:

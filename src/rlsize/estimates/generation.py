@@ -51,6 +51,7 @@ Late = Literal["continue", "wait", "drop"]
 """What becomes of samples that are not finished when a batch is due."""
 _ROUNDS = 6  # until running and waiting samples agree
 _ALIKE = 1e-3  # as they do then
+_SELDOM = 1e-6  # of the time
 _CHANGES = (1.0, *[0.5] * (_ROUNDS - 1))  # of what is computed anew, which takes time, so that less of it is
 _UNIFORM = 12**0.5  # standard deviations of an even spread from its one end to the other
 _LEAST_TAKEN = 0.1  # of a mean response
@@ -429,8 +430,7 @@ def _refilled_outside(
     if agents.redundant_samples:
         step = steady(work, asked, offered, lengths, values).step_seconds
         lengths = _stopping(batch, shape, out, lengths, step)
-    share, running, mean, once = 1.0, 1.0, batch.response_tokens, lengths
-    full, thrown = 0.0, 0.0
+    share, running, mean, once, full, thrown = 1.0, 1.0, batch.response_tokens, lengths, 0.0, 0.0
     room = np.maximum(cache_capacity(work, asked, once, values), 1.0)
     for change in _CHANGES:
         most = rollout_batch.per_instance(amount=places(batch, out, running), instances=batch.instances)
@@ -442,8 +442,8 @@ def _refilled_outside(
         share = equations.running_share(running_seconds=running, outside_seconds=out.seconds)
         with_slots = np.minimum(share * most, engine_limit(asked.question))
         full = engine_step.full_share(with_slots, room)
-        left, held = left_behind(out, once, batch.own_prompt), _cache_tokens(once, 1.0)
-        gone = thrown_out(out, *left, found.batch, with_slots, room, held, running)
+        left = left_behind(out, once, batch.own_prompt)
+        gone = thrown_out(out, *left, found.batch, with_slots, room, _cache_tokens(once, 1.0), running)
         thrown = thrown + change * (gone - thrown)
     flying = Flying(found.batch, found.capacity, found.step_seconds, found.prefill_seconds)
     cycle, step, before = None, found.step_seconds, np.inf
@@ -461,7 +461,8 @@ def _refilled_outside(
         step = found.step_seconds if cycle is None else cycle.token_seconds
     if cycle is not None:
         anew = computing(once, cycle.full_share * computed_anew(once, room, out))
-        found = steady(work, asked, wanted, losing(anew, out, batch.own_prompt, thrown), values)
+        lost = thrown * _as_often(cycle.full_share, full)
+        found = steady(work, asked, wanted, losing(anew, out, batch.own_prompt, lost), values)
     rate = found.rate * np.minimum(1.0, wanted / found.batch)  # fewer than one sample may run
     made = rollout_batch.fleet_time(held.samples, generated * mean, batch.instances, rate)
     looks = _held_shape(work, held, lengths)
@@ -479,6 +480,11 @@ def _refilled_outside(
         taken_share=taken,
         lengths=_late_lengths(held, looks, shape.lengths, room, full if cycle is None else cycle.full_share, own),
     )
+
+
+def _as_often(share: Worked, usual: Worked) -> Worked:
+    """Part of what a cache throws out that is full for this share of the time, not as usual; all if it never is."""
+    return np.where(usual > 0, np.minimum(1.0, share / np.maximum(usual, _SELDOM)), 1.0)
 
 
 def _drained_outside(

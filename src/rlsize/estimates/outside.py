@@ -169,7 +169,7 @@ def thrown_out(
         held: KV of one of them. [token]
         seconds: Time that it runs in all. [s]
     """
-    if not out.calls:
+    if not out.calls or not out.parked:  # a call of no time
         return 0.0
     call, cv = out.parked / out.calls, out.call_cv
     called, ended, running, wanted, room, held, seconds = (

@@ -155,7 +155,7 @@ def _trainer(said: Mapping[str, Any], loop: Loop, place: Placement) -> dict[str,
         "trainer.micro_batch_tokens": float(asked.micro_batch_tokens),
         "trainer.micro_batch_samples": None,
         **{
-            f"trainer.{key}": True if saves else said.get(f"trainer.{key}")
+            f"trainer.{key}": True if saves else None if said.get(f"trainer.{key}") is None else False
             for key, saves in (("offload", asked.offload), ("chunked_loss", asked.keeps.chunked_loss))
         },
         "weight_sync.transport": None if place.shared else place.transport,

@@ -324,10 +324,8 @@ def splits(size: float, replica: int, gpus: float, node: float | None) -> tuple[
         gpus: All GPUs. [1]
         node: GPUs of a node, by which trainers are sized as in a plan; None for any number of replicas.
     """
-    sizes = np.arange(replica, gpus + 1.0, replica) if node is None else trainer_sizes(replica, int(node), gpus)
-    sizes = sizes[sizes <= gpus - size]
     found = []
-    for trainer in sizes[:: max(1, -(-len(sizes) // _MOST_SPLITS))].tolist():
+    for trainer in trainer_sizes(replica, replica if node is None else int(node), gpus, _MOST_SPLITS).tolist():
         rollout = rounded_down((gpus - trainer) / size) * size
         found += [(rollout, trainer)] if rollout >= size else []
     return tuple(found)

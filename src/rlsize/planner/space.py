@@ -170,7 +170,7 @@ def trainer_counts(space: Space, problem: LoopProblem, trainer: TrainerOption) -
     return found[np.isin(found, space.trainer_gpus)] if space.trainer_gpus else found
 
 
-def trainer_sizes(replica: int, node: int, gpus: float) -> Array:
+def trainer_sizes(replica: int, node: int, gpus: float, most: float = np.inf) -> Array:
     """
     Numbers of GPUs that a trainer takes: any of one node, as people do who have no more; of several, parts that divide
     a node, then whole nodes.
@@ -179,12 +179,14 @@ def trainer_sizes(replica: int, node: int, gpus: float) -> Array:
         replica: GPUs of a model replica. [1]
         node: GPUs of a node. [1]
         gpus: All GPUs that there are. [1]
+        most: Numbers of whole nodes that are told, thinned out evenly where there are more. [1]
 
     >>> trainer_sizes(2, 8, 8).tolist(), trainer_sizes(2, 8, 24).tolist()
     ([2.0, 4.0, 6.0, 8.0], [2.0, 4.0, 8.0, 16.0, 24.0])
     """
     parts = (part for part in range(replica, node, replica) if gpus <= node or node % part == 0)
     step = float(lcm(replica, node))
+    step *= max(1.0, np.ceil(gpus / step / most))
     found = np.array([*map(float, parts), *np.arange(step, gpus + 1.0, step)])
     return found[found <= gpus]
 

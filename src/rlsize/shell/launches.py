@@ -269,12 +269,12 @@ def untold(inputs: Inputs, wanted: Mapping[str, Any]) -> str:
         inputs: What was said; by a launch.
         wanted: What is to be, by quantity; None for what is not to hold.
     """
-    from rlsize.frameworks.demands import broken, unmet
-    from rlsize.frameworks.wanted import changes, values
-
     launch = launch_of(inputs)
     if launch is None:
         return ""
+    from rlsize.frameworks.demands import broken, unmet
+    from rlsize.frameworks.wanted import changes, values
+
     reading = launch.reading
     if why := _unsayable(reading, wanted):
         return why
