@@ -84,6 +84,7 @@ class Cycle(NamedTuple):
         wait_seconds: How long one of them does at a time. [s]
         token_seconds: Mean engine step of the shortest. [s]
         full_share: Share of the shortest in which samples wait for room in a full KV cache. [1]
+        thrown_share: Share of what samples leave behind for their tools that has gone when these answer, likewise. [1]
         scored_seconds: Time in which few verifiers, which no sync stops, score the samples of a step. [s]
     """
 
@@ -94,6 +95,7 @@ class Cycle(NamedTuple):
     wait_seconds: Real = 1.0
     token_seconds: Real = 0.0
     full_share: Real = 0.0
+    thrown_share: Real = 0.0
     scored_seconds: Real = 0.0
 
     def each(self, change: Callable[[Real], Real]) -> Cycle:

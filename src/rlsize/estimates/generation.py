@@ -51,7 +51,6 @@ Late = Literal["continue", "wait", "drop"]
 """What becomes of samples that are not finished when a batch is due."""
 _ROUNDS = 6  # until running and waiting samples agree
 _ALIKE = 1e-3  # as they do then
-_SELDOM = 1e-6  # of the time
 _CHANGES = (1.0, *[0.5] * (_ROUNDS - 1))  # of what is computed anew, which takes time, so that less of it is
 _UNIFORM = 12**0.5  # standard deviations of an even spread from its one end to the other
 _LEAST_TAKEN = 0.1  # of a mean response
@@ -461,7 +460,7 @@ def _refilled_outside(
         step = found.step_seconds if cycle is None else cycle.token_seconds
     if cycle is not None:
         anew = computing(once, cycle.full_share * computed_anew(once, room, out))
-        lost = thrown * _as_often(cycle.full_share, full)
+        lost = thrown if batch.late == "wait" else cycle.thrown_share  # as one that waits fills its cache now and then
         found = steady(work, asked, wanted, losing(anew, out, batch.own_prompt, lost), values)
     rate = found.rate * np.minimum(1.0, wanted / found.batch)  # fewer than one sample may run
     made = rollout_batch.fleet_time(held.samples, generated * mean, batch.instances, rate)
@@ -480,11 +479,6 @@ def _refilled_outside(
         taken_share=taken,
         lengths=_late_lengths(held, looks, shape.lengths, room, full if cycle is None else cycle.full_share, own),
     )
-
-
-def _as_often(share: Worked, usual: Worked) -> Worked:
-    """Part of what a cache throws out that is full for this share of the time, not as usual; all if it never is."""
-    return np.where(usual > 0, np.minimum(1.0, share / np.maximum(usual, _SELDOM)), 1.0)
 
 
 def _drained_outside(
@@ -686,14 +680,19 @@ def _cycle(
     times = rhythm.more * (left + rhythm.ahead * (waiting + prompts)), rhythm.due * (waiting + prompts) + left
     started = np.broadcast_to(rhythm.started, times[0].shape)
     trained, whole, begun = (tuple(np.moveaxis(one, -1, 0)) for one in (times[0] / every, times[1] / every, started))
-    *before, late = (share[..., 0] for share in np.split(full, cuts + 1, axis=-1))
-    early = sum(before) / cuts
+
+    def settled(share: Worked) -> Worked:
+        """A share of the time over the parts of the rhythm. [1]"""
+        *before, late = (one[..., 0] for one in np.split(np.broadcast_to(share, full.shape), cuts + 1, axis=-1))
+        return late + rhythm.due[..., 0] * (sum(before) / cuts - late)
+
     return Cycle(
         trained,
         whole,
         begun,
         token_seconds=((times[1] - prompts) / rhythm.tokens)[..., 0],
-        full_share=late + rhythm.due[..., 0] * (early - late),
+        full_share=settled(full),
+        thrown_share=settled(thrown),
     )
 
 
