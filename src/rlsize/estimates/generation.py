@@ -680,20 +680,20 @@ def _cycle(
     times = rhythm.more * (left + rhythm.ahead * (waiting + prompts)), rhythm.due * (waiting + prompts) + left
     started = np.broadcast_to(rhythm.started, times[0].shape)
     trained, whole, begun = (tuple(np.moveaxis(one, -1, 0)) for one in (times[0] / every, times[1] / every, started))
-
-    def settled(share: Worked) -> Worked:
-        """A share of the time over the parts of the rhythm. [1]"""
-        *before, late = (one[..., 0] for one in np.split(np.broadcast_to(share, full.shape), cuts + 1, axis=-1))
-        return late + rhythm.due[..., 0] * (sum(before) / cuts - late)
-
     return Cycle(
         trained,
         whole,
         begun,
         token_seconds=((times[1] - prompts) / rhythm.tokens)[..., 0],
-        full_share=settled(full),
-        thrown_share=settled(thrown),
+        full_share=_of_the_whole(full, full, rhythm.due, cuts),
+        thrown_share=_of_the_whole(thrown, full, rhythm.due, cuts),
     )
+
+
+def _of_the_whole(share: Worked, like: Worked, due: Worked, cuts: int) -> Worked:
+    """A share of the time in the parts of a rhythm, as an array of these or for all, over the whole of it. [1]"""
+    *before, late = (one[..., 0] for one in np.split(np.broadcast_to(share, np.shape(like)), cuts + 1, axis=-1))
+    return late + due[..., 0] * (sum(before) / cuts - late)
 
 
 def _rhythm(batch: StepBatch, shape: Shape, parts: int, ahead: Worked, samples: Worked, crowded: Worked) -> Rhythm:
