@@ -60,7 +60,7 @@ class Said(Protocol):
     def yes(self, key: str) -> bool | None:
         """A switch; None where nobody says."""
 
-    def turns(self, key: str) -> bool:
+    def can_turn(self, key: str) -> bool:
         """Whether the keys of a launch can say a switch otherwise than they do; yes where there is no launch."""
 
     def listed(self, key: str) -> tuple[str, ...] | None:

@@ -615,7 +615,7 @@ def _degrees(said: Said, framework: Framework | None) -> TriedDegrees:
 
     def turned(key: str) -> bool:
         """Whether a switch can be turned: it is a key as it stands, or the profile says what to write for it."""
-        if not said.turns(key):
+        if not said.can_turn(key):
             return False
         if framework is None or not framework.quantities:
             return True

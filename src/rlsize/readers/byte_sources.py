@@ -6,7 +6,7 @@ import json
 import sys
 import zlib
 from io import BytesIO
-from typing import TYPE_CHECKING, Any, BinaryIO
+from typing import TYPE_CHECKING, BinaryIO
 
 from rlsize.errors import Fault, InputError
 from rlsize.readers.yaml_documents import read_bytes
@@ -31,12 +31,13 @@ def zstd_lacking(name: str) -> InputError:
     return InputError(Fault("is packed by zstd, which needs the package zstandard", name, todo))
 
 
-def json_of(text: str | bytes) -> Any:  # noqa: ANN401 (any JSON value)
+def json_of(text: str | bytes) -> object:
     """What a text says in JSON; None where it is none."""
     try:
-        return json.loads(text)
+        found: object = json.loads(text)
     except (ValueError, RecursionError):
         return None
+    return found
 
 
 def shown_source(path: str) -> str:

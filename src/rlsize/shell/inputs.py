@@ -377,7 +377,7 @@ class Inputs:
             return value
         return None
 
-    def turns(self, key: str) -> bool:
+    def can_turn(self, key: str) -> bool:
         """Whether the keys of a launch can say a switch otherwise than they do; yes where there is no launch."""
         from rlsize.shell.launches import untold
 
